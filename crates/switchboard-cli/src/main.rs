@@ -1,0 +1,2 @@
+//! The program `switchboard`.
+fn main() {}

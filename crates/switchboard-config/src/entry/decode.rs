@@ -1,0 +1,234 @@
+//! From the tree to a [`ServerEntry`].
+
+use super::keys::{self, Field, Key};
+use super::validate::validate;
+use super::{
+    Decoded, OAuthEntry, Permission, Reader, Sandbox, SandboxMode, ServerEntry, ToolEntry,
+    Transport,
+};
+use crate::tree::{Member, Node, Span};
+
+/// Reads one server table. What is wrong is reported; an entry with an error is marked as faulty.
+pub(crate) fn decode(
+    name: &str,
+    name_span: Span,
+    node: &Node<'_>,
+    reader: &mut Reader<'_, '_>,
+) -> Decoded {
+    reader.enter(name);
+    let mut entry = ServerEntry::default();
+    let mut spans: Vec<(Field, Span)> = Vec::with_capacity(6);
+    if let Some(members) = reader.table(name, node) {
+        for member in members {
+            if let Some(field) = member_into(&mut entry, member, reader) {
+                if let Some((_, earlier)) = spans.iter().find(|(other, _)| *other == field) {
+                    let line = reader.file().position(earlier.start).line;
+                    let message = format!("`{}` says again what line {line} says", member.key);
+                    reader.error(
+                        "duplicate-key",
+                        member.key_span,
+                        message,
+                        "keep one of the two",
+                    );
+                }
+                spans.push((field, member.value.span));
+            }
+        }
+        validate(name, &entry, &spans, name_span, reader);
+    }
+    let faulty = reader.faulty;
+    reader.leave();
+    Decoded {
+        entry,
+        spans,
+        faulty,
+    }
+}
+
+/// Reads one member; the field it was, if it was one.
+fn member_into(
+    entry: &mut ServerEntry,
+    member: &Member<'_>,
+    reader: &mut Reader<'_, '_>,
+) -> Option<Field> {
+    let node = &member.value;
+    let normal = Reader::normal(&member.key);
+    let key = normal.as_ref();
+    let field = match key {
+        // Other spellings that people and tools use.
+        "type" => Field::Transport,
+        "program" => Field::Command,
+        "environment" => Field::Env,
+        "disabled" => {
+            entry.enabled = reader.boolean(key, node).map(|disabled| !disabled);
+            return Some(Field::Enabled);
+        }
+        "timeout" => {
+            entry.tool_timeout = reader.milliseconds(key, node);
+            return Some(Field::ToolTimeout);
+        }
+        // The list form names each entry inside of it; see `document`.
+        "name" | "description" => return None,
+        "auto_approve" | "always_allow" | "trust" => {
+            reader.warning(
+                "approval-ignored",
+                member.key_span,
+                format!(
+                    "`{}` is ignored: an entry cannot approve its own calls",
+                    member.key
+                ),
+                "use [[permissions.rules]] in your user configuration",
+            );
+            return None;
+        }
+        _ => match Field::from_key(key) {
+            Some(field) => field,
+            None => {
+                reader.unknown_key(member, keys::KEYS.iter().map(|(_, key)| key.name));
+                return None;
+            }
+        },
+    };
+    let key = member.key.as_ref();
+    match field {
+        Field::Transport => {
+            entry.transport = reader.word(key, node, keys::TRANSPORTS, Transport::from_name)
+        }
+        Field::Command => entry.command = reader.text(key, node),
+        Field::Args => entry.args = reader.texts(key, node).unwrap_or_default(),
+        Field::Env => entry.env = reader.secret_map(key, node).unwrap_or_default(),
+        Field::EnvVars => entry.env_vars = reader.texts(key, node).unwrap_or_default(),
+        Field::InheritEnv => entry.inherit_env = reader.boolean(key, node),
+        Field::Cwd => entry.cwd = reader.text(key, node),
+        Field::Url => entry.url = reader.text(key, node),
+        Field::Headers => entry.headers = reader.secret_map(key, node).unwrap_or_default(),
+        Field::HeadersHelper => {
+            entry.headers_helper = reader.command(key, node).unwrap_or_default()
+        }
+        Field::BearerTokenEnvVar => entry.bearer_token_env_var = reader.text(key, node),
+        Field::OAuth => entry.oauth = oauth(key, node, reader),
+        Field::Enabled => entry.enabled = reader.boolean(key, node),
+        Field::Required => entry.required = reader.boolean(key, node),
+        Field::StartupTimeout => entry.startup_timeout = reader.seconds(key, node),
+        Field::ToolTimeout => entry.tool_timeout = reader.seconds(key, node),
+        Field::ToolMax => entry.tool_max = reader.seconds(key, node),
+        Field::EnabledTools => entry.enabled_tools = reader.texts(key, node).unwrap_or_default(),
+        Field::DisabledTools => entry.disabled_tools = reader.texts(key, node).unwrap_or_default(),
+        Field::Tools => entry.tools = tools(key, node, reader),
+        Field::TrustAnnotations => entry.trust_annotations = reader.boolean(key, node),
+        Field::Sandbox => entry.sandbox = sandbox(key, node, reader),
+        Field::Shared => entry.shared = reader.boolean(key, node),
+        Field::IdleShutdown => entry.idle_shutdown = reader.seconds(key, node),
+    }
+    Some(field)
+}
+
+fn tools(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<(String, ToolEntry)> {
+    let Some(members) = reader.table(key, node) else {
+        return Vec::new();
+    };
+    members
+        .iter()
+        .filter_map(|member| {
+            let path = format!("{key}.{}", member.key);
+            Some((
+                member.key.to_string(),
+                tool(&path, reader.table(&path, &member.value)?, reader),
+            ))
+        })
+        .collect()
+}
+
+fn tool(path: &str, members: &[Member<'_>], reader: &mut Reader<'_, '_>) -> ToolEntry {
+    let mut tool = ToolEntry::default();
+    for member in members {
+        let (node, path) = (&member.value, format!("{path}.{}", member.key));
+        match Reader::normal(&member.key).as_ref() {
+            "timeout_sec" => tool.timeout = reader.seconds(&path, node),
+            "permission" => {
+                tool.permission = reader.word(&path, node, keys::PERMISSIONS, Permission::from_name)
+            }
+            "hidden" => tool.hidden = reader.boolean(&path, node),
+            _ => reader.unknown_key(member, names(keys::TOOL_KEYS)),
+        }
+    }
+    tool
+}
+
+fn sandbox(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Sandbox> {
+    if node.as_table().is_none() {
+        let mode = reader.word(key, node, keys::SANDBOXES, SandboxMode::from_name)?;
+        return Some(Sandbox {
+            mode,
+            network: None,
+        });
+    }
+    let mut mode = None;
+    let mut network = None;
+    for member in reader.table(key, node)? {
+        let path = format!("{key}.{}", member.key);
+        match member.key.as_ref() {
+            "mode" => {
+                mode = reader.word(
+                    &path,
+                    &member.value,
+                    keys::SANDBOXES,
+                    SandboxMode::from_name,
+                )
+            }
+            "network" => network = reader.boolean(&path, &member.value),
+            _ => reader.unknown_key(member, names(keys::SANDBOX_KEYS)),
+        }
+    }
+    if mode.is_none() && !reader.faulty {
+        reader.error(
+            "missing-key",
+            node.span,
+            format!("`{key}` needs a mode"),
+            "write mode = \"workspace\"",
+        );
+    }
+    Some(Sandbox {
+        mode: mode?,
+        network,
+    })
+}
+
+fn oauth(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<OAuthEntry> {
+    // `oauth: false` is how some tools say that the server needs none.
+    if node.as_bool() == Some(false) {
+        return None;
+    }
+    let mut oauth = OAuthEntry::default();
+    for member in reader.table(key, node)? {
+        let (node, path) = (&member.value, format!("{key}.{}", member.key));
+        match Reader::normal(&member.key).as_ref() {
+            "client_id" => oauth.client_id = reader.text(&path, node),
+            "client_secret" => oauth.client_secret = reader.secret(&path, node),
+            "client_secret_env_var" => oauth.client_secret_env_var = reader.text(&path, node),
+            // One space-separated text is how OAuth itself writes scopes.
+            "scopes" | "scope" if node.as_str().is_some() => {
+                let text = reader.text(&path, node).unwrap_or_default();
+                oauth.scopes = text.split_whitespace().map(String::from).collect();
+            }
+            "scopes" | "scope" => oauth.scopes = reader.texts(&path, node).unwrap_or_default(),
+            "issuer" => oauth.issuer = reader.text(&path, node),
+            "metadata_url" | "auth_server_metadata_url" => {
+                oauth.metadata_url = reader.text(&path, node)
+            }
+            "resource" => oauth.resource = reader.text(&path, node),
+            "callback_port" => oauth.callback_port = reader.port(&path, node),
+            "redirect_uri" => oauth.redirect_uri = reader.text(&path, node),
+            "grant_type" => {
+                let known = |word: &str| keys::GRANTS.contains(&word).then(|| word.to_owned());
+                oauth.grant_type = reader.word(&path, node, keys::GRANTS, known);
+            }
+            _ => reader.unknown_key(member, names(keys::OAUTH_KEYS)),
+        }
+    }
+    Some(oauth)
+}
+
+fn names(keys: &'static [Key]) -> impl Iterator<Item = &'static str> + Clone {
+    keys.iter().map(|key| key.name)
+}

@@ -1,0 +1,270 @@
+//! The keys of a server entry: the one list that decoding, encoding, schema and suggestions share.
+
+/// A field of [`super::ServerEntry`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(
+    missing_docs,
+    reason = "each variant is the field of the same name, described in KEYS"
+)]
+pub enum Field {
+    Transport,
+    Command,
+    Args,
+    Env,
+    EnvVars,
+    InheritEnv,
+    Cwd,
+    Url,
+    Headers,
+    HeadersHelper,
+    BearerTokenEnvVar,
+    OAuth,
+    Enabled,
+    Required,
+    StartupTimeout,
+    ToolTimeout,
+    ToolMax,
+    EnabledTools,
+    DisabledTools,
+    Tools,
+    TrustAnnotations,
+    Sandbox,
+    Shared,
+    IdleShutdown,
+}
+
+/// What a key's value looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Text.
+    Text,
+    /// A list of texts.
+    TextList,
+    /// A table of texts.
+    TextMap,
+    /// `true` or `false`.
+    Bool,
+    /// Seconds above zero.
+    Seconds,
+    /// A whole number from 1 to 65,535.
+    Port,
+    /// One of a few words.
+    OneOf(&'static [&'static str]),
+    /// A command: a text, or a list of program and arguments.
+    Command,
+    /// A table with keys of its own.
+    Table(&'static [Key]),
+    /// A table whose every value is a table with these keys.
+    MapOf(&'static [Key]),
+    /// A word, or a table with these keys.
+    WordOrTable(&'static [&'static str], &'static [Key]),
+}
+
+/// One key: its name, what stands behind it, and a line for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// The name in our own files.
+    pub name: &'static str,
+    /// What stands behind it.
+    pub shape: Shape,
+    /// A line for people.
+    pub about: &'static str,
+}
+
+impl Field {
+    /// The key of this field.
+    pub fn key(self) -> &'static Key {
+        // `KEYS` is in the order of the enum, which a test holds.
+        &KEYS[self as usize].1
+    }
+
+    /// The name in our own files.
+    pub fn name(self) -> &'static str {
+        self.key().name
+    }
+
+    /// The field of a key in our own spelling.
+    pub fn from_key(key: &str) -> Option<Self> {
+        KEYS.iter()
+            .find(|(_, known)| known.name == key)
+            .map(|(field, _)| *field)
+    }
+}
+
+/// The names of the transports, as the schema lists them.
+pub(crate) const TRANSPORTS: &[&str] = &[
+    "stdio",
+    "http",
+    "sse",
+    "ws",
+    "sdk",
+    "streamable-http",
+    "streamable_http",
+    "websocket",
+];
+pub(crate) const PERMISSIONS: &[&str] = &["allow", "ask", "deny"];
+pub(crate) const SANDBOXES: &[&str] = &["off", "read-only", "workspace"];
+pub(crate) const GRANTS: &[&str] = &["authorization_code", "client_credentials"];
+
+const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
+    Key { name, shape, about }
+}
+
+/// Every key of a server entry.
+#[rustfmt::skip]
+pub const KEYS: [(Field, Key); 24] = [
+    (Field::Transport, key("transport", Shape::OneOf(TRANSPORTS), "How the server is reached; inferred from `command` or `url` when absent. `type` means the same.")),
+    (Field::Command, key("command", Shape::Text, "The program of a stdio server. No shell is involved. `program` means the same.")),
+    (Field::Args, key("args", Shape::TextList, "The program's arguments.")),
+    (Field::Env, key("env", Shape::TextMap, "Environment variables for the program.")),
+    (Field::EnvVars, key("env_vars", Shape::TextList, "Names of environment variables that are passed on to the program.")),
+    (Field::InheritEnv, key("inherit_env", Shape::Bool, "Pass the whole environment on to the program. Off by default.")),
+    (Field::Cwd, key("cwd", Shape::Text, "The folder the program starts in.")),
+    (Field::Url, key("url", Shape::Text, "The address of a remote server: http, https, ws, wss or unix.")),
+    (Field::Headers, key("headers", Shape::TextMap, "HTTP headers sent with every request.")),
+    (Field::HeadersHelper, key("headers_helper", Shape::Command, "A command that prints further headers as a JSON object.")),
+    (Field::BearerTokenEnvVar, key("bearer_token_env_var", Shape::Text, "The environment variable that holds a bearer token.")),
+    (Field::OAuth, key("oauth", Shape::Table(OAUTH_KEYS), "OAuth settings, where discovery is not enough.")),
+    (Field::Enabled, key("enabled", Shape::Bool, "Whether the server may connect. On by default.")),
+    (Field::Required, key("required", Shape::Bool, "Whether start-up waits for the server and fails without it.")),
+    (Field::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline in seconds from spawn to listed tools. 60 by default.")),
+    (Field::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "Idle deadline of a call in seconds, reset by progress. 60 by default.")),
+    (Field::ToolMax, key("tool_max_sec", Shape::Seconds, "Total deadline of a call in seconds. 100,000 by default.")),
+    (Field::EnabledTools, key("enabled_tools", Shape::TextList, "If not empty, the only tools that are offered.")),
+    (Field::DisabledTools, key("disabled_tools", Shape::TextList, "Tools that are not offered.")),
+    (Field::Tools, key("tools", Shape::MapOf(TOOL_KEYS), "Settings of single tools, by the tool's own name.")),
+    (Field::TrustAnnotations, key("trust_annotations", Shape::Bool, "Whether the server's read-only and destructive hints count for permissions.")),
+    (Field::Sandbox, key("sandbox", Shape::WordOrTable(SANDBOXES, SANDBOX_KEYS), "What the program may touch.")),
+    (Field::Shared, key("shared", Shape::Bool, "Whether sessions may share one process of the server.")),
+    (Field::IdleShutdown, key("idle_shutdown_sec", Shape::Seconds, "End the server after this many idle seconds.")),
+];
+
+/// The keys of `tools.NAME`.
+pub const TOOL_KEYS: &[Key] = &[
+    key(
+        "timeout_sec",
+        Shape::Seconds,
+        "Idle deadline of this tool's calls in seconds.",
+    ),
+    key(
+        "permission",
+        Shape::OneOf(PERMISSIONS),
+        "What calls of this tool need.",
+    ),
+    key(
+        "hidden",
+        Shape::Bool,
+        "Whether the model does not get to see the tool.",
+    ),
+];
+
+/// The keys of `sandbox` when it is a table.
+pub const SANDBOX_KEYS: &[Key] = &[
+    key(
+        "mode",
+        Shape::OneOf(SANDBOXES),
+        "Which files the program may touch.",
+    ),
+    key(
+        "network",
+        Shape::Bool,
+        "Whether the program may use the network.",
+    ),
+];
+
+/// The keys of `oauth`.
+pub const OAUTH_KEYS: &[Key] = &[
+    key("client_id", Shape::Text, "A client registered beforehand."),
+    key(
+        "client_secret",
+        Shape::Text,
+        "Its secret; `client_secret_env_var` keeps it out of the file.",
+    ),
+    key(
+        "client_secret_env_var",
+        Shape::Text,
+        "The environment variable that holds the secret.",
+    ),
+    key("scopes", Shape::TextList, "The scopes to ask for."),
+    key(
+        "issuer",
+        Shape::Text,
+        "The authorization server, when discovery should not choose.",
+    ),
+    key(
+        "metadata_url",
+        Shape::Text,
+        "The authorization server's metadata document, when it is at an unusual place.",
+    ),
+    key(
+        "resource",
+        Shape::Text,
+        "The resource indicator, when it is not the server's URL.",
+    ),
+    key(
+        "callback_port",
+        Shape::Port,
+        "The port of the loopback callback.",
+    ),
+    key(
+        "redirect_uri",
+        Shape::Text,
+        "The whole redirect URI, when the port is not enough.",
+    ),
+    key(
+        "grant_type",
+        Shape::OneOf(GRANTS),
+        "How a token is obtained.",
+    ),
+];
+
+/// The known key nearest to a mistyped one, if any is near enough to be meant.
+pub fn nearest<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let typed = snake_case(typed);
+    let scored = known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&typed, name), name));
+    let (distance, name) = scored.min_by_key(|(distance, _)| *distance)?;
+    (distance <= 1 + name.len() / 4).then_some(name)
+}
+
+/// `enabledTools` and `enabled-tools` as our files spell them: `enabled_tools`.
+pub(crate) fn snake_case(key: &str) -> String {
+    let mut snake = String::with_capacity(key.len() + 4);
+    for character in key.chars() {
+        if character.is_ascii_uppercase() {
+            if !snake.is_empty() && !snake.ends_with('_') {
+                snake.push('_');
+            }
+            snake.push(character.to_ascii_lowercase());
+        } else {
+            snake.push(if character == '-' { '_' } else { character });
+        }
+    }
+    snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_stand_in_the_order_of_the_fields() {
+        for (index, (field, key)) in KEYS.iter().enumerate() {
+            assert_eq!(*field as usize, index);
+            assert_eq!(Field::from_key(key.name), Some(*field));
+        }
+    }
+
+    #[test]
+    fn the_nearest_key_is_named_only_when_it_is_near() {
+        let names = || KEYS.iter().map(|(_, key)| key.name);
+        assert_eq!(nearest("comand", names()), Some("command"));
+        assert_eq!(nearest("enabledTool", names()), Some("enabled_tools"));
+        assert_eq!(
+            nearest("startupTimeoutSec", names()),
+            Some("startup_timeout_sec")
+        );
+        assert_eq!(nearest("colour", names()), None);
+    }
+}

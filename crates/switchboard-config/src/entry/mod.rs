@@ -1,0 +1,281 @@
+//! One server entry: what a file says about a server, before variables are expanded.
+//!
+//! Owns the meaning of the keys of a server table. [`keys`] is the one list of them; decoding, encoding, the
+//! JSON Schema and the suggestions for mistyped keys all read it.
+
+mod decode;
+mod encode;
+pub mod keys;
+mod reader;
+mod validate;
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::secret::Secret;
+use crate::tree::Span;
+
+pub(crate) use decode::decode;
+pub use keys::Field;
+pub(crate) use reader::Reader;
+
+/// A server as one file describes it. Strings are as written, with `${…}` still in them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ServerEntry {
+    /// How to reach it; inferred from `command` or `url` when absent.
+    pub transport: Option<Transport>,
+    /// The program to start.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables set for it, in order.
+    pub env: Vec<(String, Secret)>,
+    /// Names of variables passed on from our own environment.
+    pub env_vars: Vec<String>,
+    /// Whether the whole environment is passed on.
+    pub inherit_env: Option<bool>,
+    /// The folder it starts in.
+    pub cwd: Option<String>,
+    /// Where it listens.
+    pub url: Option<String>,
+    /// HTTP headers, in order.
+    pub headers: Vec<(String, Secret)>,
+    /// A command, as program and arguments, that prints further headers.
+    pub headers_helper: Vec<String>,
+    /// The variable that holds a bearer token.
+    pub bearer_token_env_var: Option<String>,
+    /// OAuth settings.
+    pub oauth: Option<OAuthEntry>,
+    /// Whether it may connect; yes when absent.
+    pub enabled: Option<bool>,
+    /// Whether start-up waits for it and fails without it.
+    pub required: Option<bool>,
+    /// Deadline from spawn to listed tools.
+    pub startup_timeout: Option<Duration>,
+    /// Idle deadline of a call.
+    pub tool_timeout: Option<Duration>,
+    /// Total deadline of a call.
+    pub tool_max: Option<Duration>,
+    /// If not empty, the only tools that are offered.
+    pub enabled_tools: Vec<String>,
+    /// Tools that are not offered.
+    pub disabled_tools: Vec<String>,
+    /// Settings of single tools.
+    pub tools: Vec<(String, ToolEntry)>,
+    /// Whether its read-only and destructive hints count for permissions.
+    pub trust_annotations: Option<bool>,
+    /// What its process may touch.
+    pub sandbox: Option<Sandbox>,
+    /// Whether sessions may share one process of it.
+    pub shared: Option<bool>,
+    /// How long it may idle before it is ended.
+    pub idle_shutdown: Option<Duration>,
+}
+
+impl ServerEntry {
+    /// The transport that is stated, or that `command` or `url` imply.
+    pub fn effective_transport(&self) -> Option<Transport> {
+        self.transport.or_else(|| match (&self.command, &self.url) {
+            (Some(_), _) => Some(Transport::Stdio),
+            (None, Some(url)) => Some(Transport::of_url(url)),
+            (None, None) => None,
+        })
+    }
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// A child process.
+    Stdio,
+    /// Streamable HTTP, falling back to HTTP+SSE by the specification's rule.
+    Http,
+    /// The legacy HTTP+SSE transport.
+    Sse,
+    /// WebSocket.
+    Ws,
+    /// In-process.
+    Sdk,
+}
+
+impl Transport {
+    /// Every transport.
+    pub const ALL: [Transport; 5] = [
+        Transport::Stdio,
+        Transport::Http,
+        Transport::Sse,
+        Transport::Ws,
+        Transport::Sdk,
+    ];
+
+    /// The name used in files and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Transport::Stdio => "stdio",
+            Transport::Http => "http",
+            Transport::Sse => "sse",
+            Transport::Ws => "ws",
+            Transport::Sdk => "sdk",
+        }
+    }
+
+    /// The transport of that name, in any of the spellings that are in use.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().replace(['_', ' '], "-").as_str() {
+            "stdio" | "local" => Some(Transport::Stdio),
+            "http" | "streamable-http" | "streamablehttp" | "remote" => Some(Transport::Http),
+            "sse" => Some(Transport::Sse),
+            "ws" | "websocket" => Some(Transport::Ws),
+            "sdk" | "in-process" => Some(Transport::Sdk),
+            _ => None,
+        }
+    }
+
+    /// What a bare URL means.
+    pub fn of_url(url: &str) -> Self {
+        let scheme = url.split("://").next().unwrap_or_default();
+        if scheme.eq_ignore_ascii_case("ws") || scheme.eq_ignore_ascii_case("wss") {
+            Transport::Ws
+        } else {
+            Transport::Http
+        }
+    }
+
+    /// Whether the server runs on this machine, as a child or in this process.
+    pub fn is_local(self) -> bool {
+        matches!(self, Transport::Stdio | Transport::Sdk)
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// The `oauth` table of an entry.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OAuthEntry {
+    /// A client registered beforehand.
+    pub client_id: Option<String>,
+    /// Its secret.
+    pub client_secret: Option<Secret>,
+    /// The variable that holds its secret.
+    pub client_secret_env_var: Option<String>,
+    /// The scopes to ask for.
+    pub scopes: Vec<String>,
+    /// The authorization server, when discovery should not choose.
+    pub issuer: Option<String>,
+    /// The authorization server's metadata document, when it is at an unusual place.
+    pub metadata_url: Option<String>,
+    /// The resource indicator, when it is not the server's URL.
+    pub resource: Option<String>,
+    /// The port of the loopback callback.
+    pub callback_port: Option<u16>,
+    /// The whole redirect URI, when the port is not enough.
+    pub redirect_uri: Option<String>,
+    /// `authorization_code` (the default) or `client_credentials`.
+    pub grant_type: Option<String>,
+}
+
+/// The `tools.NAME` table of an entry.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolEntry {
+    /// Idle deadline of this tool's calls.
+    pub timeout: Option<Duration>,
+    /// What calls of this tool need.
+    pub permission: Option<Permission>,
+    /// Whether the model does not get to see it.
+    pub hidden: Option<bool>,
+}
+
+/// What a call needs before it is made. The order is the strictness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Permission {
+    /// Nothing.
+    Allow,
+    /// A person's consent.
+    Ask,
+    /// It is not made.
+    Deny,
+}
+
+impl Permission {
+    /// Every permission, from lax to strict.
+    pub const ALL: [Permission; 3] = [Permission::Allow, Permission::Ask, Permission::Deny];
+
+    /// The name used in files and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Permission::Allow => "allow",
+            Permission::Ask => "ask",
+            Permission::Deny => "deny",
+        }
+    }
+
+    /// The permission of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|permission| permission.name() == name)
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// What a stdio server's process may touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sandbox {
+    /// Which files.
+    pub mode: SandboxMode,
+    /// Whether the network, when it is stated.
+    pub network: Option<bool>,
+}
+
+/// Which files a sandboxed process may touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SandboxMode {
+    /// Every file the user may.
+    Off,
+    /// Read all, write nothing.
+    ReadOnly,
+    /// Read all, write below the workspace.
+    Workspace,
+}
+
+impl SandboxMode {
+    /// Every mode.
+    pub const ALL: [SandboxMode; 3] = [
+        SandboxMode::Off,
+        SandboxMode::ReadOnly,
+        SandboxMode::Workspace,
+    ];
+
+    /// The name used in files and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SandboxMode::Off => "off",
+            SandboxMode::ReadOnly => "read-only",
+            SandboxMode::Workspace => "workspace",
+        }
+    }
+
+    /// The mode of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// A decoded entry with the places of its fields.
+#[derive(Debug, Clone)]
+pub(crate) struct Decoded {
+    pub(crate) entry: ServerEntry,
+    /// Where each field that was stated stands.
+    pub(crate) spans: Vec<(Field, Span)>,
+    /// Whether something in it was wrong, so that it must not be used.
+    pub(crate) faulty: bool,
+}

@@ -1,7 +1,332 @@
-//! `${…}` in values.
+//! `${…}` in values: variables, defaults, and the few names of our own.
+//!
+//! The same syntax in every format. A variable that is not set and has no default is an error, never an empty
+//! text. What a variable holds is not expanded again, so a value cannot loop or smuggle in a reference.
 
-/// Whether a text is nothing but references.
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// The process environment as a value, so that nothing here reads it by itself.
+#[derive(Debug, Clone, Default)]
+pub struct Environment(HashMap<String, String>);
+
+impl Environment {
+    /// The value of a variable, if it is set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(variables: I) -> Self {
+        Self(
+            variables
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
+    }
+}
+
+/// What references can refer to.
+#[derive(Debug, Clone, Default)]
+pub struct Variables {
+    /// The environment.
+    pub environment: Environment,
+    /// `${workspaceFolder}`.
+    pub workspace: PathBuf,
+    /// `${home}`.
+    pub home: PathBuf,
+}
+
+/// Why a text could not be expanded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ExpandError {
+    /// A variable that is not set, with no default.
+    #[error("the environment variable `{0}` is not set")]
+    Missing(String),
+    /// A reference with no end.
+    #[error("`${{` is not closed")]
+    Unclosed,
+    /// Something between the braces that is no reference.
+    #[error("`${{{0}}}` is not a variable")]
+    Malformed(String),
+}
+
+impl ExpandError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            ExpandError::Missing(name) => format!("set {name}, or give a default: ${{{name}:-default}}"),
+            ExpandError::Unclosed => "close it with `}`, or write `$${` for a literal `${`".to_owned(),
+            ExpandError::Malformed(_) => {
+                "write ${VAR}, ${VAR:-default}, ${env:VAR}, ${workspaceFolder} or ${home}, or `$${` for a literal `${`"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// The text with every reference replaced by what it refers to, and `$${` by `${`.
+pub fn expand<'t>(text: &'t str, variables: &Variables) -> Result<Cow<'t, str>, ExpandError> {
+    if !text.contains("${") {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut expanded = String::with_capacity(text.len() + 16);
+    for piece in pieces(text) {
+        match piece? {
+            Piece::Text(literal) => expanded.push_str(literal),
+            Piece::Reference(reference) => expanded.push_str(&reference.value(variables)?),
+        }
+    }
+    Ok(Cow::Owned(expanded))
+}
+
+/// The names a text refers to, in order: `VAR`, `workspaceFolder`, `home`. Malformed parts have none.
+pub fn references(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = vec![text];
+    while let Some(text) = rest.pop() {
+        for piece in pieces(text).flatten() {
+            if let Piece::Reference(reference) = piece {
+                names.push(reference.name);
+                rest.extend(reference.default);
+            }
+        }
+    }
+    names
+}
+
+/// Whether a text says only *where* a secret is: references and at most the word that HTTP puts before a
+/// token. A default is part of the text, so a reference with one is not.
 pub fn is_only_references(text: &str) -> bool {
-    let _ = text;
-    false
+    let mut found = false;
+    for piece in pieces(text) {
+        match piece {
+            Ok(Piece::Text(literal)) => {
+                let word = literal.trim();
+                if !(word.is_empty()
+                    || ["Bearer", "Basic", "token"]
+                        .iter()
+                        .any(|known| known.eq_ignore_ascii_case(word)))
+                {
+                    return false;
+                }
+            }
+            Ok(Piece::Reference(Reference { default: None, .. })) => found = true,
+            _ => return false,
+        }
+    }
+    found
+}
+
+enum Piece<'t> {
+    Text(&'t str),
+    Reference(Reference<'t>),
+}
+
+struct Reference<'t> {
+    name: &'t str,
+    /// Whether the name can only be a variable, because `env:` stands before it.
+    explicit: bool,
+    default: Option<&'t str>,
+}
+
+impl<'t> Reference<'t> {
+    fn parse(inner: &'t str) -> Option<Self> {
+        let (name, default) = match inner.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inner, None),
+        };
+        let (name, explicit) = match name.strip_prefix("env:") {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        let mut bytes = name.bytes();
+        let starts = bytes
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        let goes_on = bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        (starts && goes_on).then_some(Self {
+            name,
+            explicit,
+            default,
+        })
+    }
+
+    fn value<'v>(&self, variables: &'v Variables) -> Result<Cow<'v, str>, ExpandError>
+    where
+        't: 'v,
+    {
+        match self.name {
+            "workspaceFolder" if !self.explicit => {
+                return Ok(variables.workspace.to_string_lossy());
+            }
+            "home" if !self.explicit => return Ok(variables.home.to_string_lossy()),
+            _ => {}
+        }
+        match (variables.environment.get(self.name), self.default) {
+            // As in a shell, a default also stands in for a variable that is set to nothing.
+            (None | Some(""), Some(default)) => expand(default, variables),
+            (Some(value), _) => Ok(Cow::Borrowed(value)),
+            (None, None) => Err(ExpandError::Missing(self.name.to_owned())),
+        }
+    }
+}
+
+/// Cuts a text into literal parts and references.
+fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, ExpandError>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let Some(at) = rest.find("${") else {
+            return Some(Ok(Piece::Text(std::mem::take(&mut rest))));
+        };
+        // `$${` is a literal `${`: the first dollar goes, the brace loses its meaning.
+        if at > 0 && rest.as_bytes().get(at - 1) == Some(&b'$') {
+            if let Some(before) = rest.get(..at - 1).filter(|before| !before.is_empty()) {
+                rest = rest.get(at - 1..).unwrap_or_default();
+                return Some(Ok(Piece::Text(before)));
+            }
+            let (literal, after) = rest.get(1..).unwrap_or_default().split_at(2);
+            rest = after;
+            return Some(Ok(Piece::Text(literal)));
+        }
+        if at > 0 {
+            let (literal, after) = rest.split_at(at);
+            rest = after;
+            return Some(Ok(Piece::Text(literal)));
+        }
+        let inner = rest.get(2..).unwrap_or_default();
+        let Some(end) = closing_brace(inner) else {
+            rest = "";
+            return Some(Err(ExpandError::Unclosed));
+        };
+        let (inner, after) = inner.split_at(end);
+        rest = after.get(1..).unwrap_or_default();
+        let malformed = || ExpandError::Malformed(inner.to_owned());
+        Some(
+            Reference::parse(inner)
+                .map(Piece::Reference)
+                .ok_or_else(malformed),
+        )
+    })
+}
+
+/// How deep references may nest in defaults; expansion recurses that far.
+const DEEPEST: usize = 16;
+
+/// Where the brace is that closes a reference, past those of references in its default.
+fn closing_brace(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' if depth == DEEPEST => return None,
+            b'{' => depth += 1,
+            b'}' if depth == 0 => return Some(at),
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables() -> Variables {
+        Variables {
+            environment: [
+                ("A", "1"),
+                ("EMPTY", ""),
+                ("REF", "${A}"),
+                ("home", "x"),
+                ("B_2", "two"),
+            ]
+            .into_iter()
+            .collect(),
+            workspace: "/work/space".into(),
+            home: "/home/me".into(),
+        }
+    }
+
+    #[test]
+    fn references_become_what_they_refer_to() {
+        let check = |text: &str, expected: Result<&str, ExpandError>| {
+            let expanded = expand(text, &variables()).map(Cow::into_owned);
+            assert_eq!(expanded, expected.map(String::from), "{text}");
+        };
+        let missing = |name: &str| Err(ExpandError::Missing(name.into()));
+        let malformed = |inner: &str| Err(ExpandError::Malformed(inner.into()));
+        check("plain $A {A}", Ok("plain $A {A}"));
+        check("${A}", Ok("1"));
+        check("x${A}y${B_2}z", Ok("x1ytwoz"));
+        check("${env:A}", Ok("1"));
+        check("${A:-no}", Ok("1"));
+        check("${NONE:-yes}", Ok("yes"));
+        check("${NONE:-}", Ok(""));
+        check("${env:NONE:-yes}", Ok("yes"));
+        check("${EMPTY}", Ok(""));
+        check("${EMPTY:-full}", Ok("full"));
+        check("${NONE:-${A}}", Ok("1"));
+        check("${NONE:-${NONE2:-deep}}", Ok("deep"));
+        check("${NONE:-{\"json\":1}}", Ok("{\"json\":1}"));
+        check("${NONE:-https://x/${A}:80}", Ok("https://x/1:80"));
+        // What a variable holds is data.
+        check("${REF}", Ok("${A}"));
+        check("${workspaceFolder}/x", Ok("/work/space/x"));
+        check("${home}", Ok("/home/me"));
+        check("${env:home}", Ok("x"));
+        check("$${A}", Ok("${A}"));
+        check("a$${A} ${A}", Ok("a${A} 1"));
+        check("$$${A}", Ok("$${A}"));
+        check("$", Ok("$"));
+        check("${NONE}", missing("NONE"));
+        check("${env:NONE}", missing("NONE"));
+        check("${NONE:-${NONE2}}", missing("NONE2"));
+        check("${", Err(ExpandError::Unclosed));
+        check("a ${A", Err(ExpandError::Unclosed));
+        check(
+            &("${X:-".repeat(10_000) + &"}".repeat(10_000)),
+            Err(ExpandError::Unclosed),
+        );
+        check("${}", malformed(""));
+        check("${A B}", malformed("A B"));
+        check("${1A}", malformed("1A"));
+        check("${input:token}", malformed("input:token"));
+        check("${A-b}", malformed("A-b"));
+    }
+
+    #[test]
+    fn only_a_bare_reference_may_be_shown() {
+        for shown in ["${TOKEN}", "Bearer ${TOKEN}", "${A}${B}", " ${env:A} "] {
+            assert!(is_only_references(shown), "{shown}");
+        }
+        for hidden in [
+            "",
+            "sk-123",
+            "Bearer abc",
+            "x${A}",
+            "${TOKEN:-sk-123}",
+            "${TOKEN",
+            "$${A}",
+        ] {
+            assert!(!is_only_references(hidden), "{hidden}");
+        }
+    }
+
+    #[test]
+    fn referenced_names_are_listed() {
+        assert_eq!(
+            references("${A} $${B} ${env:C:-${D}} ${x y}"),
+            ["A", "C", "D"]
+        );
+    }
 }

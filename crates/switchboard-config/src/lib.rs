@@ -3,12 +3,18 @@
 //! Synchronous and free of ambient state: folders, environment and file contents come in as values.
 
 pub mod diagnostic;
+pub mod document;
 pub mod entry;
 pub mod expand;
+pub mod files;
 pub mod format;
+pub mod mask;
+pub mod policy;
 pub mod scope;
 pub mod secret;
+pub mod settings;
 pub mod source;
 pub mod text;
 pub mod tree;
+pub mod trust;
 pub mod words;

@@ -46,12 +46,28 @@ pub enum Shape {
     Bool,
     /// Seconds above zero.
     Seconds,
+    /// A whole number above zero.
+    Count,
     /// A whole number from 1 to 65,535.
     Port,
+    /// `auto`, `auto:N`, `on` or `off`.
+    ToolSearch,
     /// One of a few words.
     OneOf(&'static [&'static str]),
     /// A command: a text, or a list of program and arguments.
     Command,
+    /// Servers by name, or a list of servers that name themselves.
+    Servers,
+    /// The table of settings.
+    Settings,
+    /// Permission rules.
+    Rules,
+    /// Hooks.
+    Hooks,
+    /// A list of server patterns.
+    PatternList,
+    /// A table of conditions on arguments.
+    Conditions,
     /// A table with keys of its own.
     Table(&'static [Key]),
     /// A table whose every value is a table with these keys.

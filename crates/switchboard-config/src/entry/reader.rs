@@ -227,6 +227,22 @@ impl<'f, 'd> Reader<'f, 'd> {
         None
     }
 
+    pub(crate) fn count(&mut self, key: &str, node: &Node<'_>) -> Option<u64> {
+        let count = match node.value {
+            Value::Integer(value) => u64::try_from(value).ok().filter(|count| *count > 0),
+            _ => None,
+        };
+        if count.is_none() {
+            self.error(
+                "bad-value",
+                node.span,
+                format!("`{key}` must be a whole number above zero"),
+                "write a number, such as 5",
+            );
+        }
+        count
+    }
+
     pub(crate) fn port(&mut self, key: &str, node: &Node<'_>) -> Option<u16> {
         let port = match node.value {
             Value::Integer(value) => u16::try_from(value).ok().filter(|port| *port > 0),

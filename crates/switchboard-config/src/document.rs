@@ -1,0 +1,336 @@
+//! One configuration file, read: its servers, settings, lists, rules and hooks.
+//!
+//! Owns which tables a file may have. What the tables of several files mean together is decided in
+//! [`crate::resolve`].
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::diagnostic::Diagnostic;
+use crate::entry::keys::{Key, Shape};
+use crate::entry::{self, Decoded, Reader};
+use crate::format::{self, Format};
+use crate::policy::{self, HookEntry, RuleEntry, ServerLists};
+use crate::settings::{self, Stated};
+use crate::source::{Origin, SourceFile};
+use crate::tree::{Member, Node, Span};
+
+/// Whose format a file follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Ours: every table, unknown keys warn.
+    Native,
+    /// `.mcp.json` as other tools write it: `mcpServers`, or servers at the top level.
+    McpJson,
+    /// A settings or manifest file of another program, in which only `mcpServers` is ours.
+    Embedded,
+}
+
+/// A file's place among the files of its scope, and what to expect in it.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The file.
+    pub file: Arc<SourceFile>,
+    /// How it is written.
+    pub format: Format,
+    /// Whose format it follows.
+    pub dialect: Dialect,
+    /// The folder of the plugin it belongs to.
+    pub plugin_root: Option<PathBuf>,
+    /// Whether it needs the user's trust before anything in it counts.
+    pub guarded: bool,
+}
+
+/// A file, read.
+#[derive(Debug)]
+pub struct Document {
+    /// Where it comes from.
+    pub source: Source,
+    pub(crate) servers: Vec<RawServer>,
+    pub(crate) settings: Stated,
+    pub(crate) lists: Section<ServerLists>,
+    pub(crate) rules: Section<Vec<RuleEntry>>,
+    pub(crate) hooks: Section<Vec<HookEntry>>,
+    pub(crate) enterprise_mode: Option<EnterpriseMode>,
+    pub(crate) cloud_url: Option<(String, Origin)>,
+    /// Whether the file could be parsed at all.
+    pub(crate) readable: bool,
+}
+
+/// A part of a file with the text that an approval of it is bound to.
+#[derive(Debug, Default)]
+pub(crate) struct Section<T> {
+    pub(crate) content: T,
+    pub(crate) span: Option<Span>,
+}
+
+/// A server of one file.
+#[derive(Debug)]
+pub(crate) struct RawServer {
+    pub(crate) name: String,
+    pub(crate) name_span: Span,
+    pub(crate) decoded: Decoded,
+}
+
+/// How an enterprise file stands to the other scopes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EnterpriseMode {
+    /// Nothing else is loaded.
+    #[default]
+    Exclusive,
+    /// Its entries win, its lists bind every scope, and cloud entries are not loaded.
+    Merge,
+}
+
+impl EnterpriseMode {
+    const NAMES: &[&str] = &["exclusive", "merge"];
+
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "exclusive" => Some(EnterpriseMode::Exclusive),
+            "merge" => Some(EnterpriseMode::Merge),
+            _ => None,
+        }
+    }
+}
+
+impl Document {
+    /// Reads a file; what is wrong with it is added to `diagnostics`.
+    pub fn read(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Self {
+        let file = Arc::clone(&source.file);
+        let mut document = Self {
+            source,
+            servers: Vec::new(),
+            settings: Stated::new(),
+            lists: Section::default(),
+            rules: Section::default(),
+            hooks: Section::default(),
+            enterprise_mode: None,
+            cloud_url: None,
+            readable: false,
+        };
+        let Some(root) = format::parse(&file, document.source.format, diagnostics) else {
+            return document;
+        };
+        document.readable = true;
+        let mut reader = Reader::new(&file, diagnostics);
+        let Some(members) = reader.table("the file", &root) else {
+            return document;
+        };
+        let flat = document.source.dialect == Dialect::McpJson && is_flat(members);
+        if flat {
+            document.servers(&root, &mut reader);
+        } else {
+            for member in members {
+                document.member(member, &mut reader);
+            }
+        }
+        document
+    }
+
+    fn member(&mut self, member: &Member<'_>, reader: &mut Reader<'_, '_>) {
+        let node = &member.value;
+        let key = member.key.as_ref();
+        if is_server_key(key) {
+            return self.servers(node, reader);
+        }
+        if self.source.dialect != Dialect::Native {
+            // VS Code-style `inputs` and the like belong to the other program.
+            return;
+        }
+        let span = Some(Span {
+            start: member.key_span.start,
+            end: node.span.end,
+        });
+        match key {
+            "settings" => self.settings = settings::decode(node, reader),
+            "security" => {
+                self.lists = Section {
+                    content: policy::server_lists(node, reader),
+                    span,
+                }
+            }
+            "permissions" => {
+                self.rules = Section {
+                    content: policy::rules(node, reader),
+                    span,
+                }
+            }
+            "hooks" => {
+                self.hooks = Section {
+                    content: policy::hooks(node, reader),
+                    span,
+                }
+            }
+            "mode" => {
+                self.enterprise_mode =
+                    reader.word(key, node, EnterpriseMode::NAMES, EnterpriseMode::from_name);
+            }
+            "cloud" => self.cloud(node, reader),
+            // Lets editors find the schema.
+            "$schema" => {}
+            _ => reader.unknown_key(member, ROOT_KEYS.iter().map(|key| key.name)),
+        }
+    }
+
+    fn cloud(&mut self, node: &Node<'_>, reader: &mut Reader<'_, '_>) {
+        for member in reader.table("cloud", node).unwrap_or_default() {
+            if member.key != "url" {
+                reader.unknown_key(member, ["url"]);
+                continue;
+            }
+            let Some(url) = reader.text("cloud.url", &member.value) else {
+                continue;
+            };
+            if url.starts_with("https://")
+                || url.starts_with("http://127.0.0.1")
+                || url.starts_with("http://localhost")
+            {
+                self.cloud_url = Some((url, reader.origin(member.value.span)));
+            } else {
+                let message = format!("`cloud.url` must be an https address, but is \"{url}\"");
+                reader.error("bad-value", member.value.span, message, "write https://…");
+            }
+        }
+    }
+
+    /// Reads servers from a table by name, or from a list of tables that name themselves.
+    fn servers(&mut self, node: &Node<'_>, reader: &mut Reader<'_, '_>) {
+        let mut seen: HashSet<String> = self
+            .servers
+            .iter()
+            .map(|server| server.name.clone())
+            .collect();
+        let named_itself = node.get("name").is_some_and(|name| name.as_str().is_some());
+        if node.as_array().is_some() || named_itself {
+            for element in node.as_array().unwrap_or(std::slice::from_ref(node)) {
+                let Some(name) = element.get("name").filter(|name| name.as_str().is_some()) else {
+                    let hint = "add name = \"…\"";
+                    reader.error(
+                        "missing-key",
+                        element.span,
+                        "a server in a list needs a `name`",
+                        hint,
+                    );
+                    continue;
+                };
+                self.server(
+                    name.as_str().unwrap_or_default(),
+                    name.span,
+                    element,
+                    &mut seen,
+                    reader,
+                );
+            }
+            return;
+        }
+        for member in reader.table("mcp_servers", node).unwrap_or_default() {
+            self.server(
+                &member.key,
+                member.key_span,
+                &member.value,
+                &mut seen,
+                reader,
+            );
+        }
+    }
+
+    fn server(
+        &mut self,
+        name: &str,
+        name_span: Span,
+        node: &Node<'_>,
+        seen: &mut HashSet<String>,
+        reader: &mut Reader<'_, '_>,
+    ) {
+        if !seen.insert(name.to_owned()) {
+            let message = format!(
+                "server `{name}` is defined twice in this file; the first definition is used"
+            );
+            reader.error(
+                "duplicate-name",
+                name_span,
+                message,
+                "remove or rename one of the two",
+            );
+            return;
+        }
+        let decoded = entry::decode(name, name_span, node, reader);
+        self.servers.push(RawServer {
+            name: name.to_owned(),
+            name_span,
+            decoded,
+        });
+    }
+
+    pub(crate) fn origin(&self, span: Span) -> Origin {
+        Origin {
+            file: Arc::clone(&self.source.file),
+            span,
+        }
+    }
+}
+
+/// Whether a key holds the servers.
+pub(crate) fn is_server_key(key: &str) -> bool {
+    matches!(key, "mcp_servers" | "mcpServers" | "mcp-servers")
+}
+
+/// Whether the top level of a `.mcp.json` is the map of servers itself.
+fn is_flat(members: &[Member<'_>]) -> bool {
+    let looks_like_a_server = |node: &Node<'_>| {
+        ["command", "url", "type", "transport"]
+            .iter()
+            .any(|key| node.get(key).is_some())
+    };
+    !members.iter().any(|member| is_server_key(&member.key))
+        && members
+            .iter()
+            .any(|member| looks_like_a_server(&member.value))
+}
+
+/// The tables of a file of ours.
+pub(crate) const ROOT_KEYS: &[Key] = &[
+    Key {
+        name: "mcp_servers",
+        shape: Shape::Servers,
+        about: "The servers, by name. JSON files write `mcpServers`.",
+    },
+    Key {
+        name: "settings",
+        shape: Shape::Settings,
+        about: "Scalar settings.",
+    },
+    Key {
+        name: "security",
+        shape: Shape::Table(policy::SECURITY_KEYS),
+        about: "Which servers may connect at all.",
+    },
+    Key {
+        name: "permissions",
+        shape: Shape::Rules,
+        about: "Which calls need consent.",
+    },
+    Key {
+        name: "hooks",
+        shape: Shape::Hooks,
+        about: "Programs that look at calls before and after.",
+    },
+    Key {
+        name: "cloud",
+        shape: Shape::Table(CLOUD_KEYS),
+        about: "Where further servers are fetched from.",
+    },
+    Key {
+        name: "mode",
+        shape: Shape::OneOf(EnterpriseMode::NAMES),
+        about: "In the enterprise file: whether other scopes are loaded.",
+    },
+];
+
+const CLOUD_KEYS: &[Key] = &[Key {
+    name: "url",
+    shape: Shape::Text,
+    about: "The address of a document like `.mcp.json`.",
+}];

@@ -1,0 +1,236 @@
+//! Secrets that hide in places that are shown: arguments and addresses.
+
+use std::borrow::Cow;
+
+use url::Url;
+
+use crate::expand::is_only_references;
+use crate::secret::MASK;
+
+/// Words in the name of a flag or a query parameter that say that its value is secret.
+const SECRET_WORDS: &[&str] = &[
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "pwd",
+    "apikey",
+    "api-key",
+    "api_key",
+    "auth",
+    "credential",
+    "bearer",
+    "private-key",
+    "access-key",
+    "access_key",
+];
+
+/// Beginnings of well-known kinds of keys.
+const SECRET_PREFIXES: &[&str] = &[
+    "sk-",
+    "pk-",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "AIza",
+    "ya29.",
+    "eyJ",
+    "hf_",
+    "npm_",
+    "Bearer ",
+    "Basic ",
+];
+
+/// Arguments as they may be shown: the values of flags that sound secret, and texts that look like keys, are
+/// masked; a reference such as `${TOKEN}` is shown.
+pub fn arguments(arguments: &[String]) -> Vec<String> {
+    let mut shown = Vec::with_capacity(arguments.len());
+    let mut previous_is_secret_flag = false;
+    for argument in arguments {
+        let masked = if previous_is_secret_flag && !argument.starts_with('-') {
+            value(argument).into_owned()
+        } else {
+            one_argument(argument).into_owned()
+        };
+        previous_is_secret_flag =
+            argument.starts_with('-') && !argument.contains('=') && sounds_secret(argument);
+        shown.push(masked);
+    }
+    shown
+}
+
+fn one_argument(argument: &str) -> Cow<'_, str> {
+    if let Some((name, secret)) = argument.split_once('=')
+        && sounds_secret(name)
+        && !name.contains("://")
+    {
+        return Cow::Owned(format!("{name}={}", value(secret)));
+    }
+    if looks_secret(argument) {
+        return value(argument);
+    }
+    if argument.contains("://") {
+        url(argument)
+    } else {
+        Cow::Borrowed(argument)
+    }
+}
+
+/// An address as it may be shown: user names, passwords and the values of query parameters that sound
+/// secret are masked.
+pub fn url(address: &str) -> Cow<'_, str> {
+    if !address.contains(['@', '?', '#']) {
+        return Cow::Borrowed(address);
+    }
+    let (rest, fragment) = address
+        .split_once('#')
+        .map_or((address, None), |(rest, fragment)| (rest, Some(fragment)));
+    let (base, query) = rest
+        .split_once('?')
+        .map_or((rest, None), |(base, query)| (base, Some(query)));
+    let mut shown = without_user(base);
+    if let Some(query) = query {
+        shown.push('?');
+        let parts: Vec<String> = query.split('&').map(parameter).collect();
+        shown.push_str(&parts.join("&"));
+    }
+    if fragment.is_some() {
+        shown.push('#');
+        shown.push_str(MASK);
+    }
+    Cow::Owned(shown)
+}
+
+fn parameter(part: &str) -> String {
+    match part.split_once('=') {
+        Some((name, secret))
+            if sounds_secret(name) || name.eq_ignore_ascii_case("key") || looks_secret(secret) =>
+        {
+            format!("{name}={}", value(secret))
+        }
+        _ => part.to_owned(),
+    }
+}
+
+fn without_user(base: &str) -> String {
+    let Some((scheme, rest)) = base.split_once("://") else {
+        return base.to_owned();
+    };
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://{MASK}@{host}{path}"),
+        None => base.to_owned(),
+    }
+}
+
+fn value(secret: &str) -> Cow<'_, str> {
+    if secret.is_empty() || is_only_references(secret) {
+        Cow::Borrowed(secret)
+    } else {
+        Cow::Borrowed(MASK)
+    }
+}
+
+fn sounds_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+fn looks_secret(text: &str) -> bool {
+    SECRET_PREFIXES
+        .iter()
+        .any(|prefix| text.starts_with(prefix) && text.len() > prefix.len() + 6)
+}
+
+/// The same address for the same endpoint: lowercase scheme and host, no default port, no trailing slash, no
+/// fragment and no user name.
+pub(crate) fn url_signature(address: &str) -> String {
+    let Ok(mut url) = Url::parse(address) else {
+        return address.to_owned();
+    };
+    url.set_fragment(None);
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    let text = String::from(url);
+    text.strip_suffix('/').map(String::from).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_in_arguments_are_masked() {
+        let check = |line: &[&str], shown: &[&str]| {
+            let line: Vec<String> = line.iter().map(ToString::to_string).collect();
+            assert_eq!(arguments(&line), shown, "{line:?}");
+        };
+        check(&["-y", "server", "/tmp"], &["-y", "server", "/tmp"]);
+        check(&["--api-key", "abc", "x"], &["--api-key", MASK, "x"]);
+        check(&["--token=abc"], &["--token=********"]);
+        check(&["--token", "${TOKEN}"], &["--token", "${TOKEN}"]);
+        check(&["--token", "--verbose"], &["--token", "--verbose"]);
+        check(&["sk-1234567890"], &[MASK]);
+        check(&["postgres://me:pw@db/x"], &["postgres://********@db/x"]);
+        check(&["PASSWORD=abc"], &["PASSWORD=********"]);
+        check(&["--header", "Bearer abcdefghij"], &["--header", MASK]);
+    }
+
+    #[test]
+    fn secrets_in_addresses_are_masked() {
+        let check = |address: &str, shown: &str| assert_eq!(url(address), shown);
+        check("https://a.example/mcp", "https://a.example/mcp");
+        check(
+            "https://me:pw@a.example/mcp",
+            "https://********@a.example/mcp",
+        );
+        check(
+            "https://a.example/mcp?api_key=abc&x=1",
+            "https://a.example/mcp?api_key=********&x=1",
+        );
+        check(
+            "https://a.example/mcp?key=${KEY}",
+            "https://a.example/mcp?key=${KEY}",
+        );
+        check(
+            "https://a.example/mcp#abc",
+            "https://a.example/mcp#********",
+        );
+        check(
+            "https://a.example/mcp?x=ghp_abcdefghijkl",
+            "https://a.example/mcp?x=********",
+        );
+    }
+
+    #[test]
+    fn one_endpoint_has_one_signature() {
+        for same in [
+            "https://A.example/mcp",
+            "HTTPS://a.example:443/mcp/",
+            "https://a.example/mcp#x",
+            "https://u@a.example/mcp",
+        ] {
+            assert_eq!(url_signature(same), "https://a.example/mcp", "{same}");
+        }
+        for other in [
+            "http://a.example/mcp",
+            "https://a.example/mcp?x=1",
+            "https://a.example:444/mcp",
+        ] {
+            assert_ne!(url_signature(other), "https://a.example/mcp", "{other}");
+        }
+        assert_eq!(
+            url_signature("https://a.example/"),
+            url_signature("https://a.example")
+        );
+    }
+}

@@ -1,0 +1,659 @@
+//! What a file says about permission: server allow and deny lists, permission rules and hooks.
+//!
+//! Owns reading them and matching servers against the lists. Permission rules and hooks are only read here;
+//! the host enforces them.
+
+use std::time::Duration;
+
+use globset::{GlobBuilder, GlobMatcher};
+use url::Url;
+
+use crate::entry::keys::{Key, PERMISSIONS, Shape};
+use crate::entry::{Permission, Reader, ServerEntry};
+use crate::source::Origin;
+use crate::tree::{Member, Node, Span};
+
+/// The server lists of one file.
+#[derive(Debug, Clone, Default)]
+pub struct ServerLists {
+    /// If there is one, the only servers that may connect. A list whose patterns are all faulty is still a
+    /// list: it allows nothing.
+    pub allow: Option<Vec<ServerPattern>>,
+    /// Servers that may not connect, whatever else is said.
+    pub deny: Vec<ServerPattern>,
+}
+
+/// One pattern of a server list.
+#[derive(Debug, Clone)]
+pub struct ServerPattern {
+    /// As written.
+    pub text: String,
+    /// Where it stands.
+    pub origin: Origin,
+    target: Target,
+}
+
+#[derive(Debug, Clone)]
+enum Target {
+    Name(GlobMatcher),
+    Command(GlobMatcher),
+    /// A word in a deny list: the name of a server, or of the program it starts.
+    NameOrCommand(GlobMatcher),
+    Url(UrlPattern),
+}
+
+/// A URL glob, matched part by part: a `*` for a host must never reach into a path, or
+/// `https://evil.example/.corp.example/` would pass for `https://*.corp.example/`.
+#[derive(Debug, Clone)]
+struct UrlPattern {
+    scheme: GlobMatcher,
+    host: GlobMatcher,
+    port: Option<String>,
+    path: GlobMatcher,
+}
+
+impl ServerPattern {
+    /// Whether the pattern is about this server. The entry must be expanded.
+    pub fn matches(&self, name: &str, entry: &ServerEntry) -> bool {
+        match &self.target {
+            Target::Name(glob) => glob.is_match(name),
+            Target::Command(glob) => command_matches(glob, entry),
+            Target::NameOrCommand(glob) => glob.is_match(name) || command_matches(glob, entry),
+            Target::Url(pattern) => entry.url.as_deref().is_some_and(|url| pattern.matches(url)),
+        }
+    }
+}
+
+impl UrlPattern {
+    fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let (authority, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            // A pattern without a path is about every path of the host.
+            None => (rest, "/*"),
+        };
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, Some(port.to_owned())),
+            _ => (authority, None),
+        };
+        Some(Self {
+            scheme: glob(scheme)?,
+            host: glob(host)?,
+            port,
+            path: glob(path)?,
+        })
+    }
+
+    fn matches(&self, url: &str) -> bool {
+        let Ok(url) = Url::parse(url) else {
+            return false;
+        };
+        let port = url.port_or_known_default().map(|port| port.to_string());
+        self.scheme.is_match(url.scheme())
+            && self.host.is_match(url.host_str().unwrap_or_default())
+            && self.path.is_match(url.path())
+            && match self.port.as_deref() {
+                None => url.port().is_none(),
+                Some("*") => true,
+                wanted => wanted == port.as_deref(),
+            }
+    }
+}
+
+fn command_matches(glob: &GlobMatcher, entry: &ServerEntry) -> bool {
+    let Some(command) = entry.command.as_deref() else {
+        return false;
+    };
+    let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
+    let line = || {
+        std::iter::once(command)
+            .chain(entry.args.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    glob.is_match(command) || glob.is_match(program) || glob.is_match(line())
+}
+
+fn glob(pattern: &str) -> Option<GlobMatcher> {
+    GlobBuilder::new(pattern)
+        .case_insensitive(true)
+        .build()
+        .ok()
+        .map(|glob| glob.compile_matcher())
+}
+
+/// Whether a list is read to allow or to deny.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ListKind {
+    Allow,
+    Deny,
+}
+
+/// Reads a `[security]` table.
+pub(crate) fn server_lists(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> ServerLists {
+    let mut lists = ServerLists::default();
+    for member in reader.table("security", node).unwrap_or_default() {
+        match Reader::normal(&member.key).as_ref() {
+            "mcp_server_allowlist" => {
+                let patterns = patterns(member, ListKind::Allow, reader);
+                let stated_empty = member.value.as_array().is_some_and(<[_]>::is_empty);
+                lists.allow = (!stated_empty).then_some(patterns);
+            }
+            "mcp_server_denylist" => lists.deny = patterns(member, ListKind::Deny, reader),
+            _ => reader.unknown_key(member, SECURITY_KEYS.iter().map(|key| key.name)),
+        }
+    }
+    lists
+}
+
+fn patterns(
+    member: &Member<'_>,
+    kind: ListKind,
+    reader: &mut Reader<'_, '_>,
+) -> Vec<ServerPattern> {
+    let Some(elements) = member.value.as_array() else {
+        reader.texts(&member.key, &member.value);
+        return Vec::new();
+    };
+    elements
+        .iter()
+        .filter_map(|element| pattern(&member.key, element, kind, reader))
+        .collect()
+}
+
+fn pattern(
+    key: &str,
+    node: &Node<'_>,
+    kind: ListKind,
+    reader: &mut Reader<'_, '_>,
+) -> Option<ServerPattern> {
+    let (word, text) = match node.as_table() {
+        Some([member]) if matches!(member.key.as_ref(), "name" | "command" | "url") => {
+            (Some(member.key.as_ref()), reader.text(key, &member.value)?)
+        }
+        Some(_) => {
+            let hint = "write { name = \"…\" }, { command = \"…\" } or { url = \"…\" }";
+            reader.error(
+                "bad-value",
+                node.span,
+                format!("a table in `{key}` needs exactly one of name, command, url"),
+                hint,
+            );
+            return None;
+        }
+        None => (None, reader.text(key, node)?),
+    };
+    let target = match word {
+        Some("name") => glob(&text).map(Target::Name),
+        Some("command") => glob(&text).map(Target::Command),
+        Some(_) => UrlPattern::parse(&text).map(Target::Url),
+        None if text.contains("://") => UrlPattern::parse(&text).map(Target::Url),
+        None if text.contains(['/', ' ']) => glob(&text).map(Target::Command),
+        // To deny a little more than was meant is safe; to allow more is not.
+        None if kind == ListKind::Deny => glob(&text).map(Target::NameOrCommand),
+        None => glob(&text).map(Target::Name),
+    };
+    let Some(target) = target.filter(|_| !text.is_empty()) else {
+        reader.error(
+            "bad-pattern",
+            node.span,
+            format!("`{key}` has the invalid pattern \"{text}\""),
+            "write a glob such as \"github\", \"npx *\" or \"https://*.example.com/*\"",
+        );
+        return None;
+    };
+    Some(ServerPattern {
+        text,
+        origin: reader.origin(node.span),
+        target,
+    })
+}
+
+/// One `[[permissions.rules]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleEntry {
+    /// A glob over the name that the model sees.
+    pub tool: String,
+    /// What matching calls need.
+    pub action: Permission,
+    /// Conditions on arguments; all must hold.
+    pub arguments: Vec<ArgumentCondition>,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// A condition on one argument of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArgumentCondition {
+    /// The argument, with dots between the keys of nested objects.
+    pub argument: String,
+    /// What is tested.
+    pub test: ArgumentTest,
+    /// What it is tested against.
+    pub value: String,
+}
+
+/// What a condition tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentTest {
+    /// The argument is exactly this text.
+    Equals,
+    /// The argument matches this regular expression.
+    Matches,
+    /// The argument is a path below this folder.
+    Under,
+    /// The argument is a URL whose host matches this glob.
+    Host,
+}
+
+impl ArgumentTest {
+    const NAMES: [(&'static str, ArgumentTest); 4] = [
+        ("equals", ArgumentTest::Equals),
+        ("matches", ArgumentTest::Matches),
+        ("under", ArgumentTest::Under),
+        ("host", ArgumentTest::Host),
+    ];
+
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        Self::NAMES
+            .iter()
+            .find(|(_, test)| *test == self)
+            .map_or("", |(name, _)| name)
+    }
+}
+
+/// Reads a `[permissions]` table.
+pub(crate) fn rules(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<RuleEntry> {
+    let mut rules = Vec::new();
+    for member in reader.table("permissions", node).unwrap_or_default() {
+        if member.key != "rules" {
+            reader.unknown_key(member, ["rules"]);
+            continue;
+        }
+        for node in one_or_many(&member.value) {
+            rules.extend(rule(node, reader));
+        }
+    }
+    rules
+}
+
+fn rule(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<RuleEntry> {
+    let (mut tool, mut action, mut arguments) = (None, None, Vec::new());
+    let mut complete = true;
+    for member in reader.table("permissions.rules", node)? {
+        let value = &member.value;
+        match member.key.as_ref() {
+            "tool" => tool = reader.text("tool", value),
+            "action" => action = reader.word("action", value, PERMISSIONS, Permission::from_name),
+            // A condition that is not understood must not make the rule broader.
+            "arguments" => match conditions(value, reader) {
+                Some(conditions) => arguments = conditions,
+                None => complete = false,
+            },
+            _ => reader.unknown_key(member, RULE_KEYS.iter().map(|key| key.name)),
+        }
+    }
+    let stated = |key: &str| node.get(key).is_some();
+    if !stated("tool") {
+        reader.error(
+            "missing-key",
+            node.span,
+            "a permission rule needs `tool`",
+            "add tool = \"mcp__server__*\"",
+        );
+    }
+    if !stated("action") {
+        reader.error(
+            "missing-key",
+            node.span,
+            "a permission rule needs `action`",
+            "add action = \"allow\", \"ask\" or \"deny\"",
+        );
+    }
+    let tool = tool?;
+    if glob(&tool).is_none() || tool.is_empty() {
+        reader.error(
+            "bad-pattern",
+            node.span,
+            format!("a permission rule has the invalid pattern \"{tool}\""),
+            "write a glob such as \"mcp__github__*\"",
+        );
+        return None;
+    }
+    complete.then_some(RuleEntry {
+        tool,
+        action: action?,
+        arguments,
+        origin: reader.origin(node.span),
+    })
+}
+
+fn conditions(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Vec<ArgumentCondition>> {
+    let mut conditions = Vec::new();
+    for argument in reader.table("arguments", node)? {
+        let tests = match argument.value.as_str() {
+            Some(text) => vec![(ArgumentTest::Equals, text.to_owned())],
+            None => tests(argument, reader)?,
+        };
+        let condition = |(test, value)| ArgumentCondition {
+            argument: argument.key.to_string(),
+            test,
+            value,
+        };
+        conditions.extend(tests.into_iter().map(condition));
+    }
+    Some(conditions)
+}
+
+fn tests(
+    argument: &Member<'_>,
+    reader: &mut Reader<'_, '_>,
+) -> Option<Vec<(ArgumentTest, String)>> {
+    let mut tests = Vec::new();
+    for member in reader.table(&format!("arguments.{}", argument.key), &argument.value)? {
+        let Some((name, test)) = ArgumentTest::NAMES
+            .into_iter()
+            .find(|(name, _)| *name == member.key)
+        else {
+            let hint = "use equals, matches, under or host";
+            reader.error(
+                "bad-value",
+                member.key_span,
+                format!("unknown condition `{}`", member.key),
+                hint,
+            );
+            return None;
+        };
+        tests.push((test, reader.text(name, &member.value)?));
+    }
+    Some(tests)
+}
+
+/// One `[[hooks]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookEntry {
+    /// When it runs.
+    pub event: HookEvent,
+    /// A glob over the name that the model sees.
+    pub tool: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// Whether a call goes on when the hook fails; it does not by default.
+    pub fail_open: bool,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// When a hook runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookEvent {
+    /// Before a call.
+    PreToolUse,
+    /// After a call.
+    PostToolUse,
+}
+
+impl HookEvent {
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "PreToolUse" => Some(HookEvent::PreToolUse),
+            "PostToolUse" => Some(HookEvent::PostToolUse),
+            _ => None,
+        }
+    }
+}
+
+/// Reads `[[hooks]]`.
+pub(crate) fn hooks(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<HookEntry> {
+    one_or_many(node)
+        .iter()
+        .filter_map(|node| hook(node, reader))
+        .collect()
+}
+
+fn hook(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<HookEntry> {
+    let (mut event, mut tool, mut command) = (None, Some("*".to_owned()), None);
+    let (mut timeout, mut fail_open) = (None, false);
+    for member in reader.table("hooks", node)? {
+        let value = &member.value;
+        match Reader::normal(&member.key).as_ref() {
+            "event" => event = reader.word("event", value, HOOK_EVENTS, HookEvent::from_name),
+            "tool" | "matcher" => tool = reader.text("tool", value),
+            "command" => {
+                command = reader
+                    .command("command", value)
+                    .filter(|words| !words.is_empty())
+            }
+            "timeout_sec" => timeout = reader.seconds("timeout_sec", value),
+            "fail_open" => fail_open = reader.boolean("fail_open", value).unwrap_or(false),
+            _ => reader.unknown_key(member, HOOK_KEYS.iter().map(|key| key.name)),
+        }
+    }
+    for (key, example) in [
+        ("event", "event = \"PreToolUse\""),
+        ("command", "command = [\"program\"]"),
+    ] {
+        if node.get(key).is_none() {
+            reader.error(
+                "missing-key",
+                node.span,
+                format!("a hook needs `{key}`"),
+                format!("add {example}"),
+            );
+        }
+    }
+    Some(HookEntry {
+        event: event?,
+        tool: tool?,
+        command: command?,
+        timeout,
+        fail_open,
+        origin: reader.origin(node.span),
+    })
+}
+
+/// One table stands for a list of one, which is how HCL writes a single block.
+fn one_or_many<'n, 'a>(node: &'n Node<'a>) -> &'n [Node<'a>] {
+    node.as_array().unwrap_or(std::slice::from_ref(node))
+}
+
+const HOOK_EVENTS: &[&str] = &["PreToolUse", "PostToolUse"];
+
+/// The keys of `[security]`.
+pub(crate) const SECURITY_KEYS: &[Key] = &[
+    Key {
+        name: "mcp_server_allowlist",
+        shape: Shape::PatternList,
+        about: "If not empty, the only servers that may connect.",
+    },
+    Key {
+        name: "mcp_server_denylist",
+        shape: Shape::PatternList,
+        about: "Servers that may not connect.",
+    },
+];
+
+/// The keys of `[[permissions.rules]]`.
+pub(crate) const RULE_KEYS: &[Key] = &[
+    Key {
+        name: "tool",
+        shape: Shape::Text,
+        about: "A glob over the name that the model sees.",
+    },
+    Key {
+        name: "action",
+        shape: Shape::OneOf(PERMISSIONS),
+        about: "What matching calls need.",
+    },
+    Key {
+        name: "arguments",
+        shape: Shape::Conditions,
+        about: "Conditions on arguments; all must hold.",
+    },
+];
+
+/// The keys of `[[hooks]]`.
+pub(crate) const HOOK_KEYS: &[Key] = &[
+    Key {
+        name: "event",
+        shape: Shape::OneOf(HOOK_EVENTS),
+        about: "When the hook runs.",
+    },
+    Key {
+        name: "tool",
+        shape: Shape::Text,
+        about: "A glob over the name that the model sees; all tools when absent. `matcher` means the same.",
+    },
+    Key {
+        name: "command",
+        shape: Shape::Command,
+        about: "The program, which gets JSON on stdin and answers with JSON on stdout.",
+    },
+    Key {
+        name: "timeout_sec",
+        shape: Shape::Seconds,
+        about: "How long it may take.",
+    },
+    Key {
+        name: "fail_open",
+        shape: Shape::Bool,
+        about: "Whether a call goes on when the hook fails. Off by default.",
+    },
+];
+
+/// The text of a section, which is what an approval of it is bound to.
+pub(crate) fn section_text<'f>(file: &'f crate::source::SourceFile, span: Span) -> &'f str {
+    file.text()
+        .get(span.start as usize..span.end as usize)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{self, Format};
+    use crate::scope::Scope;
+    use crate::source::SourceFile;
+
+    fn lists(text: &str) -> (ServerLists, Vec<String>) {
+        let file = SourceFile::new("a.toml", Scope::User, text);
+        let mut diagnostics = Vec::new();
+        let root = format::parse(&file, Format::Toml, &mut diagnostics).unwrap();
+        let lists = server_lists(&root, &mut Reader::new(&file, &mut diagnostics));
+        (lists, diagnostics.iter().map(ToString::to_string).collect())
+    }
+
+    fn server(command: Option<&str>, args: &[&str], url: Option<&str>) -> ServerEntry {
+        ServerEntry {
+            command: command.map(String::from),
+            args: args.iter().map(ToString::to_string).collect(),
+            url: url.map(String::from),
+            ..ServerEntry::default()
+        }
+    }
+
+    #[test]
+    fn patterns_match_names_commands_and_urls() {
+        let npx = server(Some("/usr/bin/npx"), &["-y", "@evil/server"], None);
+        let remote = |url| server(None, &[], Some(url));
+        let check = |pattern: &str, name: &str, entry: &ServerEntry, expected: bool| {
+            let (lists, problems) = lists(&format!("mcp_server_allowlist = [{pattern}]"));
+            assert_eq!(problems, Vec::<String>::new());
+            assert_eq!(
+                lists.allow.unwrap()[0].matches(name, entry),
+                expected,
+                "{pattern} on {name} {entry:?}"
+            );
+        };
+        check("'git*'", "github", &npx, true);
+        check("'git*'", "GitHub", &npx, true);
+        check("'git'", "github", &npx, false);
+        // A word in an allow list is a name, or a script called `github` would pass.
+        check("'npx'", "x", &npx, false);
+        check("{ command = 'npx' }", "x", &npx, true);
+        check("{ command = '/usr/bin/*' }", "x", &npx, true);
+        check("'* @evil/*'", "x", &npx, true);
+        check("{ name = '*' }", "anything", &npx, true);
+        check(
+            "'https://*.corp.example/*'",
+            "x",
+            &remote("https://mcp.corp.example/mcp"),
+            true,
+        );
+        check(
+            "'https://*.corp.example'",
+            "x",
+            &remote("https://mcp.corp.example/a/b?c"),
+            true,
+        );
+        check(
+            "'https://*.corp.example/*'",
+            "x",
+            &remote("https://evil.example/.corp.example/"),
+            false,
+        );
+        check(
+            "'https://*.corp.example/*'",
+            "x",
+            &remote("https://a.corp.example@evil.example/"),
+            false,
+        );
+        check(
+            "'https://*.corp.example/*'",
+            "x",
+            &remote("http://a.corp.example/"),
+            false,
+        );
+        check(
+            "'https://*.corp.example/*'",
+            "x",
+            &remote("https://a.corp.example:8443/"),
+            false,
+        );
+        check(
+            "'https://*.corp.example:8443/*'",
+            "x",
+            &remote("https://a.corp.example:8443/"),
+            true,
+        );
+        check(
+            "'http*://localhost:*/*'",
+            "x",
+            &remote("http://localhost:3000/mcp"),
+            true,
+        );
+        check(
+            "'https://a.example/mcp'",
+            "x",
+            &remote("https://a.example/other"),
+            false,
+        );
+    }
+
+    #[test]
+    fn a_word_in_a_deny_list_also_means_a_program() {
+        let (lists, _) = lists("mcp_server_denylist = ['npx', 'bad*']");
+        let npx = server(Some("npx"), &[], None);
+        let other = server(Some("uvx"), &[], None);
+        assert!(lists.deny[0].matches("anything", &npx));
+        assert!(!lists.deny[0].matches("anything", &other));
+        assert!(lists.deny[1].matches("bad-one", &other));
+    }
+
+    #[test]
+    fn bad_patterns_are_reported_with_their_place() {
+        let (lists, problems) =
+            lists("mcp_server_allowlist = ['[', 5, { colour = 'x' }, '', 'fine']");
+        assert_eq!(lists.allow.unwrap().len(), 1);
+        assert_eq!(problems.len(), 4, "{problems:#?}");
+        assert!(
+            problems
+                .iter()
+                .all(|problem| problem.starts_with("a.toml:1:")),
+            "{problems:#?}"
+        );
+    }
+}

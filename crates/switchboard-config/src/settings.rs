@@ -1,0 +1,403 @@
+//! Scalar settings: one table in any file, merged value by value, each with its origin.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::diagnostic::{Diagnostic, Place};
+use crate::entry::Reader;
+use crate::entry::keys::{Key, Shape};
+use crate::expand::Environment;
+use crate::format::{self, Format};
+use crate::scope::Scope;
+use crate::source::{Origin, SourceFile};
+use crate::tree::{Node, Value};
+
+/// The commented file of defaults that is part of the program.
+pub const DEFAULTS: &str = include_str!("defaults.toml");
+
+/// A scalar setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(
+    missing_docs,
+    reason = "each variant is the key of the same name, described in SETTINGS"
+)]
+pub enum Setting {
+    StartupTimeout,
+    ToolTimeout,
+    ToolMax,
+    MaxOutputTokens,
+    MaxMessageBytes,
+    LocalConnections,
+    RemoteConnections,
+    HealthInterval,
+    HealthTimeout,
+    ReconnectAttempts,
+    CatalogTtl,
+    NeedsAuthMemory,
+    ProgressInterval,
+    ToolSearch,
+}
+
+/// How an environment variable spells a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Override {
+    None,
+    Milliseconds(&'static str),
+    Plain(&'static str),
+}
+
+const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
+    Key { name, shape, about }
+}
+
+#[rustfmt::skip]
+const SETTINGS: [(Setting, Key, Override); 14] = [
+    (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools."), Override::Milliseconds("MCP_TIMEOUT")),
+    (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
+    (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
+    (Setting::MaxOutputTokens, key("max_output_tokens", Shape::Count, "Output beyond this is cut for the model and kept whole in a file."), Override::Plain("MAX_MCP_OUTPUT_TOKENS")),
+    (Setting::MaxMessageBytes, key("max_message_bytes", Shape::Count, "One message may be this large."), Override::None),
+    (Setting::LocalConnections, key("local_connections", Shape::Count, "How many local servers start at once."), Override::Plain("MCP_SERVER_CONNECTION_BATCH_SIZE")),
+    (Setting::RemoteConnections, key("remote_connections", Shape::Count, "How many remote servers connect at once."), Override::Plain("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")),
+    (Setting::HealthInterval, key("health_interval_sec", Shape::Seconds, "How often an idle connection is probed."), Override::None),
+    (Setting::HealthTimeout, key("health_timeout_sec", Shape::Seconds, "How long a probe may take."), Override::None),
+    (Setting::ReconnectAttempts, key("reconnect_attempts", Shape::Count, "How often a lost connection is tried again."), Override::None),
+    (Setting::CatalogTtl, key("catalog_ttl_sec", Shape::Seconds, "How long a server's lists are believed."), Override::None),
+    (Setting::NeedsAuthMemory, key("needs_auth_memory_sec", Shape::Seconds, "How long it is remembered that a server wants a login."), Override::None),
+    (Setting::ProgressInterval, key("progress_interval_sec", Shape::Seconds, "How often a long call shows that it is alive."), Override::None),
+    (Setting::ToolSearch, key("tool_search", Shape::ToolSearch, "Whether the model searches for tools: auto, auto:N, on, off."), Override::Plain("ENABLE_TOOL_SEARCH")),
+];
+
+impl Setting {
+    /// Every setting.
+    pub fn all() -> impl Iterator<Item = Setting> + Clone {
+        SETTINGS.iter().map(|(setting, ..)| *setting)
+    }
+
+    /// The key of this setting.
+    pub fn key(self) -> &'static Key {
+        // `SETTINGS` is in the order of the enum, which a test holds.
+        &SETTINGS[self as usize].1
+    }
+
+    fn from_key(name: &str) -> Option<Self> {
+        SETTINGS
+            .iter()
+            .find(|(_, key, _)| key.name == name)
+            .map(|(setting, ..)| *setting)
+    }
+}
+
+/// When the model searches for tools instead of being given all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolSearch {
+    /// When the descriptions come to at least this share of the window, in percent.
+    Auto(u8),
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+impl ToolSearch {
+    /// The share of the window from which on searching pays.
+    const DEFAULT_PERCENT: u8 = 10;
+
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(ToolSearch::Auto(Self::DEFAULT_PERCENT)),
+            "on" | "true" | "1" => Some(ToolSearch::On),
+            "off" | "false" | "0" => Some(ToolSearch::Off),
+            _ => {
+                let percent = name
+                    .strip_prefix("auto:")?
+                    .parse()
+                    .ok()
+                    .filter(|percent| *percent <= 100)?;
+                Some(ToolSearch::Auto(percent))
+            }
+        }
+    }
+}
+
+/// The value of a setting.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SettingValue {
+    /// A time.
+    Duration(Duration),
+    /// A number above zero.
+    Count(u64),
+    /// When to search for tools.
+    ToolSearch(ToolSearch),
+}
+
+impl fmt::Display for SettingValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingValue::Duration(duration) => write!(formatter, "{}", duration.as_secs_f64()),
+            SettingValue::Count(count) => write!(formatter, "{count}"),
+            SettingValue::ToolSearch(ToolSearch::Auto(percent)) => {
+                write!(formatter, "auto:{percent}")
+            }
+            SettingValue::ToolSearch(ToolSearch::On) => formatter.write_str("on"),
+            SettingValue::ToolSearch(ToolSearch::Off) => formatter.write_str("off"),
+        }
+    }
+}
+
+/// Where the value of a setting comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SettingOrigin {
+    /// The defaults of the program.
+    Default,
+    /// A file.
+    File(Origin),
+    /// An environment variable.
+    Environment(&'static str),
+}
+
+impl fmt::Display for SettingOrigin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingOrigin::Default => formatter.write_str("default"),
+            SettingOrigin::File(origin) => write!(formatter, "{origin}"),
+            SettingOrigin::Environment(variable) => write!(formatter, "${variable}"),
+        }
+    }
+}
+
+/// A setting in force: its value, where that comes from, and what it won against.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effective {
+    /// The value.
+    pub value: SettingValue,
+    /// Where it comes from.
+    pub origin: SettingOrigin,
+    /// Values of lower scopes that it hides, nearest first.
+    pub shadowed: Vec<(SettingValue, SettingOrigin)>,
+}
+
+/// Every setting, resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings(Vec<Effective>);
+
+impl Settings {
+    /// One setting with its origin.
+    pub fn get(&self, setting: Setting) -> &Effective {
+        &self.0[setting as usize]
+    }
+
+    /// A setting that is a time.
+    pub fn duration(&self, setting: Setting) -> Duration {
+        match self.get(setting).value {
+            SettingValue::Duration(duration) => duration,
+            SettingValue::Count(count) => Duration::from_secs(count),
+            SettingValue::ToolSearch(_) => Duration::ZERO,
+        }
+    }
+
+    /// A setting that is a number.
+    pub fn count(&self, setting: Setting) -> u64 {
+        match self.get(setting).value {
+            SettingValue::Count(count) => count,
+            SettingValue::Duration(duration) => duration.as_secs(),
+            SettingValue::ToolSearch(_) => 0,
+        }
+    }
+
+    /// When the model searches for tools.
+    pub fn tool_search(&self) -> ToolSearch {
+        match self.get(Setting::ToolSearch).value {
+            SettingValue::ToolSearch(value) => value,
+            _ => ToolSearch::Auto(ToolSearch::DEFAULT_PERCENT),
+        }
+    }
+}
+
+/// What one file sets.
+pub(crate) type Stated = Vec<(Setting, SettingValue, Origin)>;
+
+/// Reads a `[settings]` table.
+pub(crate) fn decode(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Stated {
+    let mut stated = Stated::new();
+    for member in reader.table("settings", node).unwrap_or_default() {
+        let Some(setting) = Setting::from_key(&Reader::normal(&member.key)) else {
+            reader.unknown_key(member, Setting::all().map(|setting| setting.key().name));
+            continue;
+        };
+        if let Some(value) = value(setting, &member.value, reader) {
+            stated.push((setting, value, reader.origin(member.value.span)));
+        }
+    }
+    stated
+}
+
+/// Resolves all settings: environment over files (highest scope first) over defaults.
+pub(crate) fn resolve<'s>(
+    stated: impl IntoIterator<Item = &'s Stated>,
+    environment: &Environment,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Settings {
+    let mut values: Vec<Vec<(SettingValue, SettingOrigin)>> = vec![Vec::new(); SETTINGS.len()];
+    for (index, (_, key, variable)) in SETTINGS.iter().enumerate() {
+        values[index].extend(from_environment(key, *variable, environment, diagnostics));
+    }
+    for (setting, value, origin) in stated.into_iter().flatten() {
+        values[*setting as usize].push((*value, SettingOrigin::File(origin.clone())));
+    }
+    for (setting, value, _) in defaults() {
+        values[setting as usize].push((value, SettingOrigin::Default));
+    }
+    let effective = values.into_iter().filter_map(|mut values| {
+        // The defaults file has every setting, which a test holds.
+        (!values.is_empty())
+            .then(|| values.remove(0))
+            .map(|(value, origin)| Effective {
+                value,
+                origin,
+                shadowed: values,
+            })
+    });
+    Settings(effective.collect())
+}
+
+fn defaults() -> Stated {
+    let file = SourceFile::new("defaults.toml", Scope::Cloud, DEFAULTS);
+    let mut diagnostics = Vec::new();
+    let root = format::parse(&file, Format::Toml, &mut diagnostics);
+    let mut reader = Reader::new(&file, &mut diagnostics);
+    let table = root.as_ref().and_then(|root| root.get("settings"));
+    table
+        .map(|table| decode(table, &mut reader))
+        .unwrap_or_default()
+}
+
+fn value(setting: Setting, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<SettingValue> {
+    let key = setting.key();
+    match key.shape {
+        Shape::Seconds => reader.seconds(key.name, node).map(SettingValue::Duration),
+        Shape::Count => reader.count(key.name, node).map(SettingValue::Count),
+        _ => {
+            let text = match node.value {
+                Value::Bool(on) => Node::detached(if on { "on" } else { "off" }),
+                _ => node.clone(),
+            };
+            let words = ["auto", "on", "off"];
+            reader
+                .word(key.name, &text, &words, ToolSearch::from_name)
+                .map(SettingValue::ToolSearch)
+        }
+    }
+}
+
+fn from_environment(
+    key: &Key,
+    variable: Override,
+    environment: &Environment,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(SettingValue, SettingOrigin)> {
+    let name = match variable {
+        Override::None => return None,
+        Override::Milliseconds(name) | Override::Plain(name) => name,
+    };
+    let text = environment
+        .get(name)
+        .map(str::trim)
+        .filter(|text| !text.is_empty())?;
+    let above_zero = || text.parse::<u64>().ok().filter(|number| *number > 0);
+    let value = match (variable, key.shape) {
+        (Override::Milliseconds(_), _) => {
+            above_zero().map(|number| SettingValue::Duration(Duration::from_millis(number)))
+        }
+        (_, Shape::Count) => above_zero().map(SettingValue::Count),
+        _ => ToolSearch::from_name(text).map(SettingValue::ToolSearch),
+    };
+    if value.is_none() {
+        let message =
+            format!("the environment variable {name} cannot be \"{text}\", and is ignored");
+        let hint = match key.shape {
+            Shape::ToolSearch => "set it to auto, auto:N, true or false",
+            _ => "set it to a whole number above zero, or unset it",
+        };
+        diagnostics.push(
+            Diagnostic::warning(
+                "bad-environment",
+                Place::Outside("environment".into()),
+                message,
+            )
+            .with_hint(hint),
+        );
+    }
+    value.map(|value| (value, SettingOrigin::Environment(name)))
+}
+
+/// The keys of `[settings]`.
+pub(crate) fn keys() -> Vec<Key> {
+    SETTINGS.iter().map(|(_, key, _)| *key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        variables.iter().copied().collect()
+    }
+
+    #[test]
+    fn every_setting_has_a_default_and_stands_in_its_place() {
+        let defaults = defaults();
+        assert_eq!(defaults.len(), SETTINGS.len());
+        for (index, (setting, key, _)) in SETTINGS.iter().enumerate() {
+            assert_eq!(*setting as usize, index);
+            assert!(
+                defaults.iter().any(|(stated, ..)| stated == setting),
+                "{} has no default",
+                key.name
+            );
+        }
+    }
+
+    #[test]
+    fn the_environment_wins_over_files_and_files_over_defaults() {
+        let file = SourceFile::new(
+            "a.toml",
+            Scope::User,
+            "[settings]\ntool_timeout_sec = 5\nlocal_connections = 7\n",
+        );
+        let mut diagnostics = Vec::new();
+        let root = format::parse(&file, Format::Toml, &mut diagnostics).unwrap();
+        let stated = decode(
+            root.get("settings").unwrap(),
+            &mut Reader::new(&file, &mut diagnostics),
+        );
+        let environment = environment(&[
+            ("MCP_TOOL_TIMEOUT", "1500"),
+            ("ENABLE_TOOL_SEARCH", "auto:25"),
+        ]);
+        let settings = resolve([&stated], &environment, &mut diagnostics);
+        assert_eq!(diagnostics, []);
+        assert_eq!(
+            settings.duration(Setting::ToolTimeout),
+            Duration::from_millis(1500)
+        );
+        assert_eq!(settings.get(Setting::ToolTimeout).shadowed.len(), 2);
+        assert_eq!(settings.count(Setting::LocalConnections), 7);
+        assert_eq!(settings.count(Setting::RemoteConnections), 20);
+        assert_eq!(settings.tool_search(), ToolSearch::Auto(25));
+    }
+
+    #[test]
+    fn a_bad_variable_warns_and_the_default_stays() {
+        for text in ["0", "-1", "soon", "1.5"] {
+            let mut diagnostics = Vec::new();
+            let settings = resolve([], &environment(&[("MCP_TIMEOUT", text)]), &mut diagnostics);
+            assert_eq!(
+                settings.duration(Setting::StartupTimeout),
+                Duration::from_secs(60),
+                "{text}"
+            );
+            assert_eq!(diagnostics.len(), 1, "{text}");
+        }
+    }
+}

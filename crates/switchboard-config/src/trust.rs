@@ -1,0 +1,464 @@
+//! Whose project may start what: fingerprints, and the decisions made about them.
+//!
+//! A decision is bound to a project folder, to one server (or one other part of a file) and to its
+//! fingerprint, and is kept outside of the project. This module computes and compares; it never asks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::entry::{Permission, ServerEntry};
+use crate::expand::references;
+use crate::mask;
+use crate::secret::Secret;
+
+/// The name of the decisions file in the state folder.
+pub const TRUST_FILE: &str = "trust.json";
+
+/// What an approval is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A server, by name.
+    Server(String),
+    /// Another part of a file: `settings`, `security`, `permissions` or `hooks`.
+    Section {
+        /// The file's name, relative to the project.
+        file: String,
+        /// The part.
+        part: &'static str,
+    },
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Server(name) => formatter.write_str(name),
+            Subject::Section { file, part } => write!(formatter, "{file}#{part}"),
+        }
+    }
+}
+
+impl Subject {
+    /// The key in the decisions file. A server cannot be named like a section: the prefix differs.
+    fn key(&self) -> String {
+        match self {
+            Subject::Server(name) => format!("server:{name}"),
+            Subject::Section { .. } => format!("section:{self}"),
+        }
+    }
+}
+
+/// What an approval is bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// The parts, each with a text that may be shown.
+    pub components: Vec<Component>,
+}
+
+/// One part of a fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Component {
+    /// What it is, such as `command`.
+    pub name: String,
+    /// What it says, with secrets masked.
+    pub shown: String,
+    /// The hash of what it says.
+    pub digest: String,
+}
+
+/// Variables that decide which code runs or whom it talks to: their values count, not only their names.
+const STEERING_VARIABLES: &[&str] = &[
+    "PATH",
+    "IFS",
+    "ENV",
+    "BASH_ENV",
+    "SHELL",
+    "HOME",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_TLS_REJECT_UNAUTHORIZED",
+    "PERL5LIB",
+    "PERL5OPT",
+    "RUBYLIB",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "CLASSPATH",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_EXEC_PATH",
+    "EDITOR",
+    "PAGER",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+];
+const STEERING_PREFIXES: &[&str] = &[
+    "LD_",
+    "DYLD_",
+    "PYTHON",
+    "NPM_CONFIG_",
+    "UV_",
+    "PIP_",
+    "GIT_CONFIG_",
+];
+
+impl Fingerprint {
+    /// The fingerprint of a server: what it runs or reaches, which secrets it is given, and what it may do.
+    /// Values of variables and headers do not count, so that a rotated key asks nobody; which variables
+    /// they refer to does.
+    pub fn of_server(entry: &ServerEntry, program: Option<&Path>) -> Self {
+        let mut components = Components::default();
+        components.text(
+            "transport",
+            entry
+                .effective_transport()
+                .map_or("", |transport| transport.name()),
+        );
+        components.text("command", entry.command.as_deref().unwrap_or_default());
+        let program = program
+            .map(|path| path.display().to_string())
+            .unwrap_or_default();
+        components.text("program", &program);
+        components.list("args", &entry.args, &mask::arguments(&entry.args));
+        components.pairs("env", &entry.env, steers);
+        components.texts("env_vars", &entry.env_vars);
+        components.text(
+            "inherit_env",
+            if entry.inherit_env == Some(true) {
+                "true"
+            } else {
+                ""
+            },
+        );
+        components.text("cwd", entry.cwd.as_deref().unwrap_or_default());
+        let url = entry.url.as_deref().unwrap_or_default();
+        components.push("url", mask::url(url).into_owned(), url);
+        components.pairs("headers", &entry.headers, |_| false);
+        components.texts("headers_helper", &entry.headers_helper);
+        components.text(
+            "bearer_token_env_var",
+            entry.bearer_token_env_var.as_deref().unwrap_or_default(),
+        );
+        if let Some(oauth) = &entry.oauth {
+            let secret = oauth
+                .client_secret
+                .as_ref()
+                .map(Secret::expose)
+                .unwrap_or_default();
+            let parts = [
+                oauth.client_id.as_deref().unwrap_or_default().to_owned(),
+                oauth.client_secret_env_var.clone().unwrap_or_default(),
+                references(secret).join(","),
+                oauth.issuer.clone().unwrap_or_default(),
+                oauth.metadata_url.clone().unwrap_or_default(),
+                oauth.resource.clone().unwrap_or_default(),
+                oauth.redirect_uri.clone().unwrap_or_default(),
+                oauth.scopes.join(","),
+            ];
+            components.texts("oauth", &parts);
+        }
+        components.text(
+            "trust_annotations",
+            if entry.trust_annotations == Some(true) {
+                "true"
+            } else {
+                ""
+            },
+        );
+        let sandbox = entry
+            .sandbox
+            .map(|sandbox| format!("{} network={:?}", sandbox.mode.name(), sandbox.network));
+        components.text("sandbox", &sandbox.unwrap_or_default());
+        let grants = entry
+            .tools
+            .iter()
+            .filter(|(_, tool)| tool.permission == Some(Permission::Allow));
+        let grants: Vec<String> = grants.map(|(name, _)| name.clone()).collect();
+        components.texts("allowed tools", &grants);
+        Self {
+            components: components.0,
+        }
+    }
+
+    /// The fingerprint of another part of a file: its text.
+    pub fn of_section(text: &str) -> Self {
+        let mut components = Components::default();
+        components.text("text", text);
+        Self {
+            components: components.0,
+        }
+    }
+
+    /// The hash over all parts, as hexadecimal digits.
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        for component in &self.components {
+            hash_text(&mut hasher, &component.name);
+            hash_text(&mut hasher, &component.digest);
+        }
+        hex(&hasher.finalize())
+    }
+
+    /// What differs from an earlier fingerprint: part, before, now.
+    pub fn changes<'f>(
+        &'f self,
+        earlier: &'f Fingerprint,
+    ) -> Vec<(&'f str, Option<&'f str>, Option<&'f str>)> {
+        fn find<'f>(components: &'f [Component], name: &str) -> Option<&'f Component> {
+            components.iter().find(|component| component.name == name)
+        }
+        let mut names: Vec<&str> = self
+            .components
+            .iter()
+            .map(|component| component.name.as_str())
+            .collect();
+        names.extend(
+            earlier
+                .components
+                .iter()
+                .map(|c| c.name.as_str())
+                .filter(|name| find(&self.components, name).is_none()),
+        );
+        let changed = |name: &&'f str| {
+            let (before, now) = (
+                find(&earlier.components, name),
+                find(&self.components, name),
+            );
+            before.map(|c| &c.digest) != now.map(|c| &c.digest)
+        };
+        let row = |name: &'f str| {
+            let shown = |components: &'f [Component]| {
+                find(components, name).map(|component| component.shown.as_str())
+            };
+            (name, shown(&earlier.components), shown(&self.components))
+        };
+        names.into_iter().filter(changed).map(row).collect()
+    }
+}
+
+fn steers(variable: &str) -> bool {
+    let upper = variable.to_ascii_uppercase();
+    STEERING_VARIABLES.contains(&upper.as_str())
+        || STEERING_PREFIXES
+            .iter()
+            .any(|prefix| upper.starts_with(prefix))
+}
+
+#[derive(Default)]
+struct Components(Vec<Component>);
+
+impl Components {
+    /// Adds a part; an empty one is left out, so that a new kind of part asks nobody who does not use it.
+    fn push(&mut self, name: &str, shown: String, value: &str) {
+        if !value.is_empty() {
+            let digest = hex(&Sha256::digest(value.as_bytes()));
+            self.0.push(Component {
+                name: name.to_owned(),
+                shown,
+                digest,
+            });
+        }
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        self.push(name, value.to_owned(), value);
+    }
+
+    fn list(&mut self, name: &str, values: &[String], shown: &[String]) {
+        // The length before each value keeps ["a b"] and ["a", "b"] apart.
+        let value: String = values
+            .iter()
+            .map(|value| format!("{}:{value}", value.len()))
+            .collect();
+        self.push(name, crate::words::join(shown), &value);
+    }
+
+    fn texts(&mut self, name: &str, values: &[String]) {
+        if values.iter().any(|value| !value.is_empty()) {
+            self.list(name, values, values);
+        }
+    }
+
+    /// Names, the variables their values refer to, and the values that `counts` wants.
+    fn pairs(&mut self, name: &str, pairs: &[(String, Secret)], counts: impl Fn(&str) -> bool) {
+        let mut pairs: Vec<_> = pairs.iter().collect();
+        pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut values = Vec::new();
+        let mut shown = Vec::new();
+        for (key, value) in pairs {
+            if counts(key) {
+                values.push(format!("{key}={}", value.expose()));
+                shown.push(format!("{key}={}", value.expose()));
+            } else {
+                let names = references(value.expose());
+                values.push(format!("{key}<-{}", names.join(",")));
+                let from: Vec<String> = names.iter().map(|name| format!("${{{name}}}")).collect();
+                shown.push(if from.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{key}={}", from.concat())
+                });
+            }
+        }
+        self.list(name, &values, &shown);
+    }
+}
+
+fn hash_text(hasher: &mut Sha256, text: &str) {
+    hasher.update((text.len() as u64).to_le_bytes());
+    hasher.update(text.as_bytes());
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+/// Whether a subject is trusted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// It was approved as it is.
+    Trusted,
+    /// Nobody has decided yet.
+    New,
+    /// It was approved, and has changed since.
+    Changed(Fingerprint),
+}
+
+/// Something that waits for the user's word.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What it is about.
+    pub subject: Subject,
+    /// What an approval would be bound to.
+    pub fingerprint: Fingerprint,
+    /// What was approved before, when it has changed.
+    pub earlier: Option<Fingerprint>,
+}
+
+/// All decisions, by project and subject.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Decisions {
+    version: u32,
+    projects: BTreeMap<PathBuf, BTreeMap<String, Approval>>,
+}
+
+/// One decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// What was approved.
+    pub fingerprint: Fingerprint,
+    /// When, in seconds since 1970.
+    pub approved_at: u64,
+}
+
+/// Why the decisions file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the trust decisions cannot be read: {0}")]
+pub struct DecisionsError(String);
+
+impl Decisions {
+    const VERSION: u32 = 1;
+
+    /// Reads the decisions file. An empty text is no decisions.
+    pub fn parse(text: &str) -> Result<Self, DecisionsError> {
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let decisions: Self =
+            serde_json::from_str(text).map_err(|error| DecisionsError(error.to_string()))?;
+        match decisions.version {
+            Self::VERSION => Ok(decisions),
+            other => Err(DecisionsError(format!("version {other} is not known here"))),
+        }
+    }
+
+    /// The text of the decisions file.
+    pub fn to_text(&self) -> Result<String, DecisionsError> {
+        let current = Self {
+            version: Self::VERSION,
+            projects: self.projects.clone(),
+        };
+        serde_json::to_string_pretty(&current)
+            .map(|text| text + "\n")
+            .map_err(|error| DecisionsError(error.to_string()))
+    }
+
+    /// Whether a subject is trusted as it is now.
+    pub fn verdict(&self, project: &Path, subject: &Subject, fingerprint: &Fingerprint) -> Verdict {
+        match self
+            .projects
+            .get(project)
+            .and_then(|subjects| subjects.get(&subject.key()))
+        {
+            None => Verdict::New,
+            Some(approval) if approval.fingerprint.digest() == fingerprint.digest() => {
+                Verdict::Trusted
+            }
+            Some(approval) => Verdict::Changed(approval.fingerprint.clone()),
+        }
+    }
+
+    /// Records an approval.
+    pub fn approve(
+        &mut self,
+        project: &Path,
+        subject: &Subject,
+        fingerprint: Fingerprint,
+        approved_at: u64,
+    ) {
+        let subjects = self.projects.entry(project.to_owned()).or_default();
+        subjects.insert(
+            subject.key(),
+            Approval {
+                fingerprint,
+                approved_at,
+            },
+        );
+    }
+
+    /// Takes approvals back: of one name, or of the whole project. Returns the names that lost theirs.
+    pub fn revoke(&mut self, project: &Path, name: Option<&str>) -> Vec<String> {
+        let Some(subjects) = self.projects.get_mut(project) else {
+            return Vec::new();
+        };
+        let mut revoked = Vec::new();
+        subjects.retain(|key, _| {
+            let subject = subject_name(key);
+            let goes = name.is_none_or(|name| name == subject);
+            if goes {
+                revoked.push(subject.to_owned());
+            }
+            !goes
+        });
+        if subjects.is_empty() {
+            self.projects.remove(project);
+        }
+        revoked
+    }
+
+    /// The approvals of one project, by name.
+    pub fn approvals(&self, project: &Path) -> impl Iterator<Item = (&str, &Approval)> {
+        self.projects
+            .get(project)
+            .into_iter()
+            .flatten()
+            .map(|(key, approval)| (subject_name(key), approval))
+    }
+}
+
+fn subject_name(key: &str) -> &str {
+    key.split_once(':').map_or(key, |(_, name)| name)
+}

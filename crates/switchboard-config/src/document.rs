@@ -48,7 +48,7 @@ pub struct Document {
     /// Where it comes from.
     pub source: Source,
     pub(crate) servers: Vec<RawServer>,
-    pub(crate) settings: Stated,
+    pub(crate) settings: Section<Stated>,
     pub(crate) lists: Section<ServerLists>,
     pub(crate) rules: Section<Vec<RuleEntry>>,
     pub(crate) hooks: Section<Vec<HookEntry>>,
@@ -63,6 +63,12 @@ pub struct Document {
 pub(crate) struct Section<T> {
     pub(crate) content: T,
     pub(crate) span: Option<Span>,
+}
+
+impl<T: Default> Section<T> {
+    pub(crate) fn take(&mut self) -> T {
+        std::mem::take(&mut self.content)
+    }
 }
 
 /// A server of one file.
@@ -102,7 +108,7 @@ impl Document {
         let mut document = Self {
             source,
             servers: Vec::new(),
-            settings: Stated::new(),
+            settings: Section::default(),
             lists: Section::default(),
             rules: Section::default(),
             hooks: Section::default(),
@@ -144,7 +150,12 @@ impl Document {
             end: node.span.end,
         });
         match key {
-            "settings" => self.settings = settings::decode(node, reader),
+            "settings" => {
+                self.settings = Section {
+                    content: settings::decode(node, reader),
+                    span,
+                }
+            }
             "security" => {
                 self.lists = Section {
                     content: policy::server_lists(node, reader),

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use thiserror::Error;
 
@@ -32,14 +32,16 @@ impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Environment {
 }
 
 /// What references can refer to.
-#[derive(Debug, Clone, Default)]
-pub struct Variables {
+#[derive(Debug, Clone, Copy)]
+pub struct Variables<'v> {
     /// The environment.
-    pub environment: Environment,
+    pub environment: &'v Environment,
     /// `${workspaceFolder}`.
-    pub workspace: PathBuf,
+    pub workspace: &'v Path,
     /// `${home}`.
-    pub home: PathBuf,
+    pub home: &'v Path,
+    /// `${pluginRoot}`, in a plugin's files.
+    pub plugin_root: Option<&'v Path>,
 }
 
 /// Why a text could not be expanded.
@@ -72,7 +74,7 @@ impl ExpandError {
 }
 
 /// The text with every reference replaced by what it refers to, and `$${` by `${`.
-pub fn expand<'t>(text: &'t str, variables: &Variables) -> Result<Cow<'t, str>, ExpandError> {
+pub fn expand<'t>(text: &'t str, variables: &Variables<'_>) -> Result<Cow<'t, str>, ExpandError> {
     if !text.contains("${") {
         return Ok(Cow::Borrowed(text));
     }
@@ -158,7 +160,7 @@ impl<'t> Reference<'t> {
         })
     }
 
-    fn value<'v>(&self, variables: &'v Variables) -> Result<Cow<'v, str>, ExpandError>
+    fn value<'v>(&self, variables: &Variables<'v>) -> Result<Cow<'v, str>, ExpandError>
     where
         't: 'v,
     {
@@ -167,6 +169,12 @@ impl<'t> Reference<'t> {
                 return Ok(variables.workspace.to_string_lossy());
             }
             "home" if !self.explicit => return Ok(variables.home.to_string_lossy()),
+            // The second name is the one that plugins written for Claude Code use.
+            "pluginRoot" | "CLAUDE_PLUGIN_ROOT" => {
+                if let Some(root) = variables.plugin_root {
+                    return Ok(root.to_string_lossy());
+                }
+            }
             _ => {}
         }
         match (variables.environment.get(self.name), self.default) {
@@ -241,26 +249,28 @@ fn closing_brace(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn variables() -> Variables {
-        Variables {
-            environment: [
-                ("A", "1"),
-                ("EMPTY", ""),
-                ("REF", "${A}"),
-                ("home", "x"),
-                ("B_2", "two"),
-            ]
-            .into_iter()
-            .collect(),
-            workspace: "/work/space".into(),
-            home: "/home/me".into(),
-        }
+    fn environment() -> Environment {
+        [
+            ("A", "1"),
+            ("EMPTY", ""),
+            ("REF", "${A}"),
+            ("home", "x"),
+            ("B_2", "two"),
+        ]
+        .into_iter()
+        .collect()
     }
 
     #[test]
     fn references_become_what_they_refer_to() {
         let check = |text: &str, expected: Result<&str, ExpandError>| {
-            let expanded = expand(text, &variables()).map(Cow::into_owned);
+            let variables = Variables {
+                environment: &environment(),
+                workspace: Path::new("/work/space"),
+                home: Path::new("/home/me"),
+                plugin_root: None,
+            };
+            let expanded = expand(text, &variables).map(Cow::into_owned);
             assert_eq!(expanded, expected.map(String::from), "{text}");
         };
         let missing = |name: &str| Err(ExpandError::Missing(name.into()));

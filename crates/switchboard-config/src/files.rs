@@ -300,6 +300,27 @@ pub(crate) struct Candidate {
     pub(crate) dialect: Dialect,
     pub(crate) plugin_root: Option<PathBuf>,
     pub(crate) guarded: bool,
+    /// Whether somebody named it, so that its absence is a mistake.
+    pub(crate) by_hand: bool,
+}
+
+impl Candidate {
+    /// A file named with `--config`.
+    pub(crate) fn by_hand(path: PathBuf) -> Self {
+        let dialect = if Format::of_path(&path) == Some(Format::Json) {
+            Dialect::McpJson
+        } else {
+            Dialect::Native
+        };
+        Self {
+            scope: Scope::Local,
+            path,
+            dialect,
+            plugin_root: None,
+            guarded: false,
+            by_hand: true,
+        }
+    }
 }
 
 impl Folders {
@@ -313,6 +334,7 @@ impl Folders {
                 dialect,
                 plugin_root,
                 guarded,
+                by_hand: false,
             });
         };
         if let Some(path) = &self.managed_file {
@@ -388,6 +410,7 @@ pub(crate) fn open(
         dialect,
         plugin_root,
         guarded,
+        by_hand: _,
     } = candidate;
     let mut refuse = |diagnostic: Diagnostic| {
         diagnostics.push(diagnostic);

@@ -10,6 +10,7 @@ pub mod files;
 pub mod format;
 pub mod mask;
 pub mod policy;
+pub mod resolve;
 pub mod scope;
 pub mod secret;
 pub mod settings;

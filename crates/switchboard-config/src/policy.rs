@@ -11,16 +11,25 @@ use url::Url;
 use crate::entry::keys::{Key, PERMISSIONS, Shape};
 use crate::entry::{Permission, Reader, ServerEntry};
 use crate::source::Origin;
-use crate::tree::{Member, Node, Span};
+use crate::tree::{Member, Node};
 
 /// The server lists of one file.
 #[derive(Debug, Clone, Default)]
 pub struct ServerLists {
     /// If there is one, the only servers that may connect. A list whose patterns are all faulty is still a
     /// list: it allows nothing.
-    pub allow: Option<Vec<ServerPattern>>,
+    pub allow: Option<AllowList>,
     /// Servers that may not connect, whatever else is said.
     pub deny: Vec<ServerPattern>,
+}
+
+/// An allow list and its place.
+#[derive(Debug, Clone)]
+pub struct AllowList {
+    /// Whoever matches one of them may connect.
+    pub patterns: Vec<ServerPattern>,
+    /// Where the list stands.
+    pub origin: Origin,
 }
 
 /// One pattern of a server list.
@@ -137,7 +146,8 @@ pub(crate) fn server_lists(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Serv
             "mcp_server_allowlist" => {
                 let patterns = patterns(member, ListKind::Allow, reader);
                 let stated_empty = member.value.as_array().is_some_and(<[_]>::is_empty);
-                lists.allow = (!stated_empty).then_some(patterns);
+                let origin = reader.origin(member.key_span);
+                lists.allow = (!stated_empty).then_some(AllowList { patterns, origin });
             }
             "mcp_server_denylist" => lists.deny = patterns(member, ListKind::Deny, reader),
             _ => reader.unknown_key(member, SECURITY_KEYS.iter().map(|key| key.name)),
@@ -425,7 +435,7 @@ fn hook(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<HookEntry> {
             "command" => {
                 command = reader
                     .command("command", value)
-                    .filter(|words| !words.is_empty())
+                    .filter(|words| !words.is_empty());
             }
             "timeout_sec" => timeout = reader.seconds("timeout_sec", value),
             "fail_open" => fail_open = reader.boolean("fail_open", value).unwrap_or(false),
@@ -524,13 +534,6 @@ pub(crate) const HOOK_KEYS: &[Key] = &[
     },
 ];
 
-/// The text of a section, which is what an approval of it is bound to.
-pub(crate) fn section_text<'f>(file: &'f crate::source::SourceFile, span: Span) -> &'f str {
-    file.text()
-        .get(span.start as usize..span.end as usize)
-        .unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -563,7 +566,7 @@ mod tests {
             let (lists, problems) = lists(&format!("mcp_server_allowlist = [{pattern}]"));
             assert_eq!(problems, Vec::<String>::new());
             assert_eq!(
-                lists.allow.unwrap()[0].matches(name, entry),
+                lists.allow.unwrap().patterns[0].matches(name, entry),
                 expected,
                 "{pattern} on {name} {entry:?}"
             );
@@ -647,7 +650,7 @@ mod tests {
     fn bad_patterns_are_reported_with_their_place() {
         let (lists, problems) =
             lists("mcp_server_allowlist = ['[', 5, { colour = 'x' }, '', 'fine']");
-        assert_eq!(lists.allow.unwrap().len(), 1);
+        assert_eq!(lists.allow.unwrap().patterns.len(), 1);
         assert_eq!(problems.len(), 4, "{problems:#?}");
         assert!(
             problems

@@ -22,6 +22,11 @@ impl Secret {
         &self.0
     }
 
+    /// Changes the text in place.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut String)) {
+        change(&mut self.0);
+    }
+
     /// The text as it may be shown: a value made of references such as `${TOKEN}` names where the secret
     /// is, not what it is, and is shown as written; everything else is masked.
     pub fn shown(&self) -> &str {

@@ -42,6 +42,13 @@ impl SourceFile {
         &self.text
     }
 
+    /// The text of a span.
+    pub fn slice(&self, span: Span) -> &str {
+        self.text
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or_default()
+    }
+
     /// The line and column of a byte offset, both counted from one; columns count characters.
     pub fn position(&self, offset: u32) -> Position {
         let starts = self.line_starts.get_or_init(|| {

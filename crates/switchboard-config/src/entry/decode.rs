@@ -36,12 +36,12 @@ pub(crate) fn decode(
         }
         validate(name, &entry, &spans, name_span, reader);
     }
-    let faulty = reader.faulty;
+    let faults = std::mem::take(&mut reader.faults);
     reader.leave();
     Decoded {
         entry,
         spans,
-        faulty,
+        faults,
     }
 }
 
@@ -81,18 +81,19 @@ fn member_into(
             );
             return None;
         }
-        _ => match Field::from_key(key) {
-            Some(field) => field,
-            None => {
+        _ => {
+            if let Some(field) = Field::from_key(key) {
+                field
+            } else {
                 reader.unknown_key(member, keys::KEYS.iter().map(|(_, key)| key.name));
                 return None;
             }
-        },
+        }
     };
     let key = member.key.as_ref();
     match field {
         Field::Transport => {
-            entry.transport = reader.word(key, node, keys::TRANSPORTS, Transport::from_name)
+            entry.transport = reader.word(key, node, keys::TRANSPORTS, Transport::from_name);
         }
         Field::Command => entry.command = reader.text(key, node),
         Field::Args => entry.args = reader.texts(key, node).unwrap_or_default(),
@@ -103,7 +104,7 @@ fn member_into(
         Field::Url => entry.url = reader.text(key, node),
         Field::Headers => entry.headers = reader.secret_map(key, node).unwrap_or_default(),
         Field::HeadersHelper => {
-            entry.headers_helper = reader.command(key, node).unwrap_or_default()
+            entry.headers_helper = reader.command(key, node).unwrap_or_default();
         }
         Field::BearerTokenEnvVar => entry.bearer_token_env_var = reader.text(key, node),
         Field::OAuth => entry.oauth = oauth(key, node, reader),
@@ -146,7 +147,8 @@ fn tool(path: &str, members: &[Member<'_>], reader: &mut Reader<'_, '_>) -> Tool
         match Reader::normal(&member.key).as_ref() {
             "timeout_sec" => tool.timeout = reader.seconds(&path, node),
             "permission" => {
-                tool.permission = reader.word(&path, node, keys::PERMISSIONS, Permission::from_name)
+                tool.permission =
+                    reader.word(&path, node, keys::PERMISSIONS, Permission::from_name);
             }
             "hidden" => tool.hidden = reader.boolean(&path, node),
             _ => reader.unknown_key(member, names(keys::TOOL_KEYS)),
@@ -174,13 +176,13 @@ fn sandbox(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Sa
                     &member.value,
                     keys::SANDBOXES,
                     SandboxMode::from_name,
-                )
+                );
             }
             "network" => network = reader.boolean(&path, &member.value),
             _ => reader.unknown_key(member, names(keys::SANDBOX_KEYS)),
         }
     }
-    if mode.is_none() && !reader.faulty {
+    if mode.is_none() && reader.faults.is_empty() {
         reader.error(
             "missing-key",
             node.span,
@@ -214,7 +216,7 @@ fn oauth(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<OAut
             "scopes" | "scope" => oauth.scopes = reader.texts(&path, node).unwrap_or_default(),
             "issuer" => oauth.issuer = reader.text(&path, node),
             "metadata_url" | "auth_server_metadata_url" => {
-                oauth.metadata_url = reader.text(&path, node)
+                oauth.metadata_url = reader.text(&path, node);
             }
             "resource" => oauth.resource = reader.text(&path, node),
             "callback_port" => oauth.callback_port = reader.port(&path, node),

@@ -5,6 +5,7 @@
 
 mod decode;
 mod encode;
+mod expanded;
 pub mod keys;
 mod reader;
 mod validate;
@@ -276,6 +277,6 @@ pub(crate) struct Decoded {
     pub(crate) entry: ServerEntry,
     /// Where each field that was stated stands.
     pub(crate) spans: Vec<(Field, Span)>,
-    /// Whether something in it was wrong, so that it must not be used.
-    pub(crate) faulty: bool,
+    /// What is wrong with it. A faulty entry is never used in part.
+    pub(crate) faults: Vec<String>,
 }

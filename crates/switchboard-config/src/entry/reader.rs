@@ -17,8 +17,8 @@ pub(crate) struct Reader<'f, 'd> {
     file: &'f Arc<SourceFile>,
     diagnostics: &'d mut Vec<Diagnostic>,
     server: Option<String>,
-    /// Whether an error was reported since the last [`Reader::enter`].
-    pub(crate) faulty: bool,
+    /// What was reported as an error since the last [`Reader::enter`].
+    pub(crate) faults: Vec<String>,
 }
 
 impl<'f, 'd> Reader<'f, 'd> {
@@ -27,14 +27,14 @@ impl<'f, 'd> Reader<'f, 'd> {
             file,
             diagnostics,
             server: None,
-            faulty: false,
+            faults: Vec::new(),
         }
     }
 
     /// From here on, findings are about this server.
     pub(crate) fn enter(&mut self, server: &str) {
         self.server = Some(server.to_owned());
-        self.faulty = false;
+        self.faults.clear();
     }
 
     /// From here on, findings are about the file.
@@ -60,7 +60,8 @@ impl<'f, 'd> Reader<'f, 'd> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.faulty = true;
+        let message = message.into();
+        self.faults.push(message.clone());
         let diagnostic = Diagnostic::error(code, self.origin(span), message).with_hint(hint);
         self.push(diagnostic);
     }
@@ -338,7 +339,7 @@ impl<'f, 'd> Reader<'f, 'd> {
     }
 
     /// The key in our own spelling, whatever the spelling in the file.
-    pub(crate) fn normal<'m>(key: &'m str) -> std::borrow::Cow<'m, str> {
+    pub(crate) fn normal(key: &str) -> std::borrow::Cow<'_, str> {
         if key
             .bytes()
             .any(|byte| byte.is_ascii_uppercase() || byte == b'-')

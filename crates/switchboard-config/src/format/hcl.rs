@@ -88,8 +88,8 @@ fn members<'a>(body: &Body, sink: &mut Sink<'_, '_>) -> Vec<Member<'a>> {
 }
 
 /// A labelled block is a member of a table; unlabelled blocks of one name are a list once there are several.
-fn add_block<'a>(
-    members: &mut Vec<Member<'a>>,
+fn add_block(
+    members: &mut Vec<Member<'_>>,
     seen: &mut Seen,
     block: &Block,
     sink: &mut Sink<'_, '_>,
@@ -201,7 +201,7 @@ fn into_list<'n, 'a>(node: &'n mut Node<'a>) -> &'n mut Vec<Node<'a>> {
     }
 }
 
-fn with_name<'a>(mut table: Node<'a>, name: String, span: Span) -> Node<'a> {
+fn with_name(mut table: Node<'_>, name: String, span: Span) -> Node<'_> {
     if let Value::Table(members) = &mut table.value {
         let value = Node {
             span,

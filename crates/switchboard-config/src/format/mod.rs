@@ -14,8 +14,6 @@ use crate::diagnostic::Diagnostic;
 use crate::source::{Origin, SourceFile};
 use crate::tree::{Member, Node, Span, Value};
 
-pub(crate) use hcl::{protect_templates, restore_templates};
-
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -23,7 +21,7 @@ pub enum Format {
     Toml,
     /// JSON, with comments and trailing commas allowed.
     Json,
-    /// HashiCorp's configuration language, version 2, without evaluation.
+    /// `HashiCorp`'s configuration language, version 2, without evaluation.
     Hcl,
     /// YAML 1.2, for import only.
     Yaml,

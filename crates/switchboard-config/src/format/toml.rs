@@ -26,7 +26,7 @@ pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Option<Node<'
     })
 }
 
-fn members<'a>(table: DeTable<'a>) -> Vec<Member<'a>> {
+fn members(table: DeTable<'_>) -> Vec<Member<'_>> {
     let mut members: Vec<_> = table
         .into_iter()
         .map(|(key, value)| Member {

@@ -1,0 +1,92 @@
+//! Expansion of every text in an entry.
+
+use super::{Field, ServerEntry};
+use crate::expand::{ExpandError, Variables, expand};
+
+impl ServerEntry {
+    /// Whether any text refers to something.
+    pub(crate) fn has_references(&self) -> bool {
+        // A shared visitor would need a copy to work on; most entries have no reference and need none.
+        let has = |text: &str| text.contains("${");
+        let option = |text: &Option<String>| text.as_deref().is_some_and(has);
+        let list = |texts: &[String]| texts.iter().any(|text| has(text));
+        option(&self.command)
+            || list(&self.args)
+            || self
+                .env
+                .iter()
+                .chain(&self.headers)
+                .any(|(_, value)| has(value.expose()))
+            || option(&self.cwd)
+            || option(&self.url)
+            || list(&self.headers_helper)
+            || list(&self.env_vars)
+            || list(&self.enabled_tools)
+            || list(&self.disabled_tools)
+            || option(&self.bearer_token_env_var)
+            || self.oauth.is_some()
+    }
+
+    /// The entry with every reference replaced, or what could not be.
+    pub(crate) fn expanded(
+        &self,
+        variables: &Variables<'_>,
+    ) -> Result<Self, Vec<(Field, ExpandError)>> {
+        let mut entry = self.clone();
+        let mut errors = Vec::new();
+        let mut each = |field: Field, text: &mut String| match expand(text, variables) {
+            Ok(std::borrow::Cow::Borrowed(_)) => {}
+            Ok(std::borrow::Cow::Owned(expanded)) => *text = expanded,
+            Err(error) => errors.push((field, error)),
+        };
+        for (field, texts) in [
+            (Field::Args, &mut entry.args),
+            (Field::EnvVars, &mut entry.env_vars),
+            (Field::HeadersHelper, &mut entry.headers_helper),
+            (Field::EnabledTools, &mut entry.enabled_tools),
+            (Field::DisabledTools, &mut entry.disabled_tools),
+        ] {
+            texts.iter_mut().for_each(|text| each(field, text));
+        }
+        for (field, text) in [
+            (Field::Command, &mut entry.command),
+            (Field::Cwd, &mut entry.cwd),
+            (Field::Url, &mut entry.url),
+            (Field::BearerTokenEnvVar, &mut entry.bearer_token_env_var),
+        ] {
+            text.iter_mut().for_each(|text| each(field, text));
+        }
+        for (field, pairs) in [
+            (Field::Env, &mut entry.env),
+            (Field::Headers, &mut entry.headers),
+        ] {
+            pairs
+                .iter_mut()
+                .for_each(|(_, secret)| secret.change(|text| each(field, text)));
+        }
+        if let Some(oauth) = &mut entry.oauth {
+            let texts = [
+                &mut oauth.client_id,
+                &mut oauth.client_secret_env_var,
+                &mut oauth.issuer,
+                &mut oauth.metadata_url,
+                &mut oauth.resource,
+                &mut oauth.redirect_uri,
+            ];
+            texts
+                .into_iter()
+                .flatten()
+                .chain(&mut oauth.scopes)
+                .for_each(|text| each(Field::OAuth, text));
+            oauth
+                .client_secret
+                .iter_mut()
+                .for_each(|secret| secret.change(|text| each(Field::OAuth, text)));
+        }
+        if errors.is_empty() {
+            Ok(entry)
+        } else {
+            Err(errors)
+        }
+    }
+}

@@ -211,11 +211,11 @@ impl std::fmt::Display for ShadowReason {
 
 impl Config {
     /// Reads and resolves everything.
-    pub fn load(inputs: Inputs, files: &impl Files) -> Self {
+    pub fn load(inputs: &Inputs, files: &impl Files) -> Self {
         let mut diagnostics = Vec::new();
-        let (documents, looked) = read_documents(&inputs, files, &mut diagnostics);
+        let (documents, looked) = read_documents(inputs, files, &mut diagnostics);
         Resolver {
-            inputs: &inputs,
+            inputs,
             files,
             diagnostics,
             programs: HashMap::new(),

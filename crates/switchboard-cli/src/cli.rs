@@ -1,0 +1,248 @@
+//! What can be typed: commands and flags. What they mean is in `commands`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// The MCP layer between agents and the outside world.
+#[derive(Debug, Parser)]
+#[command(
+    name = "switchboard",
+    version,
+    about,
+    propagate_version = false,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalFlags,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags that every command takes.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global flags")]
+pub(crate) struct GlobalFlags {
+    /// Act as if started in this folder
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Read one more configuration file, of any format, in local scope
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+    /// Leave the project's files out
+    #[arg(long, global = true)]
+    pub(crate) no_project: bool,
+    /// Trust this project for this run only
+    #[arg(long, global = true)]
+    pub(crate) trust_project: bool,
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say nothing but errors
+    #[arg(long, global = true)]
+    pub(crate) quiet: bool,
+    /// Say more
+    #[arg(long, short, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// When to use colour
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t
+    )]
+    pub(crate) color: When,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Add, show, change and remove servers
+    #[command(subcommand)]
+    Mcp(McpCommand),
+    /// Approve what a project's files want to do
+    #[command(subcommand)]
+    Trust(TrustCommand),
+    /// Show and check the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// List the tools of all servers
+    Tools(ToolsArguments),
+    /// Print a completion script
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the version
+    Version,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show the whole effective configuration and where each value comes from
+    Show,
+    /// Look for mistakes in all configuration files
+    Check,
+    /// Print the JSON Schema of a configuration file
+    Schema,
+    /// Show every place that is looked at
+    Path,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Add a server; takes the lines of `claude mcp add`, `codex mcp add` and `gemini mcp add` as they are
+    #[command(
+        override_usage = "switchboard mcp add [OPTIONS] <NAME> <URL>\n       switchboard mcp add [OPTIONS] <NAME> [--] <COMMAND> [ARGS]...",
+        after_help = crate::commands::mcp::add::HELP
+    )]
+    Add {
+        /// Options, the server's name, and its URL or its command with arguments
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            required = true,
+            value_name = "WORDS",
+            hide = true
+        )]
+        words: Vec<String>,
+    },
+    /// Add a server written as JSON, as other tools have it
+    AddJson(AddJsonArguments),
+    /// Remove a server
+    Remove {
+        /// The server
+        name: String,
+        /// Only from this scope
+        #[arg(long, short, value_enum)]
+        scope: Option<WritableScope>,
+    },
+    /// Let a server connect
+    Enable {
+        /// The server
+        name: String,
+    },
+    /// Keep a server from connecting
+    Disable {
+        /// The server
+        name: String,
+    },
+    /// List all servers
+    List {
+        /// Do not connect to the servers
+        #[arg(long)]
+        no_connect: bool,
+    },
+    /// Show everything about one server
+    Get {
+        /// The server
+        name: String,
+    },
+    /// Take over servers from other tools
+    Import(ImportArguments),
+    /// Write the servers as another tool's file
+    Export(ExportArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddJsonArguments {
+    /// The server's name
+    pub(crate) name: String,
+    /// The entry, such as '{"command":"npx","args":["-y","server"]}', or - to read it from standard input
+    pub(crate) json: String,
+    /// Where to add it
+    #[arg(long, short, value_enum, default_value_t = WritableScope::Local)]
+    pub(crate) scope: WritableScope,
+    /// Replace an entry of the same name
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The client secret is in the variable MCP_CLIENT_SECRET
+    #[arg(long)]
+    pub(crate) client_secret: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// Only from this tool
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) from: Option<String>,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Where to add the servers
+    #[arg(long, short, value_enum, default_value_t = WritableScope::User)]
+    pub(crate) scope: WritableScope,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// The tool
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) to: String,
+    /// The file to write, or - for standard output; an existing file keeps everything else in it
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Scopes that commands write to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WritableScope {
+    /// You, in this project: `.switchboard.local.toml`
+    #[default]
+    Local,
+    /// You, everywhere: `mcp.toml` in your configuration folder
+    #[value(alias = "global")]
+    User,
+    /// Everybody in this project: `.mcp.json`
+    Project,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    /// List what the project's files want to do, and whether you trust it
+    List,
+    /// Approve what waits, or one thing
+    Approve {
+        /// A server, or a part of a file such as `.mcp.toml#hooks`
+        name: Option<String>,
+        /// Answer yes
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Take approvals back
+    Revoke {
+        /// A server, or a part of a file; everything of this project when absent
+        name: Option<String>,
+    },
+    /// Show what changed since it was approved
+    Diff {
+        /// A server, or a part of a file
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolsArguments {
+    /// Only of this server
+    #[arg(long)]
+    pub(crate) server: Option<String>,
+    /// Also those that are set aside, and why
+    #[arg(long)]
+    pub(crate) all: bool,
+}

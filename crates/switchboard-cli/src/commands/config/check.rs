@@ -1,0 +1,40 @@
+//! `switchboard config check`: every finding in every file, at length.
+
+use switchboard_config::diagnostic::Severity;
+
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::exit::Exit;
+use crate::report;
+
+pub(crate) fn run(context: &Context) -> Outcome {
+    let printer = &context.printer;
+    let config = context.load_quietly();
+    let findings = &config.diagnostics;
+    if printer.json {
+        printer.json(&findings.iter().map(report::to_json).collect())?;
+    } else {
+        let blocks: Vec<String> = findings.iter().map(report::at_length).collect();
+        printer.data(blocks.join("\n"))?;
+    }
+    let errors = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .count();
+    let warnings = findings.len() - errors;
+    let files = config.looked.iter().filter(|looked| looked.found).count();
+    let count = |number: usize, one: &str, many: &str| {
+        format!("{number} {}", if number == 1 { one } else { many })
+    };
+    printer.note(format!(
+        "{}, {} in {}",
+        count(errors, "error", "errors"),
+        count(warnings, "warning", "warnings"),
+        count(files, "file", "files")
+    ));
+    Ok(if errors > 0 {
+        Exit::Configuration
+    } else {
+        Exit::Done
+    })
+}

@@ -1,0 +1,289 @@
+//! Takes the words of `mcp add` apart: `claude mcp add`, `codex mcp add` and `gemini mcp add` in one grammar.
+//!
+//! What the three agree on: options stand before or after the name; `--` begins the command. Where they
+//! differ: codex takes everything after the first word of a command as its arguments; gemini takes options it
+//! knows from anywhere and hands the rest to the command; claude's `--env` and `--header` take several values.
+//! Here an option that one of them knows is an option anywhere before `--`, and everything else after the
+//! first word of a command belongs to the command.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use clap::ValueEnum as _;
+use switchboard_config::entry::Transport;
+use switchboard_config::entry::keys::nearest;
+use switchboard_config::text::visible;
+
+use super::is_address;
+use super::options::{self, Known, Name};
+use crate::cli::{GlobalFlags, When, WritableScope};
+use crate::error::Failure;
+
+/// A line, taken apart.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) scope: WritableScope,
+    pub(super) transport: Option<Transport>,
+    /// The command and its arguments, or the address.
+    pub(super) target: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) url: Option<String>,
+    pub(super) bearer_token_env_var: Option<String>,
+    pub(super) client_id: Option<String>,
+    pub(super) client_secret: bool,
+    pub(super) callback_port: Option<u16>,
+    pub(super) oauth_resource: Option<String>,
+    pub(super) timeout: Option<u64>,
+    pub(super) include_tools: Vec<String>,
+    pub(super) exclude_tools: Vec<String>,
+    pub(super) force: bool,
+    pub(super) flags: Flags,
+    pub(super) notes: Vec<Note>,
+}
+
+/// Something that was asked for and is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) text: &'static str,
+    pub(super) hint: &'static str,
+}
+
+/// Global flags that stand among the words.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Flags {
+    cwd: Option<PathBuf>,
+    config: Vec<PathBuf>,
+    no_project: bool,
+    trust_project: bool,
+    json: bool,
+    quiet: bool,
+    verbose: bool,
+    color: Option<When>,
+}
+
+impl Flags {
+    /// These flags together with those that stood before the command.
+    pub(super) fn over(self, mut global: GlobalFlags) -> GlobalFlags {
+        global.cwd = self.cwd.or(global.cwd);
+        global.config.extend(self.config);
+        global.no_project |= self.no_project;
+        global.trust_project |= self.trust_project;
+        global.json |= self.json;
+        global.quiet |= self.quiet;
+        global.verbose |= self.verbose;
+        global.color = self.color.unwrap_or(global.color);
+        global
+    }
+}
+
+impl Line {
+    /// Takes the words apart.
+    pub(super) fn parse(words: Vec<String>) -> Result<Self, Failure> {
+        let mut words = VecDeque::from(words);
+        skip_program_name(&mut words);
+        let mut line = Self::default();
+        let mut name: Option<String> = None;
+        while let Some(word) = words.pop_front() {
+            if word == "--" {
+                // The name may stand after the separator as well, as long as something follows it.
+                if name.is_none() {
+                    name = words.pop_front();
+                }
+                line.target.extend(words);
+                break;
+            }
+            let remote = line.url.is_some() || line.target.first().is_some_and(|word| is_address(word));
+            let in_command = !line.target.is_empty() && !remote;
+            match options::find(&word) {
+                Some((option, joined)) if !in_command || option.known == Known::Elsewhere => {
+                    let value = if option.takes_value {
+                        Some(match joined {
+                            Some(value) => value.to_owned(),
+                            None => words.pop_front().ok_or_else(|| missing_value(&word))?,
+                        })
+                    } else {
+                        None
+                    };
+                    line.set(option.name, value.unwrap_or_default(), &mut words)?;
+                }
+                _ if in_command => line.target.push(word),
+                _ if word.starts_with('-') && word.len() > 1 => return Err(unknown_option(&word)),
+                _ if name.is_none() => name = Some(word),
+                _ => line.target.push(word),
+            }
+        }
+        line.name = name.ok_or_else(|| {
+            Failure::usage("the server has no name")
+                .hint("write `switchboard mcp add NAME URL` or `switchboard mcp add NAME -- COMMAND`")
+        })?;
+        line.check()
+    }
+
+    /// Takes an option over. Some take the words that follow as further values.
+    fn set(
+        &mut self,
+        name: Name,
+        value: String,
+        words: &mut VecDeque<String>,
+    ) -> Result<(), Failure> {
+        match name {
+            Name::Transport => {
+                let transport = Transport::from_name(&value).ok_or_else(|| {
+                    bad_value("--transport", &value, "use stdio, http, sse or ws")
+                })?;
+                self.transport = Some(transport);
+            }
+            Name::Scope => {
+                self.scope = WritableScope::from_str(&value, true)
+                    .map_err(|_| bad_value("--scope", &value, "use local, user or project"))?;
+            }
+            Name::Env => {
+                self.env.push(variable(&value)?);
+                while let Some(next) = words.front().and_then(|word| variable(word).ok()) {
+                    self.env.push(next);
+                    words.pop_front();
+                }
+            }
+            Name::Header => {
+                self.headers.push(header(&value)?);
+                while let Some(next) = words.front().filter(|word| is_header(word)) {
+                    self.headers.push(header(next)?);
+                    words.pop_front();
+                }
+            }
+            Name::Url => self.url = Some(value),
+            Name::BearerTokenEnvVar => self.bearer_token_env_var = Some(value),
+            Name::ClientId => self.client_id = Some(value),
+            Name::ClientSecret => self.client_secret = true,
+            Name::CallbackPort => {
+                let port = value.parse().ok().filter(|port| *port > 0);
+                let hint = "use a port from 1 to 65535";
+                self.callback_port =
+                    Some(port.ok_or_else(|| bad_value("--callback-port", &value, hint))?);
+            }
+            Name::OAuthResource => self.oauth_resource = Some(value),
+            Name::OAuthRegistration => self.notes.push(Note {
+                text: "--oauth-client-registration is ignored: how a client is registered is found out at login",
+                hint: "give --client-id to use a client that is registered already",
+            }),
+            Name::Timeout => {
+                let milliseconds = value.parse().ok().filter(|milliseconds| *milliseconds > 0);
+                let hint = "use whole milliseconds above zero, such as 30000";
+                self.timeout = Some(milliseconds.ok_or_else(|| bad_value("--timeout", &value, hint))?);
+            }
+            Name::IncludeTools => self.include_tools.extend(tools(&value)),
+            Name::ExcludeTools => self.exclude_tools.extend(tools(&value)),
+            Name::Trust => self.notes.push(Note {
+                text: "--trust is ignored: an entry cannot approve its own calls",
+                hint: "allow single tools with [[permissions.rules]] in your user configuration",
+            }),
+            Name::Description => self.notes.push(Note {
+                text: "--description is not kept: a server describes itself",
+                hint: "write it as a comment beside the entry",
+            }),
+            Name::Force => self.force = true,
+            Name::Cwd => self.flags.cwd = Some(value.into()),
+            Name::Config => self.flags.config.push(value.into()),
+            Name::NoProject => self.flags.no_project = true,
+            Name::TrustProject => self.flags.trust_project = true,
+            Name::Json => self.flags.json = true,
+            Name::Quiet => self.flags.quiet = true,
+            Name::Verbose => self.flags.verbose = true,
+            Name::Color => {
+                let when = When::from_str(&value, true)
+                    .map_err(|_| bad_value("--color", &value, "use auto, always or never"))?;
+                self.flags.color = Some(when);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(self) -> Result<Self, Failure> {
+        match (&self.url, self.target.first()) {
+            (None, None) => {
+                let name = visible(&self.name);
+                Err(Failure::usage(format!("there is no address and no command for `{name}`"))
+                    .hint("write `switchboard mcp add NAME URL` or `switchboard mcp add NAME -- COMMAND`"))
+            }
+            (Some(_), Some(_)) => Err(Failure::usage("the server has both --url and a command")
+                .hint("keep one of the two")),
+            (Some(_), None) if self.transport.is_some_and(Transport::is_local) => {
+                Err(Failure::usage("a stdio server has no --url").hint("leave --transport out"))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+/// A line may be pasted whole, with the program it was written for.
+fn skip_program_name(words: &mut VecDeque<String>) {
+    let pasted = ["claude", "codex", "gemini", "switchboard"]
+        .iter()
+        .any(|program| words.iter().take(3).eq([program, &"mcp", &"add"].iter().copied()));
+    if pasted {
+        words.drain(..3);
+    }
+}
+
+fn variable(word: &str) -> Result<(String, String), Failure> {
+    let (name, value) = word
+        .split_once('=')
+        .filter(|(name, _)| is_variable_name(name))
+        .ok_or_else(|| {
+            Failure::usage("--env takes NAME=VALUE").hint("write it as -e API_KEY=value, once for each variable")
+        })?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn is_variable_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn header(word: &str) -> Result<(String, String), Failure> {
+    let (name, value) = word
+        .split_once(':')
+        .filter(|_| is_header(word))
+        .ok_or_else(|| {
+            Failure::usage("--header takes 'NAME: VALUE'")
+                .hint("write it as -H 'Authorization: Bearer ${TOKEN}', in quotes")
+        })?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Whether a word is a header and not, say, an address.
+fn is_header(word: &str) -> bool {
+    word.split_once(':').is_some_and(|(name, value)| {
+        let name = name.trim();
+        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        !name.is_empty() && name.bytes().all(token) && !value.starts_with("//")
+    })
+}
+
+fn tools(list: &str) -> impl Iterator<Item = String> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|tool| !tool.is_empty())
+        .map(String::from)
+}
+
+fn missing_value(option: &str) -> Failure {
+    Failure::usage(format!("{} needs a value", visible(option)))
+        .hint("`switchboard mcp add --help` shows what each option takes")
+}
+
+fn bad_value(option: &str, value: &str, hint: &str) -> Failure {
+    Failure::usage(format!("{option} cannot be \"{}\"", visible(value))).hint(hint)
+}
+
+fn unknown_option(word: &str) -> Failure {
+    // What is joined to the option could be a secret.
+    let option = word.split('=').next().unwrap_or(word);
+    let failure = Failure::usage(format!("there is no option {}", visible(option)));
+    match nearest(option, options::long_spellings()) {
+        Some(near) => failure.hint(format!("did you mean {near}?")),
+        None => failure.hint("put the command after `--`: switchboard mcp add NAME -- COMMAND ARGS"),
+    }
+}

@@ -1,0 +1,125 @@
+//! `switchboard mcp add`: one grammar for the lines of three tools.
+
+mod grammar;
+mod options;
+
+use std::time::Duration;
+
+use switchboard_config::entry::{OAuthEntry, ServerEntry, Transport};
+use switchboard_config::secret::Secret;
+
+use self::grammar::Line;
+use super::insert::{self, Existing};
+use crate::cli::GlobalFlags;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+
+/// The variable that `--client-secret` refers to, as in `claude mcp add`.
+pub(super) const CLIENT_SECRET: &str = "MCP_CLIENT_SECRET";
+
+/// What `--help` says, since the words are parsed here and not by clap.
+pub(crate) const HELP: &str = "\
+Options:
+  -t, --transport <T>             stdio, http, sse or ws; inferred from the URL or command
+  -s, --scope <SCOPE>             local (default), user or project
+  -e, --env <KEY=VALUE>           A variable for the program; may be repeated
+  -H, --header <'NAME: VALUE'>    An HTTP header; may be repeated
+      --url <URL>                 The URL, in place of the second word
+      --bearer-token-env-var <V>  The variable that holds a bearer token
+      --client-id <ID>            An OAuth client registered beforehand
+      --client-secret             Its secret is in the variable MCP_CLIENT_SECRET
+      --callback-port <PORT>      The port of the OAuth callback
+      --oauth-resource <URI>      The OAuth resource indicator
+      --timeout <MS>              How long a call may be silent, in milliseconds
+      --include-tools <A,B>       The only tools that are offered
+      --exclude-tools <A,B>       Tools that are not offered
+      --cwd <DIR>                 Act as if started in this folder
+      --force                     Replace an entry of the same name
+
+Everything after `--` is the command. Without it, options that are not known here belong to the command
+once it has begun.
+
+Examples:
+  switchboard mcp add notion https://mcp.notion.com/mcp
+  switchboard mcp add --scope user docs -- npx -y @upstash/context7-mcp
+  switchboard mcp add github https://api.example.com/mcp -H 'Authorization: Bearer ${GITHUB_TOKEN}'";
+
+pub(crate) fn run(words: Vec<String>, global: GlobalFlags) -> Outcome {
+    let line = Line::parse(words)?;
+    let context = Context::new(line.flags.over(global))?;
+    for note in &line.notes {
+        context.printer.warning(note.text, Some(note.hint));
+    }
+    let existing = if line.force {
+        Existing::Replace
+    } else {
+        Existing::Refuse
+    };
+    let (name, scope) = (line.name.clone(), line.scope);
+    let entry = entry(line)?;
+    insert::run(&name, entry, scope, existing, &context)
+}
+
+/// The entry that a line describes.
+fn entry(line: Line) -> Result<ServerEntry, Failure> {
+    let secrets = |pairs: Vec<(String, String)>| {
+        pairs
+            .into_iter()
+            .map(|(name, value)| (name, Secret::new(value)))
+            .collect()
+    };
+    let mut words = line.target.into_iter();
+    let (command, url) = match line.url {
+        Some(url) => (None, Some(url)),
+        None => match (words.next(), line.transport) {
+            (Some(first), Some(transport)) if !transport.is_local() => (None, Some(first)),
+            (Some(first), None) if is_address(&first) => (None, Some(first)),
+            (first, _) => (first, None),
+        },
+    };
+    let args: Vec<String> = words.collect();
+    if let (Some(url), Some(extra)) = (&url, args.first()) {
+        let message = format!("nothing can follow the address {}", switchboard_config::mask::url(url));
+        let extra = switchboard_config::text::visible(extra).into_owned();
+        return Err(Failure::usage(message)
+            .because(format!("a remote server has no arguments, but `{extra}` was given"))
+            .hint("put a command after `--`, and options before it"));
+    }
+    let oauth = OAuthEntry {
+        client_id: line.client_id,
+        client_secret_env_var: line.client_secret.then(|| CLIENT_SECRET.to_owned()),
+        callback_port: line.callback_port,
+        resource: line.oauth_resource,
+        ..OAuthEntry::default()
+    };
+    // What the address or command implies need not be written down.
+    let implied = match (&command, &url) {
+        (Some(_), _) => Some(Transport::Stdio),
+        (None, Some(url)) => Some(Transport::of_url(url)),
+        (None, None) => None,
+    };
+    Ok(ServerEntry {
+        transport: line.transport.filter(|stated| Some(*stated) != implied),
+        command,
+        args,
+        env: secrets(line.env),
+        url,
+        headers: secrets(line.headers),
+        bearer_token_env_var: line.bearer_token_env_var,
+        oauth: (oauth != OAuthEntry::default()).then_some(oauth),
+        tool_timeout: line.timeout.map(Duration::from_millis),
+        enabled_tools: line.include_tools,
+        disabled_tools: line.exclude_tools,
+        ..ServerEntry::default()
+    })
+}
+
+/// Whether a word is the address of a server and not a program.
+fn is_address(word: &str) -> bool {
+    ["http://", "https://", "ws://", "wss://", "unix://"]
+        .iter()
+        .any(|scheme| {
+            word.get(..scheme.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        })
+}

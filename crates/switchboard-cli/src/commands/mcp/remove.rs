@@ -1,0 +1,121 @@
+//! `switchboard mcp remove`.
+
+use serde_json::json;
+use switchboard_config::edit::Edit;
+use switchboard_config::resolve::Config;
+use switchboard_config::source::Origin;
+use switchboard_config::text::visible;
+
+use super::no_such_server;
+use crate::cli::WritableScope;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::local_file::{Target, seat};
+use crate::printer::{paint, style};
+use crate::{store, view};
+
+pub(crate) fn run(name: &str, scope: Option<WritableScope>, context: &Context) -> Outcome {
+    let config = context.load_files(context.decisions());
+    let mut places = places(name, &config);
+    if places.is_empty() {
+        let known = config.servers.iter().map(|server| server.name.as_str());
+        return Err(no_such_server(name, known));
+    }
+    if let Some(scope) = scope {
+        places.retain(|origin| origin.scope() == scope.scope());
+    } else {
+        places.retain(|origin| not_ours(origin).is_none());
+    }
+    let shown = visible(name);
+    let home = &context.environment.home;
+    let origin = match places.as_slice() {
+        [] => return Err(nothing_to_remove(name, scope, &config)),
+        [origin] => *origin,
+        // Files of one scope stand in for one another, so the one that counts goes first.
+        [first, rest @ ..] if rest.iter().all(|origin| origin.scope() == first.scope()) => *first,
+        several => {
+            let scopes: Vec<String> = several
+                .iter()
+                .map(|origin| format!("{} ({})", origin.scope(), view::place(origin, home)))
+                .collect();
+            return Err(Failure::usage(format!("`{shown}` is in several scopes"))
+                .because(format!("it is in {}", scopes.join(" and ")))
+                .hint("say which one with --scope"));
+        }
+    };
+    if let Some(owner) = not_ours(origin) {
+        return Err(owner);
+    }
+    let target = Target::of_path(origin.path().to_owned(), origin.scope());
+    store::edit(&target, context, |text| {
+        let seat = seat(text, &target, name)?;
+        let path: Vec<&str> = seat.path.iter().map(String::as_str).collect();
+        store::apply(text, &target, &Edit::Remove { path: &path })
+    })?;
+    // An approval of something that is gone helps only whoever puts it back.
+    if origin.scope() != switchboard_config::scope::Scope::User {
+        store::change_decisions(context, |decisions, _| {
+            decisions.revoke(&context.project, Some(name));
+        })?;
+    }
+    let printer = &context.printer;
+    printer.note(format!(
+        "{} {} from {} scope: {}",
+        paint(style::GOOD, "removed"),
+        paint(style::NAME, &shown),
+        origin.scope(),
+        target.shown()
+    ));
+    let rest = context.load_files(context.decisions());
+    if let Some(server) = rest.server(name) {
+        let place = view::place(&server.origin, home);
+        printer.note(format!("{} scope still has a `{shown}`, at {place}", server.scope()));
+    }
+    if printer.json {
+        printer.json(&json!({"name": name, "removed": view::place_json(origin)}))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Every place that has an entry of the name, highest precedence first.
+fn places<'c>(name: &str, config: &'c Config) -> Vec<&'c Origin> {
+    let standing = config.server(name).map(|server| &server.origin);
+    let lost = config.shadowed.iter().filter(|lost| lost.name == name);
+    let mut places: Vec<_> = standing.into_iter().chain(lost.map(|lost| &lost.origin)).collect();
+    places.sort_by_key(|origin| {
+        config.looked.iter().position(|looked| looked.path == origin.path())
+    });
+    places
+}
+
+/// Why a file is not edited, and what to do instead.
+pub(super) fn not_ours(origin: &Origin) -> Option<Failure> {
+    let path = visible(&origin.path().display().to_string()).into_owned();
+    let foreign = origin.path().ends_with(".claude/settings.json");
+    let reason = match view::not_ours_to_edit(origin.scope()) {
+        Some(reason) => reason,
+        None if foreign => "it belongs to Claude Code",
+        None => return None,
+    };
+    let failure = Failure::failed(format!("{path} is not changed")).because(reason);
+    Some(match origin.scope() {
+        switchboard_config::scope::Scope::Enterprise => failure.hint("ask the machine's administrator"),
+        _ => failure.hint(
+            "override it: add a server of the same name in local scope, with enabled = false to switch it off",
+        ),
+    })
+}
+
+fn nothing_to_remove(name: &str, scope: Option<WritableScope>, config: &Config) -> Failure {
+    let places = places(name, config);
+    match (scope, places.first().copied()) {
+        (None, Some(origin)) => not_ours(origin)
+            .unwrap_or_else(|| Failure::failed(format!("there is no server `{}`", visible(name)))),
+        (Some(scope), Some(origin)) => {
+            let message = format!("there is no server `{}` in {} scope", visible(name), scope.scope());
+            Failure::failed(message).hint(format!("it is in {} scope", origin.scope()))
+        }
+        (_, None) => no_such_server(name, []),
+    }
+}

@@ -1,0 +1,66 @@
+//! `switchboard mcp enable` and `switchboard mcp disable`.
+
+use serde_json::json;
+use switchboard_config::edit::Edit;
+use switchboard_config::text::visible;
+use switchboard_config::tree::Node;
+
+use super::{no_such_server, remove};
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::exit::Exit;
+use crate::local_file::{Target, seat};
+use crate::printer::{paint, style};
+use crate::{store, view};
+
+/// What a server should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Enabled,
+    Disabled,
+}
+
+pub(super) fn run(name: &str, wanted: Wanted, context: &Context) -> Outcome {
+    let config = context.load_files(context.decisions());
+    let Some(server) = config.server(name) else {
+        let known = config.servers.iter().map(|server| server.name.as_str());
+        return Err(no_such_server(name, known));
+    };
+    if let Some(failure) = remove::not_ours(&server.origin) {
+        return Err(failure);
+    }
+    let target = Target::of_path(server.origin.path().to_owned(), server.scope());
+    let enabled = wanted == Wanted::Enabled;
+    store::edit(&target, context, |text| {
+        let seat = seat(text, &target, name)?;
+        // A file that says `disabled` would contradict itself with `enabled` beside it.
+        let negated = seat.keys.iter().flatten().any(|key| key == "disabled");
+        let (key, value) = if negated {
+            ("disabled", !enabled)
+        } else {
+            ("enabled", enabled)
+        };
+        let path: Vec<&str> = seat.path.iter().map(String::as_str).chain([key]).collect();
+        let value = Node::detached(value);
+        store::apply(text, &target, &Edit::Set { path: &path, value })
+    })?;
+    let word = if enabled { "enabled" } else { "disabled" };
+    let printer = &context.printer;
+    printer.note(format!(
+        "{} {} in {} scope: {}",
+        paint(style::GOOD, word),
+        paint(style::NAME, visible(name)),
+        target.scope,
+        target.shown()
+    ));
+    let now = context.load_files(context.decisions());
+    if let (true, Some(reason)) = (enabled, now.server(name).and_then(|server| server.status.reason())) {
+        let hint = "`switchboard trust list` shows what waits for your approval, and `switchboard config check` shows mistakes";
+        printer.warning(format!("it cannot connect yet: {}", visible(&reason)), Some(hint));
+    }
+    if printer.json {
+        let place = view::place_json(&server.origin);
+        printer.json(&json!({"name": name, "enabled": enabled, "source": place}))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,233 @@
+//! The line of a file that a finding is about, with a mark under the place and with no secret in it.
+//!
+//! A broken line can hold a key or a password, and what is broken cannot be understood. So only what is known
+//! to be harmless is shown: keys, punctuation, and the values of keys that never hold a secret. Everything
+//! else becomes dots of the same length, which keeps the mark in its place.
+
+use switchboard_config::source::{Origin, SourceFile};
+use switchboard_config::text::is_invisible;
+
+/// Longer lines are not shown: whoever writes them does not read them.
+const LONGEST_LINE: usize = 200;
+
+/// Keys whose values are never secret.
+const HARMLESS: &[&str] = &[
+    "transport", "type", "enabled", "disabled", "required", "shared", "hidden", "permission", "sandbox",
+    "mode", "network", "action", "tool", "event", "inherit_env", "trust_annotations", "fail_open", "name",
+    "startup_timeout_sec", "tool_timeout_sec", "tool_max_sec", "timeout_sec", "timeout", "idle_shutdown_sec",
+    "callback_port", "grant_type", "enabled_tools", "disabled_tools", "env_vars", "bearer_token_env_var",
+    "client_secret_env_var", "max_output_tokens", "max_message_bytes", "local_connections",
+    "remote_connections", "health_interval_sec", "health_timeout_sec", "reconnect_attempts",
+    "catalog_ttl_sec", "needs_auth_memory_sec", "progress_interval_sec", "tool_search",
+    "mcp_server_allowlist", "mcp_server_denylist", "command", "cwd",
+];
+
+/// A line and the columns that are marked in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Excerpt {
+    pub(crate) line_number: usize,
+    pub(crate) line: String,
+    /// Characters before the mark.
+    pub(crate) indent: usize,
+    /// Characters under the mark, at least one.
+    pub(crate) width: usize,
+}
+
+/// The line an origin starts on, if it can be shown.
+pub(crate) fn excerpt(origin: &Origin) -> Option<Excerpt> {
+    let position = origin.position();
+    let line = line_at(&origin.file, origin.span.start as usize)?;
+    if line.chars().count() > LONGEST_LINE {
+        return None;
+    }
+    let indent = position.column - 1;
+    let rest = line.chars().count().saturating_sub(indent);
+    let width = origin
+        .file
+        .slice(origin.span)
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .count();
+    Some(Excerpt {
+        line_number: position.line,
+        line: without_secrets(line),
+        indent,
+        width: width.min(rest).max(1),
+    })
+}
+
+fn line_at(file: &SourceFile, offset: usize) -> Option<&str> {
+    let text = file.text();
+    let offset = offset.min(text.len());
+    let start = text.get(..offset)?.rfind('\n').map_or(0, |at| at + 1);
+    let rest = text.get(start..)?;
+    let line = rest.split('\n').next().unwrap_or_default();
+    Some(line.strip_suffix('\r').unwrap_or(line))
+}
+
+/// The line with everything that could be a secret replaced by dots, one for each character.
+fn without_secrets(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    let characters: Vec<char> = line.chars().collect();
+    let mut at = 0;
+    let mut expects_key = true;
+    let mut harmless = false;
+    // A line may be the middle of a text that began above it, so a first word counts as a key only when
+    // something follows that a key is followed by.
+    while let Some(&character) = characters.get(at) {
+        let token = Token::at(&characters, at);
+        match token.kind {
+            Kind::Punctuation => {
+                match character {
+                    '=' | ':' => expects_key = false,
+                    '{' | '}' => {
+                        expects_key = true;
+                        harmless = false;
+                    }
+                    // After a comma comes the next key, or the next value of a list.
+                    ',' | '[' | ']' => expects_key = true,
+                    '#' => {
+                        // A comment can hold what was commented out.
+                        let rest = characters.len() - at - 1;
+                        shown.push('#');
+                        shown.extend(std::iter::repeat_n('·', rest));
+                        return shown;
+                    }
+                    _ => {}
+                }
+                shown.push(plain(character));
+            }
+            Kind::Word { text } => {
+                let key = expects_key && is_key(&text, &characters, token.end);
+                if key {
+                    harmless = HARMLESS.contains(&text.as_str());
+                }
+                let literal = matches!(text.as_str(), "true" | "false" | "null");
+                for character in characters.get(at..token.end).unwrap_or_default() {
+                    let quote = matches!(character, '"' | '\'');
+                    let kept = key || harmless || literal || quote || character.is_whitespace();
+                    shown.push(if kept { plain(*character) } else { '·' });
+                }
+            }
+        }
+        at = token.end;
+    }
+    shown
+}
+
+struct Token {
+    kind: Kind,
+    end: usize,
+}
+
+enum Kind {
+    Punctuation,
+    /// A word or a quoted text, without its quotes.
+    Word { text: String },
+}
+
+impl Token {
+    fn at(characters: &[char], start: usize) -> Self {
+        let first = characters.get(start).copied().unwrap_or_default();
+        let punctuation =
+            |character: char| character.is_whitespace() || "=:{}[],#()".contains(character);
+        if matches!(first, '"' | '\'') {
+            let mut end = start + 1;
+            while let Some(&character) = characters.get(end) {
+                end += 1;
+                if character == '\\' && first == '"' {
+                    end += 1;
+                } else if character == first {
+                    break;
+                }
+            }
+            let end = end.min(characters.len());
+            let inner = characters.get(start + 1..end.saturating_sub(1).max(start + 1));
+            let text = inner.unwrap_or_default().iter().collect();
+            return Self {
+                kind: Kind::Word { text },
+                end,
+            };
+        }
+        if punctuation(first) {
+            return Self {
+                kind: Kind::Punctuation,
+                end: start + 1,
+            };
+        }
+        let rest = characters.get(start..).unwrap_or_default();
+        let length = rest
+            .iter()
+            .position(|character| punctuation(*character) || matches!(character, '"' | '\''))
+            .unwrap_or(rest.len());
+        Self {
+            kind: Kind::Word {
+                text: rest.iter().take(length).collect(),
+            },
+            end: start + length,
+        }
+    }
+}
+
+/// Whether a word is a key: a plain name with one `=`, `:`, `{` or `]` after it.
+fn is_key(text: &str, characters: &[char], end: usize) -> bool {
+    let plain_name = !text.is_empty()
+        && text.len() <= 64
+        && text
+            .chars()
+            .all(|character| character.is_alphanumeric() || "_-.$".contains(character));
+    let mut rest = characters
+        .get(end..)
+        .unwrap_or_default()
+        .iter()
+        .skip_while(|character| character.is_whitespace());
+    match rest.next() {
+        // Base64 ends in `==`.
+        Some('=') => plain_name && rest.next() != Some(&'='),
+        Some(':') => plain_name && rest.next() != Some(&'/'),
+        Some('{' | ']') => plain_name,
+        // `mcp_servers "name" {` names a block.
+        Some('"') => matches!(text, "mcp_servers" | "hooks" | "settings"),
+        _ => false,
+    }
+}
+
+fn plain(character: char) -> char {
+    if character == '\t' {
+        ' '
+    } else if character.is_control() || is_invisible(character) {
+        '·'
+    } else {
+        character
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_secrets;
+
+    #[test]
+    fn what_could_be_a_secret_is_dots() {
+        let check = |line: &str, shown: &str| assert_eq!(without_secrets(line), shown, "{line}");
+        check("comand = \"npx\"", "comand = \"···\"");
+        check("transport = \"htpp\"", "transport = \"htpp\"");
+        check("tool_timeout_sec = 0", "tool_timeout_sec = 0");
+        check("TOKEN = \"sk-1\"", "TOKEN = \"····\"");
+        check("TOKEN = sk-12==", "TOKEN = ·····==");
+        check("abc== = x", "···== = ·");
+        check("Authorization: Bearer abc", "Authorization: ······ ···");
+        check(
+            "x = { command = \"npx\", env = { K = \"v\" }, enabled = true }",
+            "x = { command = \"npx\", env = { K = \"·\" }, enabled = true }",
+        );
+        check("  \"args\": [\"--key\", \"abc\"]", "  \"args\": [\"·····\", \"···\"]");
+        check("[mcp_servers.github]", "[mcp_servers.github]");
+        check("mcp_servers \"github\" {", "mcp_servers \"github\" {");
+        check("MIIEvQIBADANBgkq", "················");
+        check("# token = abc", "#············");
+        check("x = \"unclosed secret", "x = \"········ ······");
+        check("url = https://me:pw@host", "url = ·····:··········");
+    }
+}

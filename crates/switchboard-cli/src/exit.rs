@@ -1,0 +1,80 @@
+//! The exit codes that scripts may rely on. `docs/cli.md` lists them.
+
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done,
+    /// The operation failed.
+    Failed,
+    /// The command line makes no sense.
+    Usage,
+    /// The configuration has errors.
+    Configuration,
+    /// A server could not be reached.
+    #[cfg_attr(not(test), expect(dead_code, reason = "part of the contract; comes with the host"))]
+    Unreachable,
+    /// Permission denied, or not trusted.
+    Denied,
+    /// A login is needed.
+    #[cfg_attr(not(test), expect(dead_code, reason = "part of the contract; comes with the host"))]
+    NeedsLogin,
+    /// A tool answered with an error.
+    #[cfg_attr(not(test), expect(dead_code, reason = "part of the contract; comes with the host"))]
+    ToolError,
+    /// A deadline passed.
+    #[cfg_attr(not(test), expect(dead_code, reason = "part of the contract; comes with the host"))]
+    TimedOut,
+    /// The user interrupted.
+    Interrupted,
+}
+
+impl Exit {
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Configuration => 3,
+            Exit::Unreachable => 4,
+            Exit::Denied => 5,
+            Exit::NeedsLogin => 6,
+            Exit::ToolError => 7,
+            Exit::TimedOut => 124,
+            Exit::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Exit;
+
+    #[test]
+    fn codes_are_those_of_the_contract() {
+        let exits = [
+            Exit::Done,
+            Exit::Failed,
+            Exit::Usage,
+            Exit::Configuration,
+            Exit::Unreachable,
+            Exit::Denied,
+            Exit::NeedsLogin,
+            Exit::ToolError,
+            Exit::TimedOut,
+            Exit::Interrupted,
+        ];
+        assert_eq!(
+            exits.map(Exit::code),
+            [0, 1, 2, 3, 4, 5, 6, 7, 124, 130]
+        );
+    }
+}

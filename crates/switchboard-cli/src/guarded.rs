@@ -1,0 +1,98 @@
+//! What a project's files want that needs the user's trust, and whether they have it.
+
+use switchboard_config::resolve::{Config, ShadowReason, Status};
+use switchboard_config::source::Origin;
+use switchboard_config::trust::{Decisions, Fingerprint, Question, Subject, Verdict};
+
+use crate::context::Context;
+
+/// One thing that needs trust.
+#[derive(Debug)]
+pub(crate) struct Guarded {
+    pub(crate) subject: Subject,
+    /// Where a server's entry stands.
+    pub(crate) origin: Option<Origin>,
+    /// What an approval is bound to.
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) verdict: Verdict,
+}
+
+impl Guarded {
+    /// One word for tables and scripts.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Trusted => "trusted",
+            Verdict::New => "new",
+            Verdict::Changed(_) => "changed",
+        }
+    }
+
+    pub(crate) fn waits(&self) -> bool {
+        self.verdict != Verdict::Trusted
+    }
+
+    /// Where it stands, for people and scripts.
+    pub(crate) fn file(&self, context: &Context) -> String {
+        match (&self.origin, &self.subject) {
+            (Some(origin), _) => origin.path().display().to_string(),
+            (None, Subject::Section { file, .. }) => context.project.join(file).display().to_string(),
+            (None, Subject::Server(_)) => String::new(),
+        }
+    }
+}
+
+/// Everything that needs trust in this project, servers first, each once.
+///
+/// The files are read as if nothing had been decided, so that everything shows itself.
+pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<Guarded> {
+    let undecided = context.load_files(Decisions::default());
+    let verdict = |question: &Question| {
+        decisions.verdict(&context.project, &question.subject, &question.fingerprint)
+    };
+    let mut servers: Vec<Guarded> = Vec::new();
+    for (question, origin) in server_questions(&undecided) {
+        // Of two entries with one name only the higher one can ever start, and one name has one approval.
+        if !servers.iter().any(|other| other.subject == question.subject) {
+            servers.push(Guarded {
+                subject: question.subject.clone(),
+                origin: Some(origin.clone()),
+                fingerprint: question.fingerprint.clone(),
+                verdict: verdict(question),
+            });
+        }
+    }
+    servers.sort_by(|one, other| one.subject.cmp(&other.subject));
+    let sections = undecided
+        .questions
+        .iter()
+        .filter(|question| matches!(question.subject, Subject::Section { .. }))
+        .map(|question| Guarded {
+            subject: question.subject.clone(),
+            origin: None,
+            fingerprint: question.fingerprint.clone(),
+            verdict: verdict(question),
+        });
+    servers.extend(sections);
+    servers
+}
+
+/// Server entries that wait for trust, highest precedence first.
+fn server_questions(config: &Config) -> Vec<(&Question, &Origin)> {
+    let standing = config.servers.iter().filter_map(|server| match &server.status {
+        Status::Untrusted(question) => Some((question.as_ref(), &server.origin)),
+        _ => None,
+    });
+    let lost = config.shadowed.iter().filter_map(|shadowed| match &shadowed.reason {
+        ShadowReason::Untrusted(question) => Some((question.as_ref(), &shadowed.origin)),
+        _ => None,
+    });
+    let precedence = |origin: &Origin| {
+        config
+            .looked
+            .iter()
+            .position(|looked| looked.path == origin.path())
+    };
+    let mut questions: Vec<_> = standing.chain(lost).collect();
+    questions.sort_by_key(|(_, origin)| precedence(origin));
+    questions
+}

@@ -1,0 +1,243 @@
+//! The one place that prints: data to standard output, everything else to standard error.
+//!
+//! Text that comes from files must have gone through [`switchboard_config::text::visible`] before it gets
+//! here; JSON is made safe here.
+
+use std::fmt::{Display, Write as _};
+use std::io::{self, Write as _};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use serde_json::Value;
+use switchboard_config::text::{is_invisible, visible};
+
+use crate::error::Failure;
+
+/// Styles by meaning.
+pub(crate) mod style {
+    use super::{AnsiColor, Style};
+
+    pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+    pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+    pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+    pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+    pub(crate) const NAME: Style = Style::new().bold();
+    pub(crate) const QUIET: Style = Style::new().dimmed();
+}
+
+/// A text in a style. Where colour is off the printer takes the style out again.
+pub(crate) fn paint(style: Style, text: impl Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Which streams are coloured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Colors {
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
+}
+
+/// How much is said besides the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verbosity {
+    /// Errors only.
+    Quiet,
+    /// Warnings and notes, too.
+    Normal,
+    /// Everything.
+    Verbose,
+}
+
+/// Prints.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Printer {
+    pub(crate) colors: Colors,
+    pub(crate) verbosity: Verbosity,
+    /// Whether data is one JSON document.
+    pub(crate) json: bool,
+}
+
+impl Printer {
+    /// Prints data for people: lines, each ended here.
+    pub(crate) fn data(&self, text: impl Display) -> Result<(), Failure> {
+        let mut text = text.to_string();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        self.write_data(&text)
+    }
+
+    /// Prints the one JSON document of a command.
+    pub(crate) fn json(&self, value: &Value) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| Failure::failed("could not write JSON").because(error))?;
+        self.write_data(&(escape_invisible(&text) + "\n"))
+    }
+
+    /// Prints bytes that another program reads, exactly as they are.
+    pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        stdout
+            .write_all(bytes)
+            .and_then(|()| stdout.flush())
+            .map_err(|error| Failure::output(&error))
+    }
+
+    fn write_data(&self, text: &str) -> Result<(), Failure> {
+        let mut stdout = AutoStream::new(io::stdout().lock(), choice(self.colors.stdout));
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+            .map_err(|error| Failure::output(&error))
+    }
+
+    /// Says something that is no data.
+    pub(crate) fn note(&self, text: impl Display) {
+        if self.verbosity >= Verbosity::Normal {
+            self.say(&format!("{text}\n"));
+        }
+    }
+
+    /// Says something that only the curious want to know.
+    pub(crate) fn detail(&self, text: impl Display) {
+        if self.verbosity >= Verbosity::Verbose {
+            self.say(&format!("{}\n", paint(style::QUIET, text)));
+        }
+    }
+
+    /// Warns.
+    pub(crate) fn warning(&self, message: impl Display, hint: Option<&str>) {
+        if self.verbosity >= Verbosity::Normal {
+            let mut text = format!("{} {message}\n", paint(style::WARNING, "warning:"));
+            if let Some(hint) = hint {
+                let _ = writeln!(text, "  {} {hint}", paint(style::HINT, "hint:"));
+            }
+            self.say(&text);
+        }
+    }
+
+    /// Says why a command failed.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let mut text = format!("{} {}\n", paint(style::ERROR, "error:"), failure.message);
+        for cause in &failure.causes {
+            let _ = writeln!(text, "  because {cause}");
+        }
+        for hint in &failure.hints {
+            let _ = writeln!(text, "  {} {hint}", paint(style::HINT, "hint:"));
+        }
+        self.say(&text);
+    }
+
+    /// Asks on the terminal, with no line break after it.
+    pub(crate) fn ask(&self, question: impl Display) {
+        self.say(&question.to_string());
+    }
+
+    /// Messages that cannot be written have nobody to read them.
+    fn say(&self, text: &str) {
+        let mut stderr = AutoStream::new(io::stderr().lock(), choice(self.colors.stderr));
+        let _ = stderr.write_all(text.as_bytes());
+        let _ = stderr.flush();
+    }
+}
+
+fn choice(colored: bool) -> ColorChoice {
+    if colored {
+        ColorChoice::AlwaysAnsi
+    } else {
+        ColorChoice::Never
+    }
+}
+
+/// JSON escapes the low control characters; the others that could fool a terminal are escaped here.
+fn escape_invisible(json: &str) -> String {
+    let hidden = |character: char| {
+        is_invisible(character) || (character.is_control() && character != '\n')
+    };
+    if !json.contains(hidden) {
+        return json.to_owned();
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if hidden(character) {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}
+
+/// A table with aligned columns and no lines.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    rows: Vec<Vec<(Style, String)>>,
+}
+
+impl Table {
+    /// A table with a heading row.
+    pub(crate) fn with_heading(names: &[&str]) -> Self {
+        let cells = names.iter().map(|name| (style::QUIET, (*name).to_owned()));
+        Self {
+            rows: vec![cells.collect()],
+        }
+    }
+
+    /// Adds a row. Cells are made safe for a terminal here.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [(Style, &str); N]) {
+        let safe = |(style, text): (Style, &str)| (style, visible(text).into_owned());
+        self.rows.push(cells.into_iter().map(safe).collect());
+    }
+}
+
+impl Display for Table {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut widths: Vec<usize> = Vec::new();
+        for row in &self.rows {
+            widths.resize(widths.len().max(row.len()), 0);
+            for (width, (_, text)) in widths.iter_mut().zip(row) {
+                *width = (*width).max(text.chars().count());
+            }
+        }
+        for row in &self.rows {
+            let last = row.len().saturating_sub(1);
+            for (index, ((style, text), width)) in row.iter().zip(&widths).enumerate() {
+                write!(formatter, "{}", paint(*style, text))?;
+                if index < last {
+                    let gap = width.saturating_sub(text.chars().count()) + 2;
+                    write!(formatter, "{:gap$}", "")?;
+                }
+            }
+            writeln!(formatter)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_shows_no_character_that_fools_a_terminal() {
+        let value = serde_json::json!({"a": "x\u{202e}y\u{9b}z\u{e0041}\u{1b}ü"});
+        let text = escape_invisible(&value.to_string());
+        assert_eq!(
+            text,
+            "{\"a\":\"x\\u202ey\\u009bz\\udb40\\udc41\\u001bü\"}"
+        );
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn columns_are_aligned_and_cells_made_safe() {
+        let mut table = Table::with_heading(&["NAME", "STATE"]);
+        table.row([(Style::new(), "größe"), (Style::new(), "a\u{1b}[31m")]);
+        table.row([(Style::new(), "x"), (Style::new(), "")]);
+        let plain = anstream::adapter::strip_str(&table.to_string()).to_string();
+        assert_eq!(plain, "NAME   STATE\ngröße  a\\u{1b}[31m\nx      \n");
+    }
+}

@@ -1,0 +1,218 @@
+//! Configuration as it may be shown: secrets masked, hidden characters visible, origins attached.
+
+use std::path::Path;
+
+use serde_json::{Map, Number, Value as Json, json};
+use switchboard_config::entry::{OAuthEntry, ServerEntry};
+use switchboard_config::mask;
+use switchboard_config::resolve::{Config, Server, Shadowed};
+use switchboard_config::scope::Scope;
+use switchboard_config::secret::Secret;
+use switchboard_config::source::Origin;
+use switchboard_config::text::visible;
+use switchboard_config::tree::{Node, Value};
+
+/// The entry with every secret masked. Everything that shows an entry shows this one.
+pub(crate) fn masked(entry: &ServerEntry) -> ServerEntry {
+    let pairs = |pairs: &[(String, Secret)]| {
+        pairs
+            .iter()
+            .map(|(name, secret)| (name.clone(), Secret::new(secret.shown())))
+            .collect()
+    };
+    let address = |text: &Option<String>| text.as_deref().map(|url| mask::url(url).into_owned());
+    let oauth = |oauth: &OAuthEntry| OAuthEntry {
+        client_secret: oauth
+            .client_secret
+            .as_ref()
+            .map(|secret| Secret::new(secret.shown())),
+        issuer: address(&oauth.issuer),
+        metadata_url: address(&oauth.metadata_url),
+        resource: address(&oauth.resource),
+        redirect_uri: address(&oauth.redirect_uri),
+        ..oauth.clone()
+    };
+    ServerEntry {
+        args: mask::arguments(&entry.args),
+        env: pairs(&entry.env),
+        url: address(&entry.url),
+        headers: pairs(&entry.headers),
+        headers_helper: mask::arguments(&entry.headers_helper),
+        oauth: entry.oauth.as_ref().map(oauth),
+        ..entry.clone()
+    }
+}
+
+/// Where something stands, for people.
+pub(crate) fn place(origin: &Origin, home: &Path) -> String {
+    let position = origin.position();
+    format!("{}:{}", path(origin.path(), home), position.line)
+}
+
+/// A path for people, with the home folder abbreviated.
+pub(crate) fn path(path: &Path, home: &Path) -> String {
+    let shown = match path.strip_prefix(home) {
+        Ok(rest) if !rest.as_os_str().is_empty() => format!("~/{}", rest.display()),
+        _ => path.display().to_string(),
+    };
+    visible(&shown).into_owned()
+}
+
+/// Where something stands, for scripts.
+pub(crate) fn place_json(origin: &Origin) -> Json {
+    let position = origin.position();
+    json!({
+        "scope": origin.scope().name(),
+        "file": origin.path().display().to_string(),
+        "line": position.line,
+        "column": position.column,
+    })
+}
+
+/// A server for scripts: every stated value with its place, and what it shadows.
+pub(crate) fn server_json(server: &Server, config: &Config) -> Json {
+    let shown = masked(&server.entry);
+    let node = shown.to_node();
+    let values: Map<String, Json> = stated(server, &node)
+        .map(|(name, value, origin)| {
+            let place = origin.position();
+            let value = json!({
+                "value": node_json(value),
+                "line": place.line,
+                "column": place.column,
+            });
+            (name.to_owned(), value)
+        })
+        .collect();
+    json!({
+        "name": server.name,
+        "transport": server.transport().map(|transport| transport.name()),
+        "state": server.status.word(),
+        "reason": server.status.reason(),
+        "source": place_json(&server.origin),
+        "values": values,
+        "shadows": shadowed_by(server, config).map(shadowed_json).collect::<Vec<_>>(),
+    })
+}
+
+/// An entry that lost, for scripts.
+pub(crate) fn shadowed_json(shadowed: &Shadowed) -> Json {
+    json!({
+        "name": shadowed.name,
+        "source": place_json(&shadowed.origin),
+        "reason": shadowed.reason.to_string(),
+    })
+}
+
+/// The values of a server that its file states, in the order of the keys.
+pub(crate) fn stated<'s>(
+    server: &'s Server,
+    node: &'s Node<'s>,
+) -> impl Iterator<Item = (&'static str, &'s Node<'s>, Origin)> {
+    let mut fields: Vec<_> = server.fields().collect();
+    fields.sort_by_key(|(field, _)| *field);
+    fields.dedup_by_key(|(field, _)| *field);
+    fields.into_iter().filter_map(move |(field, origin)| {
+        node.get(field.name())
+            .map(|value| (field.name(), value, origin))
+    })
+}
+
+/// The entries that a server hides.
+pub(crate) fn shadowed_by<'c>(
+    server: &'c Server,
+    config: &'c Config,
+) -> impl Iterator<Item = &'c Shadowed> {
+    use switchboard_config::resolve::ShadowReason;
+    config.shadowed.iter().filter(move |lost| match &lost.reason {
+        ShadowReason::SameEndpoint { name, .. } => *name == server.name,
+        _ => lost.name == server.name,
+    })
+}
+
+/// The masked entry as JSON.
+pub(crate) fn entry_json(entry: &ServerEntry) -> Json {
+    node_json(&masked(entry).to_node())
+}
+
+/// A value as JSON. What JSON has no number for becomes text.
+pub(crate) fn node_json(node: &Node<'_>) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::Bool(*value),
+        Value::Integer(value) => Json::from(*value),
+        Value::Float(value) => {
+            Number::from_f64(*value).map_or_else(|| Json::from(value.to_string()), Json::Number)
+        }
+        Value::String(text) => Json::from(text.as_ref()),
+        Value::Array(elements) => elements.iter().map(node_json).collect(),
+        Value::Table(members) => members
+            .iter()
+            .map(|member| (member.key.to_string(), node_json(&member.value)))
+            .collect::<Map<_, _>>()
+            .into(),
+    }
+}
+
+/// A value on one line, as TOML writes it, safe for a terminal.
+pub(crate) fn inline(node: &Node<'_>) -> String {
+    match &node.value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Integer(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::String(text) => quoted(text),
+        Value::Array(elements) => {
+            let elements: Vec<_> = elements.iter().map(inline).collect();
+            format!("[{}]", elements.join(", "))
+        }
+        Value::Table(members) if members.is_empty() => "{}".to_owned(),
+        Value::Table(members) => {
+            let member = |key: &str, value: &Node<'_>| format!("{} = {}", bare(key), inline(value));
+            let members: Vec<_> = members
+                .iter()
+                .map(|each| member(&each.key, &each.value))
+                .collect();
+            format!("{{ {} }}", members.join(", "))
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", visible(&escaped))
+}
+
+fn bare(key: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    if !key.is_empty() && key.bytes().all(plain) {
+        key.to_owned()
+    } else {
+        quoted(key)
+    }
+}
+
+/// What an entry says in one line: its address, or its command line, masked.
+pub(crate) fn target(entry: &ServerEntry) -> String {
+    let entry = masked(entry);
+    let text = match (&entry.url, &entry.command) {
+        (Some(url), _) => url.clone(),
+        (None, Some(command)) => {
+            let words = std::iter::once(command).chain(&entry.args);
+            switchboard_config::words::join(words)
+        }
+        (None, None) => String::new(),
+    };
+    visible(&text).into_owned()
+}
+
+/// What may be done to the files of a scope, when commands cannot edit them.
+pub(crate) fn not_ours_to_edit(scope: Scope) -> Option<&'static str> {
+    match scope {
+        Scope::Enterprise => Some("the machine's administrator wrote it"),
+        Scope::Plugin => Some("it is part of an installed plugin"),
+        Scope::Cloud => Some("it is fetched from your provider"),
+        Scope::Dynamic => Some("it was added at run time"),
+        Scope::Local | Scope::Project | Scope::User => None,
+    }
+}

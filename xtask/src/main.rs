@@ -1,2 +1,49 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands, run as `cargo xtask COMMAND`.
+//!
+//! Each command is one module; this one only chooses. Nothing here is part of the product.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool for developers"
+)]
+
+mod bench;
+mod ci;
+mod fuzz;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  test            everything the tests need, then all tests
+  ci              formatting, lints, documentation, licences, then `test`
+  bench [ROUNDS]  speed against the opponents, as ratios within one run
+  fuzz [SECONDS]  each fuzz target for that long (60)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["test"] => test::test(),
+        ["ci"] => ci::ci(),
+        ["bench"] => bench::bench(3),
+        ["bench", rounds] => number(rounds).and_then(bench::bench),
+        ["fuzz"] => fuzz::fuzz(60),
+        ["fuzz", seconds] => number(seconds).and_then(fuzz::fuzz),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| format!("\"{text}\" is not a number\n\n{USAGE}"))
+}

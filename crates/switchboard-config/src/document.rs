@@ -7,11 +7,12 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Place};
 use crate::entry::keys::{Key, Shape};
 use crate::entry::{self, Decoded, Reader};
 use crate::format::{self, Format};
-use crate::policy::{self, HookEntry, RuleEntry, ServerLists};
+use crate::policy::{self, AllowList, HookEntry, RuleEntry, ServerLists};
+use crate::scope::Scope;
 use crate::settings::{self, Stated};
 use crate::source::{Origin, SourceFile};
 use crate::tree::{Member, Node, Span};
@@ -52,7 +53,7 @@ pub struct Document {
     pub(crate) lists: Section<ServerLists>,
     pub(crate) rules: Section<Vec<RuleEntry>>,
     pub(crate) hooks: Section<Vec<HookEntry>>,
-    pub(crate) enterprise_mode: Option<EnterpriseMode>,
+    pub(crate) enterprise_mode: Option<(EnterpriseMode, Origin)>,
     pub(crate) cloud_url: Option<(String, Origin)>,
     /// Whether the file could be parsed at all.
     pub(crate) readable: bool,
@@ -116,23 +117,55 @@ impl Document {
             cloud_url: None,
             readable: false,
         };
-        let Some(root) = format::parse(&file, document.source.format, diagnostics) else {
-            return document;
+        let before = diagnostics.len();
+        let root = format::parse(&file, document.source.format, diagnostics);
+        let broken_at = syntax_errors(diagnostics.get(before..).unwrap_or_default());
+        if let Some(root) = &root {
+            document.root(root, &mut Reader::new(&file, diagnostics));
+        }
+        document.distrust_what_is_broken(&broken_at);
+        document
+    }
+
+    fn root(&mut self, root: &Node<'_>, reader: &mut Reader<'_, '_>) {
+        let Some(members) = reader.table("the file", root) else {
+            return;
         };
-        document.readable = true;
-        let mut reader = Reader::new(&file, diagnostics);
-        let Some(members) = reader.table("the file", &root) else {
-            return document;
-        };
-        let flat = document.source.dialect == Dialect::McpJson && is_flat(members);
-        if flat {
-            document.servers(&root, &mut reader);
-        } else {
-            for member in members {
-                document.member(member, &mut reader);
+        self.readable = true;
+        if self.source.dialect == Dialect::McpJson && is_flat(members) {
+            return self.servers(root, reader);
+        }
+        for member in members {
+            self.member(member, reader);
+        }
+    }
+
+    /// A parser that goes on after a syntax error may have read half of what was meant. The server that the
+    /// error stands in is not used, and lists that may be incomplete let nobody through.
+    fn distrust_what_is_broken(&mut self, broken_at: &[Span]) {
+        let text = self.source.file.text();
+        let has_lists =
+            || text.contains("mcp_server_allowlist") || text.contains("mcp_server_denylist");
+        if let Some(span) = broken_at.first().filter(|_| has_lists()) {
+            let origin = self.origin(*span);
+            self.lists.content.allow = Some(AllowList {
+                patterns: Vec::new(),
+                origin,
+            });
+        }
+        for span in broken_at {
+            let line = self.source.file.position(span.start).line;
+            // Servers stand in the order of the file, each reaching to the next.
+            let after = self
+                .servers
+                .partition_point(|server| server.name_span.start <= span.start);
+            if let Some(server) = after.checked_sub(1).and_then(|at| self.servers.get_mut(at)) {
+                server
+                    .decoded
+                    .faults
+                    .push(format!("syntax error on line {line}"));
             }
         }
-        document
     }
 
     fn member(&mut self, member: &Member<'_>, reader: &mut Reader<'_, '_>) {
@@ -175,8 +208,8 @@ impl Document {
                 }
             }
             "mode" => {
-                self.enterprise_mode =
-                    reader.word(key, node, EnterpriseMode::NAMES, EnterpriseMode::from_name);
+                let mode = reader.word(key, node, EnterpriseMode::NAMES, EnterpriseMode::from_name);
+                self.enterprise_mode = mode.map(|mode| (mode, reader.origin(node.span)));
             }
             "cloud" => self.cloud(node, reader),
             // Lets editors find the schema.
@@ -275,12 +308,31 @@ impl Document {
         });
     }
 
+    /// How this file, as the enterprise file, stands to the other scopes.
+    pub(crate) fn mode(&self) -> EnterpriseMode {
+        self.enterprise_mode
+            .as_ref()
+            .map_or_else(EnterpriseMode::default, |(mode, _)| *mode)
+    }
+
+    pub(crate) fn scope(&self) -> Scope {
+        self.source.file.scope()
+    }
+
     pub(crate) fn origin(&self, span: Span) -> Origin {
         Origin {
             file: Arc::clone(&self.source.file),
             span,
         }
     }
+}
+
+fn syntax_errors(diagnostics: &[Diagnostic]) -> Vec<Span> {
+    let span = |diagnostic: &Diagnostic| match &diagnostic.place {
+        Place::At(origin) if diagnostic.code == "syntax" => Some(origin.span),
+        _ => None,
+    };
+    diagnostics.iter().filter_map(span).collect()
 }
 
 /// Whether a key holds the servers.

@@ -11,6 +11,7 @@ pub mod format;
 pub mod mask;
 pub mod policy;
 pub mod resolve;
+pub mod schema;
 pub mod scope;
 pub mod secret;
 pub mod settings;

@@ -48,7 +48,7 @@ enum Target {
     Command(GlobMatcher),
     /// A word in a deny list: the name of a server, or of the program it starts.
     NameOrCommand(GlobMatcher),
-    Url(UrlPattern),
+    Url(Box<UrlPattern>),
 }
 
 /// A URL glob, matched part by part: a `*` for a host must never reach into a path, or
@@ -196,8 +196,10 @@ fn pattern(
     let target = match word {
         Some("name") => glob(&text).map(Target::Name),
         Some("command") => glob(&text).map(Target::Command),
-        Some(_) => UrlPattern::parse(&text).map(Target::Url),
-        None if text.contains("://") => UrlPattern::parse(&text).map(Target::Url),
+        Some(_) => UrlPattern::parse(&text).map(|pattern| Target::Url(Box::new(pattern))),
+        None if text.contains("://") => {
+            UrlPattern::parse(&text).map(|pattern| Target::Url(Box::new(pattern)))
+        }
         None if text.contains(['/', ' ']) => glob(&text).map(Target::Command),
         // To deny a little more than was meant is safe; to allow more is not.
         None if kind == ListKind::Deny => glob(&text).map(Target::NameOrCommand),

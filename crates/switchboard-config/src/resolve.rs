@@ -307,17 +307,13 @@ fn read_documents(
 }
 
 impl Document {
-    fn scope(&self) -> Scope {
-        self.source.file.scope()
-    }
-
     /// Whether this enterprise file keeps every other scope out. A broken one does.
     fn excludes_others(&self, diagnostics: &[Diagnostic]) -> bool {
         let broken = !self.readable
             || diagnostics
                 .iter()
                 .any(|diagnostic| diagnostic.code == "syntax");
-        broken || self.enterprise_mode.unwrap_or_default() == EnterpriseMode::Exclusive
+        broken || self.mode() == EnterpriseMode::Exclusive
     }
 }
 
@@ -341,7 +337,7 @@ impl<'i, F: Files> Resolver<'i, F> {
         let enterprise = documents
             .iter()
             .find(|document| document.scope() == Scope::Enterprise);
-        let enterprise = enterprise.map(|document| document.enterprise_mode.unwrap_or_default());
+        let enterprise = enterprise.map(Document::mode);
         let mut questions = self.guard_sections(&mut documents);
         let stated = documents.iter().map(|document| &document.settings.content);
         let settings = settings::resolve(stated, &self.inputs.environment, &mut self.diagnostics);
@@ -454,20 +450,37 @@ impl<'i, F: Files> Resolver<'i, F> {
     fn cloud_url(&mut self, documents: &[Document]) -> Option<(String, Origin)> {
         let mut chosen = None;
         for document in documents {
+            if let Some((_, origin)) = &document.enterprise_mode
+                && document.scope() != Scope::Enterprise
+            {
+                self.no_effect(
+                    "mode",
+                    document.scope(),
+                    origin,
+                    "set it in the machine's managed file",
+                );
+            }
             let Some((url, origin)) = &document.cloud_url else {
                 continue;
             };
             if matches!(document.scope(), Scope::Enterprise | Scope::User) {
                 chosen.get_or_insert_with(|| (url.clone(), origin.clone()));
             } else {
-                let message = format!("`cloud` has no effect in {} scope", document.scope());
-                let hint = "set it in your user configuration";
-                self.diagnostics.push(
-                    Diagnostic::warning("no-effect", origin.clone(), message).with_hint(hint),
+                self.no_effect(
+                    "cloud",
+                    document.scope(),
+                    origin,
+                    "set it in your user configuration",
                 );
             }
         }
         chosen
+    }
+
+    fn no_effect(&mut self, key: &str, scope: Scope, origin: &Origin, hint: &str) {
+        let message = format!("`{key}` has no effect in {scope} scope");
+        self.diagnostics
+            .push(Diagnostic::warning("no-effect", origin.clone(), message).with_hint(hint));
     }
 
     /// One contender for each name: the highest that is trusted, or else the highest. And those that lost.

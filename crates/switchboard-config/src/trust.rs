@@ -4,7 +4,7 @@
 //! fingerprint, and is kept outside of the project. This module computes and compares; it never asks.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -273,10 +273,10 @@ impl Components {
 
     fn list(&mut self, name: &str, values: &[String], shown: &[String]) {
         // The length before each value keeps ["a b"] and ["a", "b"] apart.
-        let value: String = values
-            .iter()
-            .map(|value| format!("{}:{value}", value.len()))
-            .collect();
+        let mut value = String::new();
+        for text in values {
+            let _ = write!(value, "{}:{text}", text.len());
+        }
         self.push(name, crate::words::join(shown), &value);
     }
 
@@ -317,13 +317,11 @@ fn hash_text(hasher: &mut Sha256, text: &str) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
     bytes
         .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)])
+        .collect()
 }
 
 /// Whether a subject is trusted.

@@ -46,7 +46,9 @@ impl ServerEntry {
             (Field::EnabledTools, &mut entry.enabled_tools),
             (Field::DisabledTools, &mut entry.disabled_tools),
         ] {
-            texts.iter_mut().for_each(|text| each(field, text));
+            for text in texts {
+                each(field, text);
+            }
         }
         for (field, text) in [
             (Field::Command, &mut entry.command),
@@ -54,15 +56,17 @@ impl ServerEntry {
             (Field::Url, &mut entry.url),
             (Field::BearerTokenEnvVar, &mut entry.bearer_token_env_var),
         ] {
-            text.iter_mut().for_each(|text| each(field, text));
+            if let Some(text) = text {
+                each(field, text);
+            }
         }
         for (field, pairs) in [
             (Field::Env, &mut entry.env),
             (Field::Headers, &mut entry.headers),
         ] {
-            pairs
-                .iter_mut()
-                .for_each(|(_, secret)| secret.change(|text| each(field, text)));
+            for (_, secret) in pairs {
+                secret.change(|text| each(field, text));
+            }
         }
         if let Some(oauth) = &mut entry.oauth {
             let texts = [
@@ -73,15 +77,12 @@ impl ServerEntry {
                 &mut oauth.resource,
                 &mut oauth.redirect_uri,
             ];
-            texts
-                .into_iter()
-                .flatten()
-                .chain(&mut oauth.scopes)
-                .for_each(|text| each(Field::OAuth, text));
-            oauth
-                .client_secret
-                .iter_mut()
-                .for_each(|secret| secret.change(|text| each(Field::OAuth, text)));
+            for text in texts.into_iter().flatten().chain(&mut oauth.scopes) {
+                each(Field::OAuth, text);
+            }
+            if let Some(secret) = &mut oauth.client_secret {
+                secret.change(|text| each(Field::OAuth, text));
+            }
         }
         if errors.is_empty() {
             Ok(entry)

@@ -58,7 +58,7 @@ pub fn parse<'a>(
 ) -> Option<Node<'a>> {
     let mut sink = Sink { file, diagnostics };
     match format {
-        Format::Toml => toml::parse(file.text(), &mut sink),
+        Format::Toml => Some(toml::parse(file.text(), &mut sink)),
         Format::Json => json::parse(file.text(), &mut sink),
         Format::Hcl => hcl::parse(file.text(), &mut sink),
         Format::Yaml => yaml::parse(file.text(), &mut sink),

@@ -8,7 +8,7 @@ use ::toml::de::{DeTable, DeValue};
 use super::Sink;
 use crate::tree::{Member, Node, Span, Value};
 
-pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Option<Node<'a>> {
+pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Node<'a> {
     // Recovery keeps what stands beside a broken line, so one typing mistake costs one key, not the file.
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
@@ -20,10 +20,10 @@ pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Option<Node<'
         );
     }
     let span = span_of(&table);
-    Some(Node {
+    Node {
         span,
         value: Value::Table(members(table.into_inner())),
-    })
+    }
 }
 
 fn members(table: DeTable<'_>) -> Vec<Member<'_>> {

@@ -1,0 +1,60 @@
+//! One server for people: its state, every stated value with its place, and what it shadows.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use switchboard_config::resolve::{Config, Server, Status};
+use switchboard_config::text::visible;
+
+use crate::printer::{paint, style};
+use crate::view;
+
+/// The block of one server, in `config show` and `mcp get`.
+pub(crate) fn server_text(server: &Server, config: &Config, home: &Path) -> String {
+    let mut text = String::new();
+    let state = match server.status {
+        Status::Ready => style::GOOD,
+        Status::Disabled => style::QUIET,
+        Status::Untrusted(_) => style::WARNING,
+        Status::Faulty(_) | Status::Blocked { .. } => style::ERROR,
+    };
+    let transport = server.transport().map_or("no transport", |transport| transport.name());
+    let _ = writeln!(
+        text,
+        "{}  {}  {transport}  {} scope  {}",
+        paint(style::NAME, visible(&server.name)),
+        paint(state, server.status.word()),
+        server.scope(),
+        paint(style::QUIET, view::place(&server.origin, home)),
+    );
+    if let Some(reason) = server.status.reason() {
+        let _ = writeln!(text, "    {} {}", paint(state, "because"), visible(&reason));
+    }
+    let shown = view::masked(&server.entry);
+    let node = shown.to_node();
+    let rows: Vec<(String, String)> = view::stated(server, &node)
+        .map(|(name, value, origin)| {
+            let line = format!("{name} = {}", view::inline(value));
+            (line, view::place(&origin, home))
+        })
+        .collect();
+    let width = rows.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    // One long value must not push all places out of sight.
+    let width = width.min(60);
+    for (line, place) in rows {
+        let gap = width.saturating_sub(line.chars().count()) + 2;
+        let _ = writeln!(text, "    {line}{:gap$}{}", "", paint(style::QUIET, place));
+    }
+    for lost in view::shadowed_by(server, config) {
+        let _ = writeln!(
+            text,
+            "    {} {} of {} scope at {}: {}",
+            paint(style::WARNING, "shadows"),
+            visible(&lost.name),
+            lost.origin.scope(),
+            view::place(&lost.origin, home),
+            visible(&lost.reason.to_string()),
+        );
+    }
+    text
+}

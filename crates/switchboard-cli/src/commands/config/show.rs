@@ -1,0 +1,241 @@
+//! `switchboard config show`: the whole effective configuration, with origins and what they shadow.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use switchboard_config::document::EnterpriseMode;
+use switchboard_config::mask;
+use switchboard_config::policy::{HookEntry, HookEvent, RuleEntry, ServerPattern};
+use switchboard_config::resolve::Config;
+use switchboard_config::settings::{Setting, SettingOrigin};
+use switchboard_config::text::visible;
+use switchboard_config::trust::Question;
+use switchboard_config::words;
+
+use super::server_text;
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::exit::Exit;
+use crate::printer::{paint, style};
+use crate::view;
+
+pub(crate) fn run(context: &Context) -> Outcome {
+    let config = context.load();
+    if context.printer.json {
+        context.printer.json(&to_json(&config, context))?;
+    } else {
+        context.printer.data(to_text(&config, context))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn to_text(config: &Config, context: &Context) -> String {
+    let home = &context.environment.home;
+    let mut text = String::new();
+    let _ = writeln!(text, "{}  {}", paint(style::NAME, "project"), view::path(&context.project, home));
+    if let Some(mode) = config.enterprise {
+        let meaning = match mode {
+            EnterpriseMode::Exclusive => "exclusive: nothing else is loaded",
+            EnterpriseMode::Merge => "merge: its entries win and its lists bind every scope",
+        };
+        let _ = writeln!(text, "{}  {meaning}", paint(style::NAME, "enterprise file"));
+    }
+    if let Some((url, origin)) = &config.cloud_url {
+        let place = paint(style::QUIET, view::place(origin, home));
+        let _ = writeln!(text, "{}  {}  {place}", paint(style::NAME, "cloud"), visible(&mask::url(url)));
+    }
+    heading(&mut text, "servers", config.servers.is_empty());
+    for server in &config.servers {
+        text.push_str(&server_text(server, config, home));
+    }
+    heading(&mut text, "settings", false);
+    settings_text(&mut text, config, context);
+    let lists: Vec<_> = list_rows(config).collect();
+    heading(&mut text, "server lists", lists.is_empty());
+    for (list, pattern) in lists {
+        let place = paint(style::QUIET, view::place(&pattern.origin, home));
+        let _ = writeln!(text, "{list} \"{}\"  {place}", visible(&pattern.text));
+    }
+    heading(&mut text, "permission rules", config.rules.is_empty());
+    for rule in &config.rules {
+        let place = paint(style::QUIET, view::place(&rule.origin, home));
+        let _ = writeln!(text, "{}  {place}", rule_text(rule));
+    }
+    heading(&mut text, "hooks", config.hooks.is_empty());
+    for hook in &config.hooks {
+        let place = paint(style::QUIET, view::place(&hook.origin, home));
+        let _ = writeln!(text, "{}  {place}", hook_text(hook));
+    }
+    heading(&mut text, "waiting for trust", config.questions.is_empty());
+    for question in &config.questions {
+        let subject = question.subject.to_string();
+        let _ = writeln!(
+            text,
+            "{}  {}  `switchboard trust approve {}`",
+            visible(&subject),
+            paint(style::WARNING, question_word(question)),
+            words::quote(&visible(&subject)),
+        );
+    }
+    text
+}
+
+fn heading(text: &mut String, name: &str, empty: bool) {
+    let none = if empty { "  none" } else { "" };
+    let _ = writeln!(text, "\n{}{}", paint(style::HINT, format!("[{name}]")), paint(style::QUIET, none));
+}
+
+fn settings_text(text: &mut String, config: &Config, context: &Context) {
+    let home = &context.environment.home;
+    let place = |origin: &SettingOrigin| match origin {
+        SettingOrigin::File(origin) => format!("{} scope, {}", origin.scope(), view::place(origin, home)),
+        other => other.to_string(),
+    };
+    for setting in Setting::all() {
+        let effective = config.settings.get(setting);
+        let _ = write!(
+            text,
+            "{} = {}  {}",
+            setting.key().name,
+            effective.value,
+            paint(style::QUIET, place(&effective.origin))
+        );
+        for (value, origin) in &effective.shadowed {
+            let _ = write!(
+                text,
+                "  {} {value} ({})",
+                paint(style::WARNING, "shadows"),
+                place(origin)
+            );
+        }
+        text.push('\n');
+    }
+}
+
+fn list_rows(config: &Config) -> impl Iterator<Item = (&'static str, &ServerPattern)> {
+    config.lists.iter().flat_map(|(_, lists)| {
+        let allow = lists.allow.iter().flat_map(|allow| &allow.patterns);
+        let allow = allow.map(|pattern| ("allow", pattern));
+        allow.chain(lists.deny.iter().map(|pattern| ("deny", pattern)))
+    })
+}
+
+fn rule_text(rule: &RuleEntry) -> String {
+    let mut text = format!("{} {}", rule.action, visible(&rule.tool));
+    for (index, condition) in rule.arguments.iter().enumerate() {
+        let word = if index == 0 { "when" } else { "and" };
+        let _ = write!(
+            text,
+            " {word} {} {} \"{}\"",
+            visible(&condition.argument),
+            condition.test.name(),
+            visible(&condition.value)
+        );
+    }
+    text
+}
+
+fn hook_text(hook: &HookEntry) -> String {
+    let command = words::join(mask::arguments(&hook.command));
+    let mut text = format!("{} {} {}", event(hook), visible(&hook.tool), visible(&command));
+    if let Some(timeout) = hook.timeout {
+        let _ = write!(text, " (at most {} s)", timeout.as_secs_f64());
+    }
+    if hook.fail_open {
+        text.push_str(" (calls go on when it fails)");
+    }
+    text
+}
+
+fn event(hook: &HookEntry) -> &'static str {
+    match hook.event {
+        HookEvent::PreToolUse => "PreToolUse",
+        HookEvent::PostToolUse => "PostToolUse",
+    }
+}
+
+fn question_word(question: &Question) -> &'static str {
+    if question.earlier.is_some() {
+        "changed since it was approved"
+    } else {
+        "not approved yet"
+    }
+}
+
+fn to_json(config: &Config, context: &Context) -> Value {
+    let servers = config.servers.iter().map(|server| view::server_json(server, config));
+    let rules = config.rules.iter().map(|rule| {
+        let conditions = rule.arguments.iter().map(|condition| {
+            json!({
+                "argument": condition.argument,
+                "test": condition.test.name(),
+                "value": condition.value,
+            })
+        });
+        json!({
+            "tool": rule.tool,
+            "action": rule.action.name(),
+            "arguments": conditions.collect::<Vec<_>>(),
+            "source": view::place_json(&rule.origin),
+        })
+    });
+    let hooks = config.hooks.iter().map(|hook| {
+        json!({
+            "event": event(hook),
+            "tool": hook.tool,
+            "command": mask::arguments(&hook.command),
+            "timeout_sec": hook.timeout.map(|timeout| timeout.as_secs_f64()),
+            "fail_open": hook.fail_open,
+            "source": view::place_json(&hook.origin),
+        })
+    });
+    let lists = list_rows(config).map(|(list, pattern)| {
+        json!({"list": list, "pattern": pattern.text, "source": view::place_json(&pattern.origin)})
+    });
+    let waiting = config.questions.iter().map(|question| {
+        json!({
+            "subject": question.subject.to_string(),
+            "state": if question.earlier.is_some() { "changed" } else { "new" },
+        })
+    });
+    json!({
+        "project": context.project.display().to_string(),
+        "enterprise": config.enterprise.map(|mode| match mode {
+            EnterpriseMode::Exclusive => "exclusive",
+            EnterpriseMode::Merge => "merge",
+        }),
+        "cloud": config.cloud_url.as_ref().map(|(url, origin)| json!({
+            "url": mask::url(url),
+            "source": view::place_json(origin),
+        })),
+        "servers": servers.collect::<Vec<_>>(),
+        "settings": Setting::all().map(|setting| setting_json(setting, config)).collect::<Vec<_>>(),
+        "lists": lists.collect::<Vec<_>>(),
+        "rules": rules.collect::<Vec<_>>(),
+        "hooks": hooks.collect::<Vec<_>>(),
+        "waiting": waiting.collect::<Vec<_>>(),
+    })
+}
+
+fn setting_json(setting: Setting, config: &Config) -> Value {
+    let source = |origin: &SettingOrigin| match origin {
+        SettingOrigin::Default => json!("default"),
+        SettingOrigin::Environment(variable) => json!({"environment": variable}),
+        SettingOrigin::File(origin) => view::place_json(origin),
+    };
+    let value = |value: &dyn std::fmt::Display| {
+        let text = value.to_string();
+        serde_json::from_str::<serde_json::Number>(&text).map_or_else(|_| json!(text), Value::Number)
+    };
+    let effective = config.settings.get(setting);
+    let shadows = effective
+        .shadowed
+        .iter()
+        .map(|(hidden, origin)| json!({"value": value(hidden), "source": source(origin)}));
+    json!({
+        "key": setting.key().name,
+        "value": value(&effective.value),
+        "source": source(&effective.origin),
+        "shadows": shadows.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,272 @@
+//! `switchboard trust …`: what a project's files want to do, and the user's word on it.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, IsTerminal as _};
+
+use anstyle::Style;
+use serde_json::{Value, json};
+use switchboard_config::text::visible;
+use switchboard_config::trust::{Fingerprint, Verdict};
+
+use crate::cli::TrustCommand;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::guarded::{self, Guarded};
+use crate::printer::{Table, paint, style};
+use crate::{store, view};
+
+pub(crate) fn run(command: TrustCommand, context: &Context) -> Outcome {
+    match command {
+        TrustCommand::List => list(context),
+        TrustCommand::Approve { name, yes } => approve(name.as_deref(), yes, context),
+        TrustCommand::Revoke { name } => revoke(name.as_deref(), context),
+        TrustCommand::Diff { name } => diff(name.as_deref(), context),
+    }
+}
+
+fn list(context: &Context) -> Outcome {
+    let printer = &context.printer;
+    let decisions = context.decisions();
+    let guarded = guarded::all(context, &decisions);
+    // An approval of something that no file has any more is shown, so that it can be taken back.
+    let gone: Vec<&str> = decisions
+        .approvals(&context.project)
+        .map(|(name, _)| name)
+        .filter(|name| !guarded.iter().any(|each| each.subject.to_string() == *name))
+        .collect();
+    if printer.json {
+        let present = guarded.iter().map(|each| {
+            json!({
+                "name": each.subject.to_string(),
+                "state": each.word(),
+                "file": each.file(context),
+                "parts": parts_json(&each.fingerprint),
+            })
+        });
+        let gone = gone
+            .iter()
+            .map(|name| json!({"name": name, "state": "gone", "file": null, "parts": []}));
+        printer.json(&present.chain(gone).collect())?;
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::with_heading(&["STATE", "NAME", "FILE"]);
+    for each in &guarded {
+        let file = view::path(each.file(context).as_ref(), &context.environment.home);
+        let subject = each.subject.to_string();
+        table.row([(word_style(each), each.word()), (style::NAME, &subject), (style::QUIET, &file)]);
+    }
+    for name in &gone {
+        table.row([(style::QUIET, "gone"), (style::NAME, name), (style::QUIET, "")]);
+    }
+    if guarded.is_empty() && gone.is_empty() {
+        let project = view::path(&context.project, &context.environment.home);
+        printer.note(format!("nothing in {project} needs your trust"));
+        return Ok(Exit::Done);
+    }
+    printer.data(table)?;
+    if guarded.iter().any(Guarded::waits) {
+        printer.note("approve with `switchboard trust approve [NAME]`; until then it has no effect");
+    }
+    Ok(Exit::Done)
+}
+
+fn approve(name: Option<&str>, yes: bool, context: &Context) -> Outcome {
+    let printer = &context.printer;
+    let decisions = context.try_decisions()?;
+    let mut wanted = chosen(name, guarded::all(context, &decisions))?;
+    wanted.retain(Guarded::waits);
+    if wanted.is_empty() {
+        printer.note("nothing waits for your approval");
+        return finish(&[], context);
+    }
+    for each in &wanted {
+        printer.note(description(each, context));
+    }
+    if !yes && !consent(&wanted, context)? {
+        printer.note("nothing was approved");
+        return Ok(Exit::Denied);
+    }
+    store::change_decisions(context, |decisions, now| {
+        for each in &wanted {
+            decisions.approve(&context.project, &each.subject, each.fingerprint.clone(), now);
+        }
+    })?;
+    let names: Vec<String> = wanted.iter().map(|each| each.subject.to_string()).collect();
+    for name in &names {
+        printer.note(format!("{} {}", paint(style::GOOD, "approved"), paint(style::NAME, visible(name))));
+    }
+    finish(&names, context)
+}
+
+fn finish(approved: &[String], context: &Context) -> Outcome {
+    if context.printer.json {
+        context.printer.json(&json!({"approved": approved}))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks on the terminal. With no terminal the answer is no.
+fn consent(wanted: &[Guarded], context: &Context) -> Result<bool, Failure> {
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        let what = if wanted.len() == 1 { "it is" } else { "they are" };
+        return Err(Failure::new(Exit::Denied, format!("{what} not approved"))
+            .because("there is no terminal to ask on")
+            .hint("look at what is shown above, and repeat the command with --yes"));
+    }
+    let what = if wanted.len() == 1 {
+        "this".to_owned()
+    } else {
+        format!("these {}", wanted.len())
+    };
+    context.printer.ask(format!("approve {what}? [y/N] "));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    match read {
+        Ok(0) => Err(Failure::new(Exit::Interrupted, "no answer was given")),
+        Ok(_) => Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")),
+        Err(error) => Err(Failure::failed("could not read the answer").because(error)),
+    }
+}
+
+/// What an approval would be about.
+fn description(each: &Guarded, context: &Context) -> String {
+    let file = view::path(each.file(context).as_ref(), &context.environment.home);
+    let mut text = format!(
+        "{}  {}  {}",
+        paint(style::NAME, visible(&each.subject.to_string())),
+        paint(word_style(each), each.word()),
+        paint(style::QUIET, file)
+    );
+    match &each.verdict {
+        Verdict::Changed(earlier) => text.push_str(&changes(&each.fingerprint, earlier)),
+        _ => {
+            for component in &each.fingerprint.components {
+                let _ = write!(text, "\n    {}: {}", component.name, lines(&component.shown));
+            }
+        }
+    }
+    text
+}
+
+/// A shown value: on one line, or each line by itself when it has several.
+fn lines(shown: &str) -> String {
+    if !shown.trim_end().contains('\n') {
+        return visible(shown.trim_end()).into_owned();
+    }
+    shown
+        .trim_end()
+        .lines()
+        .map(|line| format!("\n        {}", visible(line)))
+        .collect()
+}
+
+fn changes(now: &Fingerprint, earlier: &Fingerprint) -> String {
+    let mut text = String::new();
+    for (part, before, after) in now.changes(earlier) {
+        let _ = write!(text, "\n    {part}");
+        // A value can change behind its mask, and then both look the same.
+        if before == after {
+            text.push_str(" (a masked value changed)");
+        }
+        for (sign, color, value) in [("-", style::ERROR, before), ("+", style::GOOD, after)] {
+            for line in value.unwrap_or_default().lines() {
+                let _ = write!(text, "\n      {}", paint(color, format!("{sign} {}", visible(line))));
+            }
+        }
+    }
+    text
+}
+
+fn revoke(name: Option<&str>, context: &Context) -> Outcome {
+    let printer = &context.printer;
+    let revoked = store::change_decisions(context, |decisions, _| {
+        decisions.revoke(&context.project, name)
+    })?;
+    if let (Some(name), true) = (name, revoked.is_empty()) {
+        return Err(Failure::failed(format!("`{}` was not approved", visible(name)))
+            .hint("`switchboard trust list` shows what is"));
+    }
+    if revoked.is_empty() {
+        printer.note("nothing of this project was approved");
+    }
+    for name in &revoked {
+        printer.note(format!("{} {}", paint(style::GOOD, "revoked"), paint(style::NAME, visible(name))));
+    }
+    if printer.json {
+        printer.json(&json!({"revoked": revoked}))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn diff(name: Option<&str>, context: &Context) -> Outcome {
+    let printer = &context.printer;
+    let guarded = chosen(name, guarded::all(context, &context.decisions()))?;
+    if printer.json {
+        let waiting = guarded.iter().filter(|each| each.waits());
+        printer.json(&waiting.map(diff_json).collect())?;
+        return Ok(Exit::Done);
+    }
+    let waiting: Vec<String> = guarded
+        .iter()
+        .filter(|each| each.waits())
+        .map(|each| description(each, context))
+        .collect();
+    if waiting.is_empty() {
+        printer.note("nothing differs from what you approved");
+    }
+    printer.data(waiting.join("\n"))?;
+    Ok(Exit::Done)
+}
+
+fn diff_json(each: &Guarded) -> Value {
+    let none = Fingerprint {
+        components: Vec::new(),
+    };
+    let earlier = match &each.verdict {
+        Verdict::Changed(earlier) => earlier,
+        _ => &none,
+    };
+    let changes = each.fingerprint.changes(earlier);
+    let changes = changes
+        .into_iter()
+        .map(|(part, before, now)| json!({"part": part, "before": before, "now": now}));
+    json!({
+        "name": each.subject.to_string(),
+        "state": each.word(),
+        "changes": changes.collect::<Vec<_>>(),
+    })
+}
+
+fn parts_json(fingerprint: &Fingerprint) -> Value {
+    fingerprint
+        .components
+        .iter()
+        .map(|component| json!({"part": component.name, "now": component.shown}))
+        .collect()
+}
+
+/// The things a name is about, or everything.
+fn chosen(name: Option<&str>, mut guarded: Vec<Guarded>) -> Result<Vec<Guarded>, Failure> {
+    let Some(name) = name else {
+        return Ok(guarded);
+    };
+    let known: Vec<String> = guarded.iter().map(|each| each.subject.to_string()).collect();
+    guarded.retain(|each| each.subject.to_string() == name);
+    if guarded.is_empty() {
+        let failure = Failure::failed(format!("nothing called `{}` needs your trust", visible(name)));
+        let near = switchboard_config::entry::keys::nearest(name, known.iter().map(String::as_str));
+        return Err(match near {
+            Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
+            None => failure.hint("`switchboard trust list` shows what does"),
+        });
+    }
+    Ok(guarded)
+}
+
+fn word_style(each: &Guarded) -> Style {
+    match each.verdict {
+        Verdict::Trusted => style::GOOD,
+        Verdict::New | Verdict::Changed(_) => style::WARNING,
+    }
+}

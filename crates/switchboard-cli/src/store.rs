@@ -1,0 +1,118 @@
+//! Writes: configuration files, trust decisions, and what is remembered. Locked and atomic throughout.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use switchboard_config::edit::{self, Edit};
+use switchboard_config::scope::Scope;
+use switchboard_config::text::visible;
+use switchboard_config::trust::Decisions;
+use switchboard_config::write::{Access, Update, WriteError, WriteErrorKind};
+
+use crate::context::{Context, unreadable_decisions};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::local_file::Target;
+
+/// Changes the text of a configuration file. A file that does not exist has an empty text.
+pub(crate) fn edit(
+    target: &Target,
+    context: &Context,
+    change: impl FnOnce(&str) -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    let in_project = matches!(target.scope, Scope::Local | Scope::Project)
+        && target.path.starts_with(&context.project);
+    if in_project {
+        stays_inside(target, &context.project)?;
+    }
+    let access = if target.scope == Scope::Project {
+        Access::Shared
+    } else {
+        Access::Private
+    };
+    let locks = locks(&context.environment.state);
+    Update::new(&target.path, &locks, access)
+        .run(|text| change(text.unwrap_or_default()).map(Some))
+        .map(drop)
+        .map_err(failure)
+}
+
+/// Applies one edit to a text.
+pub(crate) fn apply(text: &str, target: &Target, change: &Edit<'_>) -> Result<String, Failure> {
+    edit::apply(text, target.format, change).map_err(|error| {
+        Failure::new(Exit::Configuration, format!("{} was not changed", target.shown()))
+            .because(visible(&error.to_string()))
+            .hint(error.hint())
+    })
+}
+
+/// Changes the trust decisions. The second argument of `change` is the time, in seconds since 1970.
+pub(crate) fn change_decisions<T>(
+    context: &Context,
+    change: impl FnOnce(&mut Decisions, u64) -> T,
+) -> Result<T, Failure> {
+    let path = context.trust_file();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    let mut outcome = None;
+    let locks = locks(&context.environment.state);
+    Update::new(&path, &locks, Access::Private)
+        .run(|text| {
+            let unusable = |error: &dyn std::error::Error| unreadable_decisions(&path, &error.to_string());
+            let before = Decisions::parse(text.unwrap_or_default()).map_err(|error| unusable(&error))?;
+            let mut decisions = before.clone();
+            outcome = Some(change(&mut decisions, now));
+            if decisions == before {
+                return Ok(None);
+            }
+            decisions.to_text().map(Some).map_err(|error| unusable(&error))
+        })
+        .map_err(failure)?;
+    outcome.ok_or_else(|| Failure::failed("the trust decisions were not changed"))
+}
+
+/// Replaces a file of the state folder.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let locks = locks(path.parent().unwrap_or(Path::new(".")));
+    Update::new(path, &locks, Access::Private)
+        .run(|_| Ok::<_, Failure>(Some(text.to_owned())))
+        .map(drop)
+        .map_err(failure)
+}
+
+fn locks(state: &Path) -> PathBuf {
+    state.join("locks")
+}
+
+/// A repository must not make us write somewhere else through a link.
+fn stays_inside(target: &Target, project: &Path) -> Result<(), Failure> {
+    let leads = target.path.canonicalize();
+    let inside = match &leads {
+        Ok(real) => real.starts_with(project),
+        Err(_) => target.path.symlink_metadata().is_err(),
+    };
+    if inside {
+        return Ok(());
+    }
+    let message = format!("{} was not changed", target.shown());
+    Err(Failure::new(Exit::Denied, message)
+        .because("it is a link to a file outside of the project, or to nothing")
+        .hint("replace the link by a file"))
+}
+
+fn failure(error: WriteError<Failure>) -> Failure {
+    let hint = error.hint();
+    let shown = visible(&error.path.display().to_string()).into_owned();
+    match error.kind {
+        WriteErrorKind::Change(failure) => failure,
+        kind => {
+            let failure = Failure::failed(format!("could not write {shown}")).because(visible(&kind.to_string()));
+            match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        }
+    }
+}

@@ -3,9 +3,11 @@
 //! Synchronous and free of ambient state: folders, environment and file contents come in as values.
 
 pub mod diagnostic;
+pub mod edit;
 pub mod expand;
 pub mod format;
 pub mod scope;
 pub mod secret;
 pub mod source;
 pub mod tree;
+pub mod write;

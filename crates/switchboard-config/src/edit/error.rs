@@ -42,7 +42,7 @@ impl EditError {
 #[non_exhaustive]
 pub enum EditErrorKind {
     /// The file does not parse, so no place in it is known for sure.
-    #[error("the file has a syntax error at {}: {message}", Display(*position))]
+    #[error("the file has a syntax error at {}: {message}", At(*position))]
     Syntax {
         /// Where the first error is.
         position: Position,
@@ -53,9 +53,9 @@ pub enum EditErrorKind {
     #[error("there is no such key")]
     NotFound,
     /// A part of the path is a value that has no members.
-    #[error("`{key}` is not a table")]
+    #[error("{} is not a table", Named(key))]
     NotATable {
-        /// The part, with those before it.
+        /// The part, with those before it; empty when it is the file as a whole.
         key: String,
     },
     /// A key on the path stands more than once, so that it is not clear which one is meant.
@@ -75,9 +75,20 @@ pub enum EditErrorKind {
     NotClean,
 }
 
-struct Display(Position);
+struct Named<'a>(&'a str);
 
-impl fmt::Display for Display {
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => formatter.write_str("the file as a whole"),
+            key => write!(formatter, "`{key}`"),
+        }
+    }
+}
+
+struct At(Position);
+
+impl fmt::Display for At {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Position { line, column } = self.0;
         write!(formatter, "line {line}, column {column}")

@@ -4,7 +4,7 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions};
 
-use super::braces::{BraceEditor, Braces, Entry, Place};
+use super::braces::{BraceEditor, Braces, Entry, Place, style_like};
 use super::page::Page;
 use super::render::{Spread, Style, nested};
 use super::{Edit, EditErrorKind};
@@ -20,7 +20,13 @@ pub(super) fn change(text: &str, edit: &Edit<'_>) -> Result<String, EditErrorKin
         .as_ref()
         .and_then(|root| unit(&page, root))
         .unwrap_or_else(|| DEFAULT_UNIT.to_owned());
-    let style = Style::new(Format::Json, page.newline, unit);
+    let mut style = Style::new(Format::Json, page.newline, unit);
+    let first = root
+        .as_ref()
+        .and_then(|root| root.braces.as_ref()?.entries.first());
+    if let (Some(first), false) = (first, text.contains('\n')) {
+        style = style_like(&page, &style, first);
+    }
     let mut editor = BraceEditor {
         page: &mut page,
         style: &style,

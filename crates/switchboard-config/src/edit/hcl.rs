@@ -185,12 +185,17 @@ impl<'t> Editor<'t> {
             (Value::Array(elements), _) if !is_map && are_blocks(elements) => {
                 self.set_list(body, key, blocks, elements)
             }
-            _ => {
-                for block in blocks {
+            (_, [first, others @ ..]) => {
+                check_name(key)?;
+                let indent = self.page.indent(first.range.start).to_owned();
+                let member = self.style.member(&[key], value, &indent, Spread::Lines);
+                self.page.replace(first.range.clone(), member);
+                for block in others {
                     self.remove_item(body, block.range.start);
                 }
-                self.insert(body, key, &[], value, level)
+                Ok(())
             }
+            (_, []) => self.insert(body, key, &[], value, level),
         }
     }
 
@@ -250,7 +255,7 @@ impl<'t> Editor<'t> {
                 }
                 Ok(())
             }
-            Value::Table(_) if level == Level::Root => {
+            Value::Table(members) if level == Level::Root && are_names(members) => {
                 self.insert_block(body, last, key, None, &value, level)
             }
             Value::Array(elements) if level != Level::Entry && are_blocks(elements) => {
@@ -519,10 +524,14 @@ fn are_blocks(elements: &[Node<'_>]) -> bool {
             members
                 .iter()
                 .any(|member| member.value.as_table().is_none())
-                && members.iter().all(|member| is_hcl_name(&member.key))
+                && are_names(members)
         })
     };
     !elements.is_empty() && elements.iter().all(is_block)
+}
+
+fn are_names(members: &[Member<'_>]) -> bool {
+    members.iter().all(|member| is_hcl_name(&member.key))
 }
 
 fn check_name(key: &str) -> Result<(), EditErrorKind> {

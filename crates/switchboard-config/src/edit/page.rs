@@ -12,7 +12,13 @@ pub(super) struct Page<'t> {
     /// How lines end here: as the first one does.
     pub(super) newline: &'static str,
     comments: Comments,
-    splices: Vec<(Range<usize>, String)>,
+    splices: Vec<(Range<usize>, Splice)>,
+}
+
+enum Splice {
+    Text(String),
+    /// Whole lines, each with its terminator.
+    Lines(String),
 }
 
 /// What opens a comment.
@@ -65,7 +71,7 @@ impl<'t> Page<'t> {
     }
 
     pub(super) fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
-        self.splices.push((range, text.into()));
+        self.splices.push((range, Splice::Text(text.into())));
     }
 
     pub(super) fn insert(&mut self, at: usize, text: impl Into<String>) {
@@ -82,12 +88,25 @@ impl<'t> Page<'t> {
             .sort_by_key(|(range, _)| (range.start, range.end));
         let mut result = String::with_capacity(self.text.len() + 256);
         let mut done = 0;
-        for (range, text) in &self.splices {
+        for (range, splice) in &self.splices {
             result.push_str(self.slice(done..range.start.max(done)));
-            result.push_str(text);
+            match splice {
+                Splice::Text(text) => result.push_str(text),
+                Splice::Lines(lines) => {
+                    if !result.is_empty() && !result.ends_with('\n') {
+                        result.push_str(self.newline);
+                    }
+                    result.push_str(lines);
+                }
+            }
             done = done.max(range.end);
         }
         result.push_str(self.slice(done..self.text.len()));
+        // A last line without a terminator stays one, whichever line is now the last.
+        let terminated = self.text.is_empty() || self.text.ends_with('\n');
+        if let (false, Some(rest)) = (terminated, result.strip_suffix('\n')) {
+            result.truncate(rest.strip_suffix('\r').unwrap_or(rest).len());
+        }
         result
     }
 
@@ -232,32 +251,20 @@ impl<'t> Page<'t> {
                 end = self.next_line(end);
             }
         }
-        if end >= self.text.len() && !self.text.ends_with('\n') {
-            // The last line had no terminator, so the line before it must not have one either.
-            let before = self.slice(0..start);
-            let before = before.strip_suffix('\n').unwrap_or(before);
-            start = before.strip_suffix('\r').unwrap_or(before).len();
-        }
         self.delete(start..end);
     }
 
-    /// Adds lines after the one of `at`. They end as the file's lines do; a missing last terminator stays missing.
+    /// Adds lines after the one of `at`.
     pub(super) fn insert_lines_after(&mut self, at: usize, lines: &[String]) {
-        let next = self.next_line(at);
-        if next >= self.text.len() && !self.text.ends_with('\n') && !self.text.is_empty() {
-            let text = lines.iter().flat_map(|line| [self.newline, line]).collect();
-            self.splices.push((next..next, text));
-        } else {
-            self.insert_lines_at(next, lines);
-        }
+        self.insert_lines_at(self.next_line(at), lines);
     }
 
     /// Adds lines before the one that starts at `at`.
     pub(super) fn insert_lines_at(&mut self, at: usize, lines: &[String]) {
-        let text = lines
+        let terminated = lines
             .iter()
             .flat_map(|line| [line.as_str(), self.newline])
             .collect();
-        self.splices.push((at..at, text));
+        self.splices.push((at..at, Splice::Lines(terminated)));
     }
 }

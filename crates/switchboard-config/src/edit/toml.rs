@@ -114,7 +114,13 @@ impl<'t> Editor<'t, '_> {
                 self.remove_pieces(&child(path, &member.key));
             }
         }
-        for member in new {
+        // What may become a section comes last: statements below its header would be its own.
+        let may_be_section = |member: &&Member<'_>| {
+            let value = &member.value;
+            value.as_table().is_some() || value.as_array().is_some_and(are_tables)
+        };
+        let (sections, statements): (Vec<_>, Vec<_>) = new.iter().partition(may_be_section);
+        for member in statements.into_iter().chain(sections) {
             self.set(&child(path, &member.key), &member.value)?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 
 pub mod diagnostic;
 pub mod document;
+pub mod edit;
 pub mod entry;
 pub mod expand;
 pub mod files;
@@ -20,3 +21,4 @@ pub mod text;
 pub mod tree;
 pub mod trust;
 pub mod words;
+pub mod write;

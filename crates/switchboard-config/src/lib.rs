@@ -5,6 +5,7 @@
 pub mod diagnostic;
 pub mod entry;
 pub mod expand;
+pub mod foreign;
 pub mod format;
 pub mod scope;
 pub mod secret;

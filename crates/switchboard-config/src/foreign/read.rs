@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::dialect::{Dialect, Key, Meaning, OAuthKey, OAuthSetting, Unit};
 use super::dialects::says_nothing;
-use super::variables::{Foreign, Piece, Style, is_exact, parse, render, variable_name};
+use super::variables::{Foreign, Piece, Style, is_exact, merged, parse, render, variable_name};
 use crate::entry::{Field, Reader, Transport};
 use crate::tree::{Member, Node, Span, Value};
 
@@ -883,18 +883,6 @@ fn rule(server: &str, tool: Option<&str>) -> String {
         "tool = \"mcp__{server}__{}\", action = \"allow\"",
         tool.unwrap_or("*")
     )
-}
-
-fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut merged: Vec<Piece> = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        match (merged.last_mut(), piece) {
-            (Some(Piece::Text(before)), Piece::Text(text)) => before.push_str(&text),
-            (_, Piece::Text(text)) if text.is_empty() => {}
-            (_, piece) => merged.push(piece),
-        }
-    }
-    merged
 }
 
 fn text(text: impl Into<String>, span: Span) -> Node<'static> {

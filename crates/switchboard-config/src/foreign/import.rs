@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::Tool;
 use super::dialect::{Dialect, Meaning};
 use super::dialects::dialect;
-use super::read::{EntryReader, Input, deadlines};
-use super::variables::{is_name, variable_name};
+use super::read::{EntryReader, Input, Inputs, deadlines};
+use super::variables::{Names, is_name, variable_name};
 use crate::diagnostic::Diagnostic;
 use crate::entry::{Field, Reader, ServerEntry, decode};
 use crate::format::{Format, parse};
@@ -79,7 +79,10 @@ struct Defaults {
 
 impl Import<'_> {
     fn file(&mut self, root: &Node<'_>, project: &Path) {
-        if self.reader().table("the file", root).is_none() {
+        if root.as_table().is_none() {
+            let message = format!("the file must hold a table, but holds {}", root.kind());
+            self.reader()
+                .error("wrong-type", root.span, message, "start it with `{`");
             return;
         }
         self.read_defaults(root);
@@ -101,7 +104,7 @@ impl Import<'_> {
         Reader::new(self.file, &mut self.imported.notes)
     }
 
-    fn container(&mut self, container: &Node<'_>, scope: Scope, inputs: &[Input]) {
+    fn container(&mut self, container: &Node<'_>, scope: Scope, inputs: &Inputs) {
         if let Some(elements) = container.as_array().filter(|_| self.dialect.listed) {
             for element in elements {
                 self.listed(element, scope, inputs);
@@ -116,13 +119,12 @@ impl Import<'_> {
             .copied();
         let members = self.reader().table(name.unwrap_or_default(), container);
         for member in members.unwrap_or_default() {
-            // Beside its servers, the second version of opencode has settings in the same table.
             self.server(&member.key, member.key_span, &member.value, scope, inputs);
         }
     }
 
     /// An element of a list, which carries its own name.
-    fn listed(&mut self, element: &Node<'_>, scope: Scope, inputs: &[Input]) {
+    fn listed(&mut self, element: &Node<'_>, scope: Scope, inputs: &Inputs) {
         let mut reader = self.reader();
         if element.get("uses").is_some() {
             let message = "the entry refers to a block of the tool's hub and is left out";
@@ -150,7 +152,7 @@ impl Import<'_> {
         name_span: Span,
         node: &Node<'_>,
         scope: Scope,
-        inputs: &[Input],
+        inputs: &Inputs,
     ) {
         let dialect = self.dialect;
         let first = self.seen.insert((scope, name.to_owned()));
@@ -242,19 +244,20 @@ impl Import<'_> {
     }
 
     /// What VS Code asks its user for: a list beside the servers.
-    fn inputs(&mut self, root: &Node<'_>, container: &[&str]) -> Vec<Input> {
+    fn inputs(&mut self, root: &Node<'_>, container: &[&str]) -> Inputs {
         let beside = container.split_last().map_or(&[][..], |(_, beside)| beside);
         let list = root.at(beside).and_then(|node| node.get("inputs"));
         let Some(list) = list.filter(|_| self.dialect.tool == Tool::VsCode) else {
-            return Vec::new();
+            return Inputs::new();
         };
         let mut reader = self.reader();
         let Some(elements) = list.as_array() else {
             let message = format!("`inputs` must be a list, but is {}", list.kind());
             reader.error("wrong-type", list.span, message, "write \"inputs\": []");
-            return Vec::new();
+            return Inputs::new();
         };
-        let mut inputs: Vec<Input> = Vec::new();
+        let mut names = Names::default();
+        let mut inputs = Inputs::new();
         for element in elements {
             let Some(id) = element.get("id").and_then(Node::as_str) else {
                 reader.error(
@@ -271,21 +274,13 @@ impl Import<'_> {
             } else {
                 variable_name(id)
             };
-            let mut variable = base.clone();
-            let mut count = 1;
-            while inputs.iter().any(|other| other.variable == variable) {
-                count += 1;
-                variable = format!("{base}_{count}");
-            }
+            let variable = names.unique(&base);
             let default = element
                 .get("default")
                 .and_then(Node::as_str)
                 .map(String::from);
-            inputs.push(Input {
-                id: id.to_owned(),
-                variable,
-                default,
-            });
+            let input = Input { variable, default };
+            inputs.entry(id.to_owned()).or_insert(input);
         }
         inputs
     }
@@ -300,7 +295,7 @@ impl Import<'_> {
             let servers = member.value.get("mcpServers");
             if Path::new(member.key.as_ref()) == project {
                 if let Some(servers) = servers {
-                    self.container(servers, Scope::Local, &[]);
+                    self.container(servers, Scope::Local, &Inputs::new());
                 }
                 self.claude_approvals(&member.value);
             } else {
@@ -398,11 +393,15 @@ fn flattened<'a>(dialect: &Dialect, node: &Node<'a>) -> Option<Node<'a>> {
         .iter()
         .filter(|member| member.key != "config");
     let mut members: Vec<Member<'a>> = outer.cloned().collect();
-    for member in inner {
-        if members.iter().all(|other| other.key != member.key) {
-            members.push(member.clone());
-        }
-    }
+    let stated: HashSet<&str> = node
+        .as_table()?
+        .iter()
+        .map(|member| member.key.as_ref())
+        .collect();
+    let inner = inner
+        .iter()
+        .filter(|member| !stated.contains(member.key.as_ref()));
+    members.extend(inner.cloned());
     Some(Node {
         span: node.span,
         value: Value::Table(members),

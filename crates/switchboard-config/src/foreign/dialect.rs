@@ -53,6 +53,8 @@ pub(super) enum Meaning {
     CommandOrTable,
     /// The arguments.
     Args,
+    /// The arguments; written even when there are none.
+    ArgsAlways,
     /// Environment variables.
     Env,
     /// Environment variables whose values may be numbers, or null for none.

@@ -209,7 +209,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
                 self.command_table(name, node, draft)
             }
             Meaning::CommandOrTable => self.put_text(Field::Command, name, node, draft),
-            Meaning::Args => self.put_list(Field::Args, name, node, draft),
+            Meaning::Args | Meaning::ArgsAlways => self.put_list(Field::Args, name, node, draft),
             Meaning::Env if fills_headers => {}
             Meaning::Env => self.put_map(Field::Env, name, node, draft),
             Meaning::LooseEnv => self.loose_env(name, node, draft),

@@ -8,6 +8,7 @@ pub mod edit;
 pub mod entry;
 pub mod expand;
 pub mod files;
+pub mod foreign;
 pub mod format;
 pub mod mask;
 pub mod policy;

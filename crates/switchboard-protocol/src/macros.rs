@@ -301,7 +301,7 @@ macro_rules! wire_union {
                         $crate::types::wire::Decode::decode(reader).map(Self::$variant)
                     }),)*
                     Some(_) => $crate::types::wire::Decode::decode(reader).map(Self::Unknown),
-                    None => Err($crate::macros::missing($tag)),
+                    None => Err(reader.untagged($tag)),
                 }
             }
         }

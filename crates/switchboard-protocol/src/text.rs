@@ -53,7 +53,7 @@ impl<'a> JsonStr<'a> {
         }
     }
 
-    /// The text where it needs no unescaping, borrowed for as long as the input where the string is.
+    /// The text, where it needs no unescaping.
     pub fn as_plain(&self) -> Option<&str> {
         (!self.escaped).then_some(&*self.contents)
     }

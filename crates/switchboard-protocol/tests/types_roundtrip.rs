@@ -320,6 +320,16 @@ proptest! {
         prop_assert_eq!(read, ours);
     }
 
+    #[test]
+    fn serde_reads_and_writes_the_same(tool in tool()) {
+        let text = encode(&tool);
+        prop_assert_eq!(&serde_json::to_string(&tool).expect("JSON"), &text);
+        let value = serde_json::to_value(&tool).expect("JSON");
+        prop_assert_eq!(value, serde_json::from_str::<Value>(&text).expect("JSON"));
+        let read: Tool<'_> = serde_json::from_slice(text.as_bytes()).expect("a tool");
+        prop_assert_eq!(read, tool);
+    }
+
     /// Whatever decodes at all means the same when it is written again.
     #[test]
     fn any_json_is_refused_or_kept(value in plausible_json(), pretty in any::<bool>()) {

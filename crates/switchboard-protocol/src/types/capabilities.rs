@@ -1,9 +1,10 @@
 //! What clients and servers say they can do.
 //!
-//! A capability that is there at all is on, whatever its object holds, so what has no settings of its own is a
-//! [`Raw`]: sloppy peers send `true`, and that says enough.
+//! A capability that is there at all is on, whatever its object holds. Sloppy peers send `true` instead of an
+//! object, and that says enough: what has no settings of its own is a [`Raw`], and for the rest ask the `offers_…`
+//! methods rather than the fields.
 
-use super::wire::{Map, Raw, RawObject};
+use super::wire::{Extra, Map, Raw, RawObject};
 use crate::macros::wire_struct;
 
 wire_struct! {
@@ -124,9 +125,47 @@ wire_struct! {
     }
 }
 
+impl ServerCapabilities<'_> {
+    /// Whether the server has tools.
+    pub fn offers_tools(&self) -> bool {
+        self.tools.is_some() || is_true(&self.extra, "tools")
+    }
+
+    /// Whether the server has prompts.
+    pub fn offers_prompts(&self) -> bool {
+        self.prompts.is_some() || is_true(&self.extra, "prompts")
+    }
+
+    /// Whether the server has resources.
+    pub fn offers_resources(&self) -> bool {
+        self.resources.is_some() || is_true(&self.extra, "resources")
+    }
+}
+
+impl ClientCapabilities<'_> {
+    /// Whether the client tells its folders.
+    pub fn offers_roots(&self) -> bool {
+        self.roots.is_some() || is_true(&self.extra, "roots")
+    }
+
+    /// Whether the client's model may be asked.
+    pub fn offers_sampling(&self) -> bool {
+        self.sampling.is_some() || is_true(&self.extra, "sampling")
+    }
+
+    /// Whether the client's user may be asked.
+    pub fn offers_elicitation(&self) -> bool {
+        self.elicitation.is_some() || is_true(&self.extra, "elicitation")
+    }
+}
+
 impl ElicitationCapability<'_> {
     /// Whether forms may be asked: said so, or nothing said at all.
     pub fn allows_form(&self) -> bool {
         self.form.is_some() || self.url.is_none()
     }
+}
+
+fn is_true(extra: &Extra<'_>, name: &str) -> bool {
+    extra.get(name).is_some_and(|value| value.get() == "true")
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::wire::{
     Decode, DecodeError, Encode, IntoOwned, Lint, Linter, List, Map, Number, RawObject, Reader,
 };
-use crate::macros::{missing, serde_bridge, wire_enum, wire_struct};
+use crate::macros::{serde_bridge, wire_enum, wire_struct};
 
 wire_struct! {
     /// A form: an object schema whose properties are primitive.
@@ -283,7 +283,9 @@ wire_struct! {
 
 impl<'a> Decode<'a> for PrimitiveSchema<'a> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let tag = reader.find_tag("type")?.ok_or_else(|| missing("type"))?;
+        let tag = reader
+            .find_tag("type")?
+            .ok_or_else(|| reader.untagged("type"))?;
         let [names, values, one_of, items] =
             reader.find(["enumNames", "enum", "oneOf", "items"])?;
         // What else an array's items are, no revision says.

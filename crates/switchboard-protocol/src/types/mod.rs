@@ -6,7 +6,8 @@
 //!
 //! Decoding is lenient. A bad entry costs that entry and never its list, an optional field of the wrong type counts
 //! as absent, what is unknown is kept, and [`defects`] tells afterwards what was worked around. What comes back out
-//! of [`encode`] means what went in.
+//! of [`encode`] means what went in: unknown parts byte for byte, known ones in the order of their declaration. The
+//! one exception is half a surrogate pair in a short string (a name, not a text), which becomes U+FFFD.
 //!
 //! Results are decoded by the method that asked, never by their looks: see [`decode_result`] and [`method`].
 //!

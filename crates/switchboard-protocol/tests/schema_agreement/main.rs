@@ -5,6 +5,7 @@
 
 #![expect(
     clippy::expect_used,
+    clippy::panic,
     clippy::print_stderr,
     reason = "helpers of a test fail by panicking and tell what was skipped"
 )]
@@ -13,7 +14,7 @@ mod tables;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use switchboard_protocol::types::method::{METHODS, NOTIFICATIONS};
@@ -221,10 +222,11 @@ fn collect(definitions: &Map<String, Value>, schema: &Value, object: &mut Object
 type Schemas = Vec<(&'static str, Map<String, Value>)>;
 
 fn schemas() -> Option<Schemas> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/mcp");
-    // The repository may be checked out one level deeper, as a worktree is.
-    let deeper = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/data/mcp");
-    let Some(folder) = [folder, deeper].into_iter().find(|folder| folder.is_dir()) else {
+    let Some(folder) = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|folder| folder.join("shared/data/mcp"))
+        .find(|folder| folder.is_dir())
+    else {
         eprintln!("skipped: the schemas are not beside the repository");
         return None;
     };

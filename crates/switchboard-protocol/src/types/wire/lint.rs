@@ -22,6 +22,8 @@ pub struct Defect {
 }
 
 /// Every defect that was worked around while `value` was decoded, outermost first.
+///
+/// A field that is too long only for limits below the default ones is kept like any other misfit and not told.
 pub fn defects<T: Lint + ?Sized>(value: &T) -> Vec<Defect> {
     let mut linter = Linter::default();
     value.lint(&mut linter);

@@ -271,6 +271,18 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
+    /// The error for an object that names no variant in `field`: it is missing, or is no string.
+    #[cold]
+    pub(crate) fn untagged(&self, field: &'static str) -> DecodeError {
+        match self.find([field]) {
+            Ok([Some(value)]) => Self::over_valid(value, self.limits)
+                .wrong_type("a string")
+                .at(Segment::Field(field)),
+            Ok([None]) => DecodeError::new(DecodeErrorKind::MissingField { field }),
+            Err(error) => error,
+        }
+    }
+
     /// Reads the field that names the variant and refuses any value but `expected`.
     #[inline]
     pub(crate) fn expect_tag(

@@ -1,4 +1,5 @@
 //! How scopes, trust, lists, expansion and duplicates become one configuration.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,1 +1,5 @@
 //! switchboard-protocol
+
+mod macros;
+pub mod text;
+pub mod types;

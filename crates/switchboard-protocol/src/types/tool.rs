@@ -1,0 +1,157 @@
+//! Tools: listing and calling them.
+
+use std::borrow::Cow;
+
+use super::cache::CacheScope;
+use super::content::ContentBlock;
+use super::icon::Icon;
+use super::result::ResultType;
+use super::task::TaskMetadata;
+use super::wire::{List, Map, Number, Raw, RawObject};
+use crate::macros::{wire_enum, wire_struct};
+use crate::text::JsonStr;
+
+wire_struct! {
+    /// Something a server can do.
+    pub struct Tool<'a> {
+        required {
+            /// The name calls use.
+            name("name"): Cow<'a, str>,
+        }
+        optional {
+            /// Its name for people.
+            title("title"): Cow<'a, str>,
+            /// What it does, for the model.
+            description("description"): Cow<'a, str>,
+            /// A JSON Schema for the arguments. Every revision requires it, and servers still send `null`: without
+            /// one a tool takes any arguments.
+            input_schema("inputSchema"): RawObject<'a>,
+            /// A JSON Schema for `structuredContent`.
+            output_schema("outputSchema"): RawObject<'a>,
+            /// How it behaves, by the server's word.
+            annotations("annotations"): Box<ToolAnnotations<'a>>,
+            /// How it may be run.
+            execution("execution"): ToolExecution<'a>,
+            /// Protocol metadata.
+            meta("_meta"): RawObject<'a>,
+        }
+        collections {
+            /// Pictures to show beside it.
+            icons("icons"): List<'a, Icon<'a>>,
+        }
+    }
+}
+
+wire_struct! {
+    /// Hints about a tool. They come from the server and prove nothing.
+    pub struct ToolAnnotations<'a> {
+        optional {
+            /// A name for people, after `Tool::title`.
+            title("title"): Cow<'a, str>,
+            /// It changes nothing. Not so, if absent.
+            read_only_hint("readOnlyHint"): bool,
+            /// It may destroy something. It may, if absent.
+            destructive_hint("destructiveHint"): bool,
+            /// Calling it twice does no more than once. Not so, if absent.
+            idempotent_hint("idempotentHint"): bool,
+            /// It reaches beyond a closed world. It does, if absent.
+            open_world_hint("openWorldHint"): bool,
+        }
+    }
+}
+
+wire_struct! {
+    /// How a tool may be run.
+    pub struct ToolExecution<'a> {
+        optional {
+            /// Whether calls may, must or must not be tasks.
+            task_support("taskSupport"): TaskSupport<'a>,
+        }
+    }
+}
+
+wire_enum! {
+    /// Whether calls of a tool are tasks.
+    pub enum TaskSupport<'a> {
+        /// Never, and so if nothing is said.
+        Forbidden = "forbidden",
+        /// As the client likes.
+        Optional = "optional",
+        /// Always.
+        Required = "required",
+    }
+}
+
+wire_struct! {
+    /// What `tools/list` answers.
+    pub struct ListToolsResult<'a> {
+        required {
+            /// The tools of this page.
+            tools("tools"): List<'a, Tool<'a>>,
+        }
+        optional {
+            /// Complete, where it is said.
+            result_type("resultType"): ResultType<'a>,
+            /// How long the page may be kept, in milliseconds.
+            ttl_ms("ttlMs"): Number<'a>,
+            /// For whom it may be kept.
+            cache_scope("cacheScope"): CacheScope<'a>,
+            /// Where the next page starts.
+            next_cursor("nextCursor"): Cow<'a, str>,
+            /// Protocol metadata.
+            meta("_meta"): RawObject<'a>,
+        }
+    }
+}
+
+wire_struct! {
+    /// What `tools/call` asks.
+    pub struct CallToolRequestParams<'a> {
+        required {
+            /// The tool.
+            name("name"): Cow<'a, str>,
+        }
+        optional {
+            /// Its arguments.
+            arguments("arguments"): RawObject<'a>,
+            /// The wish to run it as a task (2025-11-25).
+            task("task"): TaskMetadata<'a>,
+            /// What the server asked to get back with the answers.
+            request_state("requestState"): JsonStr<'a>,
+            /// Protocol metadata.
+            meta("_meta"): RawObject<'a>,
+        }
+        collections {
+            /// Answers to what the server asked, by its keys.
+            input_responses("inputResponses"): Map<'a, RawObject<'a>>,
+        }
+    }
+}
+
+wire_struct! {
+    /// What `tools/call` answers.
+    pub struct CallToolResult<'a> {
+        optional {
+            /// Complete, where it is said.
+            result_type("resultType"): ResultType<'a>,
+            /// The answer as data, which any JSON value may be.
+            structured_content("structuredContent"): Raw<'a>,
+            /// Whether the tool failed. The content then says why, for the model.
+            is_error("isError"): bool,
+            /// Protocol metadata.
+            meta("_meta"): RawObject<'a>,
+        }
+        collections {
+            /// The answer as blocks. Every revision requires it, and servers leave it out beside
+            /// `structuredContent`.
+            content("content"): List<'a, ContentBlock<'a>>,
+        }
+    }
+}
+
+impl CallToolResult<'_> {
+    /// Whether the tool says that it failed.
+    pub fn is_error(&self) -> bool {
+        self.is_error == Some(true)
+    }
+}

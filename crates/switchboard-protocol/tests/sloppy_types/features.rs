@@ -1,0 +1,243 @@
+//! Sloppiness by feature: result types, input, forms, handshakes, hints.
+
+use switchboard_protocol::types::cache::{CacheHint, Cacheable};
+use switchboard_protocol::types::capabilities::{ClientCapabilities, ServerCapabilities};
+use switchboard_protocol::types::completion::CompleteResult;
+use switchboard_protocol::types::content::Role;
+use switchboard_protocol::types::elicitation::ElicitRequestParams;
+use switchboard_protocol::types::elicitation_schema::PrimitiveSchema;
+use switchboard_protocol::types::input::{InputRequest, InputRequiredResult, InputResponse};
+use switchboard_protocol::types::lifecycle::{DiscoverResult, InitializeResult};
+use switchboard_protocol::types::logging::{LoggingLevel, LoggingMessageNotificationParams};
+use switchboard_protocol::types::prompt::GetPromptResult;
+use switchboard_protocol::types::sampling::CreateMessageRequestParams;
+use switchboard_protocol::types::task::{CreatedTask, Task};
+use switchboard_protocol::types::tool::{CallToolResult, ListToolsResult};
+use switchboard_protocol::types::{Outcome, ResultBody, decode, decode_result};
+
+use super::{check, check_fails, raw};
+
+#[track_caller]
+fn outcome<'a, T: ResultBody<'a>>(text: &'a str) -> Result<Outcome<'a, T>, String> {
+    decode_result(raw(text)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn result_types_decide() {
+    type Call<'a> = Outcome<'a, CallToolResult<'a>>;
+    let call = |text: &'static str| -> Result<Call<'static>, String> { outcome(text) };
+    assert!(matches!(
+        call(r#"{"content":[]}"#),
+        Ok(Outcome::Complete(_))
+    ));
+    assert!(matches!(
+        call(r#"{"content":[],"resultType":"complete"}"#),
+        Ok(Outcome::Complete(_))
+    ));
+    assert!(matches!(
+        call(r#"{"content":[],"resultType":null}"#),
+        Ok(Outcome::Complete(_))
+    ));
+    assert!(matches!(
+        call(r#"{"resultType":"input_required","requestState":"s"}"#),
+        Ok(Outcome::InputRequired(InputRequiredResult {
+            request_state: Some(_),
+            ..
+        }))
+    ));
+    assert!(matches!(
+        call(r#"{"resultType":"input\u005frequired","content":[]}"#),
+        Ok(Outcome::InputRequired(_))
+    ));
+    assert!(matches!(
+        call(r#"{"taskId":"1","status":"working","resultType":"task"}"#),
+        Ok(Outcome::Task(CreatedTask::Flat(_)))
+    ));
+    assert!(matches!(
+        call(r#"{"task":{"taskId":"1","status":"working"}}"#),
+        Ok(Outcome::Task(CreatedTask::Nested(_)))
+    ));
+    assert!(matches!(
+        call(r#"{"task":"a field of the tool's own","content":[]}"#),
+        Ok(Outcome::Complete(_))
+    ));
+    assert_eq!(
+        call(r#"{"content":[],"resultType":"maybe"}"#).unwrap_err(),
+        r#"unknown `resultType` "maybe""#
+    );
+    assert_eq!(
+        call(r#"{"resultType":5}"#).unwrap_err(),
+        "unknown `resultType` 5"
+    );
+    assert_eq!(
+        call(r#"{"resultType":"task"}"#).unwrap_err(),
+        "missing field `taskId`"
+    );
+    assert_eq!(
+        call("[]").unwrap_err(),
+        "expected an object, found an array"
+    );
+    assert_eq!(
+        outcome::<ListToolsResult<'_>>(r#"{"resultType":"input_required"}"#).unwrap_err(),
+        "this method may not answer with `resultType` `input_required`"
+    );
+    assert_eq!(
+        outcome::<GetPromptResult<'_>>(r#"{"resultType":"task","taskId":"1","status":"working"}"#)
+            .unwrap_err(),
+        "this method may not answer with `resultType` `task`"
+    );
+}
+
+#[test]
+fn a_bad_input_request_leaves_the_others() {
+    let result: InputRequiredResult<'_> = check(
+        r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"},"b":{"method":"elicitation/create"},"c":{"method":"tea/make","params":{}},"d":5,"e":{"method":"elicitation/create","params":{"mode":"telepathy","message":"?"}}}}"#,
+        &[
+            "inputRequests[\"b\"] (b): missing field `params`",
+            "inputRequests[\"d\"] (d): expected an object, found a number",
+        ],
+    );
+    let known: Vec<&str> = result.input_requests.iter().map(|(key, _)| key).collect();
+    assert_eq!(known, ["a", "c", "e"]);
+    let request = result.input_requests.get("a").expect("there");
+    let response = raw(r#"{"roots":[{"uri":"file:///x"}]}"#);
+    let response = decode(response).expect("an object");
+    assert!(matches!(
+        request.decode_response(&response),
+        Ok(InputResponse::ListRoots(_))
+    ));
+    assert!(matches!(
+        result.input_requests.get("c"),
+        Some(InputRequest::Unknown(_))
+    ));
+}
+
+#[test]
+fn forms_keep_fields_they_do_not_know() {
+    let params: ElicitRequestParams<'_> = check(
+        r#"{"message":"m","requestedSchema":{"properties":{"a":{"type":"string","enum":["x"],"default":3},"b":{"type":"object"},"c":{"type":"array","items":{"type":"number"}},"d":"string","e":{"type":"string","oneOf":[{"const":"k"},{"title":"no value"}]}}}}"#,
+        &[
+            "requestedSchema.properties[\"d\"] (d): expected an object, found a string",
+            "requestedSchema.properties[\"a\"].default: expected a string, found a number",
+            "requestedSchema.properties[\"e\"].oneOf[1]: missing field `const`",
+        ],
+    );
+    let ElicitRequestParams::Form(form) = params else {
+        panic!("a form");
+    };
+    let properties = &form.requested_schema.properties;
+    assert!(matches!(
+        properties.get("a"),
+        Some(PrimitiveSchema::UntitledSingleSelect(_))
+    ));
+    assert!(matches!(
+        properties.get("b"),
+        Some(PrimitiveSchema::Unknown(_))
+    ));
+    assert!(matches!(
+        properties.get("c"),
+        Some(PrimitiveSchema::Unknown(_))
+    ));
+}
+
+#[test]
+fn words_outside_a_set_are_kept() {
+    let message: LoggingMessageNotificationParams<'_> =
+        check(r#"{"level":"warn","data":{"any":["thing"]}}"#, &[]);
+    assert_eq!(message.level, LoggingLevel::Other("warn".into()));
+    let prompt: GetPromptResult<'_> = check(
+        r#"{"messages":[{"role":"system","content":{"type":"text","text":"t"}},{"role":"user","content":"bare"},{"role":"user"}],"description":""}"#,
+        &[
+            "messages[1]: content: expected an object, found a string",
+            "messages[2]: missing field `content`",
+        ],
+    );
+    assert_eq!(prompt.messages[0].role, Role::Other("system".into()));
+}
+
+#[test]
+fn handshakes_need_only_their_version() {
+    let result: InitializeResult<'_> = check(
+        r#"{"protocolVersion":"2024-11-05","capabilities":{"tools":true,"logging":true,"resources":{"subscribe":1}},"serverInfo":{"name":"s","version":1}}"#,
+        &[
+            "capabilities.tools: expected an object, found a boolean",
+            "capabilities.resources.subscribe: expected a boolean, found a number",
+            "serverInfo.version: expected a string, found a number",
+        ],
+    );
+    let capabilities = result.capabilities.expect("there");
+    assert!(capabilities.logging.is_some());
+    assert!(capabilities.tools.is_none() && capabilities.offers_tools());
+    assert!(!capabilities.offers_prompts());
+    check::<InitializeResult<'_>>(r#"{"protocolVersion":"2025-03-26"}"#, &[]);
+    check_fails::<InitializeResult<'_>>(
+        r#"{"protocolVersion":20250326}"#,
+        "protocolVersion: expected a string, found a number",
+    );
+    let discovered: DiscoverResult<'_> = check(
+        r#"{"supportedVersions":["2026-07-28",20251125],"capabilities":[],"ttlMs":-5}"#,
+        &[
+            "capabilities: expected an object, found an array",
+            "supportedVersions[1]: expected a string, found a number",
+        ],
+    );
+    assert_eq!(discovered.supported_versions.len(), 1);
+}
+
+#[test]
+fn cache_hints_are_read_with_care() {
+    let hint = |text: &'static str| {
+        let list: ListToolsResult<'static> = decode(raw(text)).expect("decodes");
+        list.cache_hint().map(
+            |CacheHint {
+                 time_to_live,
+                 shared,
+             }| (time_to_live.as_millis(), shared),
+        )
+    };
+    assert_eq!(hint(r#"{"tools":[]}"#), None);
+    assert_eq!(
+        hint(r#"{"tools":[],"ttlMs":5000,"cacheScope":"public"}"#),
+        Some((5000, true))
+    );
+    assert_eq!(
+        hint(r#"{"tools":[],"ttlMs":5000.0,"cacheScope":"private"}"#),
+        Some((5000, false))
+    );
+    assert_eq!(
+        hint(r#"{"tools":[],"ttlMs":5000,"cacheScope":"everyone"}"#),
+        Some((5000, false))
+    );
+    assert_eq!(hint(r#"{"tools":[],"ttlMs":-1}"#), Some((0, false)));
+    assert_eq!(hint(r#"{"tools":[],"ttlMs":"soon"}"#), None);
+}
+
+#[test]
+fn other_lists_are_lenient_too() {
+    check::<CompleteResult<'_>>(
+        r#"{"completion":{"values":["a",1,"b"],"total":"2"}}"#,
+        &[
+            "completion.total: expected a number, found a string",
+            "completion.values[1]: expected a string, found a number",
+        ],
+    );
+    check::<CreateMessageRequestParams<'_>>(
+        r#"{"messages":[{"role":"user","content":[{"type":"text"},{"type":"text","text":"t"}]},{"role":"user","content":{"type":"text"}}],"maxTokens":10,"tools":[{}]}"#,
+        &[
+            "messages[1]: content: missing field `text`",
+            "messages[0].content[0] (text): missing field `text`",
+            "tools[0]: missing field `name`",
+        ],
+    );
+    let task: Task<'_> = check(
+        r#"{"taskId":"1","status":"resting","ttl":null,"pollInterval":250.0}"#,
+        &[],
+    );
+    assert_eq!(task.poll_interval().map(|wait| wait.as_millis()), Some(250));
+    assert!(!task.status.is_final());
+    check::<ClientCapabilities<'_>>(
+        r#"{"experimental":{"a":true,"b":null},"extensions":[]}"#,
+        &["extensions: expected an object, found an array"],
+    );
+    check::<ServerCapabilities<'_>>(r#"{"telepathy":{"range":"far"}}"#, &[]);
+}

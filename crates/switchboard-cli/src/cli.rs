@@ -10,7 +10,6 @@ use clap_complete::Shell;
 #[command(
     name = "switchboard",
     version,
-    about,
     propagate_version = false,
     max_term_width = 100,
     subcommand_required = true,
@@ -49,13 +48,7 @@ pub(crate) struct GlobalFlags {
     #[arg(long, short, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// When to use colour
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        value_enum,
-        default_value_t
-    )]
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     pub(crate) color: When,
 }
 
@@ -164,7 +157,7 @@ pub(crate) enum McpCommand {
 pub(crate) struct AddJsonArguments {
     /// The server's name
     pub(crate) name: String,
-    /// The entry, such as '{"command":"npx","args":["-y","server"]}', or - to read it from standard input
+    /// The entry, as a JSON object with `command` or `url`, or - to read it from standard input
     pub(crate) json: String,
     /// Where to add it
     #[arg(long, short, value_enum, default_value_t = WritableScope::Local)]
@@ -172,7 +165,7 @@ pub(crate) struct AddJsonArguments {
     /// Replace an entry of the same name
     #[arg(long)]
     pub(crate) force: bool,
-    /// The client secret is in the variable MCP_CLIENT_SECRET
+    /// The client secret is in the variable `MCP_CLIENT_SECRET`
     #[arg(long)]
     pub(crate) client_secret: bool,
 }

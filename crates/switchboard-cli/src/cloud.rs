@@ -59,7 +59,15 @@ pub(crate) fn source(url: &str, state: &Path, printer: &Printer) -> Option<Sourc
         }
         cached => match fetch(url) {
             Ok(text) => {
-                keep(&cache, &Cached { url: url.to_owned(), fetched_at: now, text: text.clone() }, printer);
+                keep(
+                    &cache,
+                    &Cached {
+                        url: url.to_owned(),
+                        fetched_at: now,
+                        text: text.clone(),
+                    },
+                    printer,
+                );
                 text
             }
             Err(reason) => {
@@ -127,7 +135,8 @@ fn fetch(url: &str) -> Result<String, String> {
 
 fn follow(attempt: Attempt<'_>, start: &Url) -> reqwest::redirect::Action {
     // A provider on the internet must not send us to a server of this machine.
-    let safe = attempt.url().scheme() == "https" || (is_loopback(attempt.url()) && is_loopback(start));
+    let safe =
+        attempt.url().scheme() == "https" || (is_loopback(attempt.url()) && is_loopback(start));
     if !safe {
         attempt.error("it redirects to an address that is not https")
     } else if attempt.previous().len() > MOST_REDIRECTS {

@@ -34,14 +34,19 @@ impl Context {
         let environment = Environment::read()?;
         let start = flags.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
         let cwd = start.canonicalize().map_err(|error| {
-            Failure::usage(format!("there is no folder {}", visible(&start.display().to_string())))
-                .because(error)
-                .hint("check the path given to --cwd")
+            Failure::usage(format!(
+                "there is no folder {}",
+                visible(&start.display().to_string())
+            ))
+            .because(error)
+            .hint("check the path given to --cwd")
         })?;
         if !cwd.is_dir() {
             let shown = start.display().to_string();
-            return Err(Failure::usage(format!("{} is not a folder", visible(&shown)))
-                .hint("give a folder to --cwd"));
+            return Err(
+                Failure::usage(format!("{} is not a folder", visible(&shown)))
+                    .hint("give a folder to --cwd"),
+            );
         }
         let project = project_root(&cwd, &environment.home, &Disk);
         if let Some(reason) = &environment.managed.refused {

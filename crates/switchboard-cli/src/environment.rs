@@ -64,10 +64,22 @@ impl Environment {
         let home = home.canonicalize().unwrap_or(home);
         Ok(Self {
             variables: std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
                 .collect(),
-            config: folder(CONFIG_DIR, "XDG_CONFIG_HOME", "APPDATA", &home.join(".config"))?,
-            state: folder(STATE_DIR, "XDG_STATE_HOME", "LOCALAPPDATA", &home.join(".local/state"))?,
+            config: folder(
+                CONFIG_DIR,
+                "XDG_CONFIG_HOME",
+                "APPDATA",
+                &home.join(".config"),
+            )?,
+            state: folder(
+                STATE_DIR,
+                "XDG_STATE_HOME",
+                "LOCALAPPDATA",
+                &home.join(".local/state"),
+            )?,
             managed: managed_file(variable(MANAGED_FILE).map(PathBuf::from)),
             home,
         })
@@ -183,10 +195,14 @@ mod tests {
 
     #[test]
     fn only_a_file_of_the_administrator_is_honoured() {
-        use std::os::unix::fs::PermissionsExt as _;
+        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("managed.toml");
-        assert!(written_by_administrator(&file).unwrap_err().contains("cannot be read"));
+        assert!(
+            written_by_administrator(&file)
+                .unwrap_err()
+                .contains("cannot be read")
+        );
         std::fs::write(&file, "").unwrap();
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o666)).unwrap();
         // Whoever runs the tests, a file that others can write is refused.

@@ -12,14 +12,52 @@ const LONGEST_LINE: usize = 200;
 
 /// Keys whose values are never secret.
 const HARMLESS: &[&str] = &[
-    "transport", "type", "enabled", "disabled", "required", "shared", "hidden", "permission", "sandbox",
-    "mode", "network", "action", "tool", "event", "inherit_env", "trust_annotations", "fail_open", "name",
-    "startup_timeout_sec", "tool_timeout_sec", "tool_max_sec", "timeout_sec", "timeout", "idle_shutdown_sec",
-    "callback_port", "grant_type", "enabled_tools", "disabled_tools", "env_vars", "bearer_token_env_var",
-    "client_secret_env_var", "max_output_tokens", "max_message_bytes", "local_connections",
-    "remote_connections", "health_interval_sec", "health_timeout_sec", "reconnect_attempts",
-    "catalog_ttl_sec", "needs_auth_memory_sec", "progress_interval_sec", "tool_search",
-    "mcp_server_allowlist", "mcp_server_denylist", "command", "cwd",
+    "transport",
+    "type",
+    "enabled",
+    "disabled",
+    "required",
+    "shared",
+    "hidden",
+    "permission",
+    "sandbox",
+    "mode",
+    "network",
+    "action",
+    "tool",
+    "event",
+    "inherit_env",
+    "trust_annotations",
+    "fail_open",
+    "name",
+    "startup_timeout_sec",
+    "tool_timeout_sec",
+    "tool_max_sec",
+    "timeout_sec",
+    "timeout",
+    "idle_shutdown_sec",
+    "callback_port",
+    "grant_type",
+    "enabled_tools",
+    "disabled_tools",
+    "env_vars",
+    "bearer_token_env_var",
+    "client_secret_env_var",
+    "max_output_tokens",
+    "max_message_bytes",
+    "local_connections",
+    "remote_connections",
+    "health_interval_sec",
+    "health_timeout_sec",
+    "reconnect_attempts",
+    "catalog_ttl_sec",
+    "needs_auth_memory_sec",
+    "progress_interval_sec",
+    "tool_search",
+    "mcp_server_allowlist",
+    "mcp_server_denylist",
+    "command",
+    "cwd",
 ];
 
 /// A line and the columns that are marked in it.
@@ -125,7 +163,9 @@ struct Token {
 enum Kind {
     Punctuation,
     /// A word or a quoted text, without its quotes.
-    Word { text: String },
+    Word {
+        text: String,
+    },
 }
 
 impl Token {
@@ -222,7 +262,10 @@ mod tests {
             "x = { command = \"npx\", env = { K = \"v\" }, enabled = true }",
             "x = { command = \"npx\", env = { K = \"·\" }, enabled = true }",
         );
-        check("  \"args\": [\"--key\", \"abc\"]", "  \"args\": [\"·····\", \"···\"]");
+        check(
+            "  \"args\": [\"--key\", \"abc\"]",
+            "  \"args\": [\"·····\", \"···\"]",
+        );
         check("[mcp_servers.github]", "[mcp_servers.github]");
         check("mcp_servers \"github\" {", "mcp_servers \"github\" {");
         check("MIIEvQIBADANBgkq", "················");

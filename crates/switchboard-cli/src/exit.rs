@@ -14,18 +14,30 @@ pub(crate) enum Exit {
     /// The configuration has errors.
     Configuration,
     /// A server could not be reached.
-    #[cfg_attr(not(test), expect(dead_code, reason = "part of the contract; comes with the host"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "part of the contract; comes with the host")
+    )]
     Unreachable,
     /// Permission denied, or not trusted.
     Denied,
     /// A login is needed.
-    #[cfg_attr(not(test), expect(dead_code, reason = "part of the contract; comes with the host"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "part of the contract; comes with the host")
+    )]
     NeedsLogin,
     /// A tool answered with an error.
-    #[cfg_attr(not(test), expect(dead_code, reason = "part of the contract; comes with the host"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "part of the contract; comes with the host")
+    )]
     ToolError,
     /// A deadline passed.
-    #[cfg_attr(not(test), expect(dead_code, reason = "part of the contract; comes with the host"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "part of the contract; comes with the host")
+    )]
     TimedOut,
     /// The user interrupted.
     Interrupted,
@@ -72,9 +84,6 @@ mod tests {
             Exit::TimedOut,
             Exit::Interrupted,
         ];
-        assert_eq!(
-            exits.map(Exit::code),
-            [0, 1, 2, 3, 4, 5, 6, 7, 124, 130]
-        );
+        assert_eq!(exits.map(Exit::code), [0, 1, 2, 3, 4, 5, 6, 7, 124, 130]);
     }
 }

@@ -35,7 +35,9 @@ impl Guarded {
     pub(crate) fn file(&self, context: &Context) -> String {
         match (&self.origin, &self.subject) {
             (Some(origin), _) => origin.path().display().to_string(),
-            (None, Subject::Section { file, .. }) => context.project.join(file).display().to_string(),
+            (None, Subject::Section { file, .. }) => {
+                context.project.join(file).display().to_string()
+            }
             (None, Subject::Server(_)) => String::new(),
         }
     }
@@ -52,7 +54,10 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<Guarded> {
     let mut servers: Vec<Guarded> = Vec::new();
     for (question, origin) in server_questions(&undecided) {
         // Of two entries with one name only the higher one can ever start, and one name has one approval.
-        if !servers.iter().any(|other| other.subject == question.subject) {
+        if !servers
+            .iter()
+            .any(|other| other.subject == question.subject)
+        {
             servers.push(Guarded {
                 subject: question.subject.clone(),
                 origin: Some(origin.clone()),
@@ -78,14 +83,20 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<Guarded> {
 
 /// Server entries that wait for trust, highest precedence first.
 fn server_questions(config: &Config) -> Vec<(&Question, &Origin)> {
-    let standing = config.servers.iter().filter_map(|server| match &server.status {
-        Status::Untrusted(question) => Some((question.as_ref(), &server.origin)),
-        _ => None,
-    });
-    let lost = config.shadowed.iter().filter_map(|shadowed| match &shadowed.reason {
-        ShadowReason::Untrusted(question) => Some((question.as_ref(), &shadowed.origin)),
-        _ => None,
-    });
+    let standing = config
+        .servers
+        .iter()
+        .filter_map(|server| match &server.status {
+            Status::Untrusted(question) => Some((question.as_ref(), &server.origin)),
+            _ => None,
+        });
+    let lost = config
+        .shadowed
+        .iter()
+        .filter_map(|shadowed| match &shadowed.reason {
+            ShadowReason::Untrusted(question) => Some((question.as_ref(), &shadowed.origin)),
+            _ => None,
+        });
     let precedence = |origin: &Origin| {
         config
             .looked

@@ -120,12 +120,13 @@ pub(crate) fn seat(text: &str, target: &Target, name: &str) -> Result<Seat, Fail
         ))
         .hint("edit the file by hand, or write the servers as a table by name"));
     }
-    let keys = servers
-        .and_then(|servers| servers.get(name))
-        .map(|server| {
-            let members = server.as_table().unwrap_or_default();
-            members.iter().map(|member| member.key.to_string()).collect()
-        });
+    let keys = servers.and_then(|servers| servers.get(name)).map(|server| {
+        let members = server.as_table().unwrap_or_default();
+        members
+            .iter()
+            .map(|member| member.key.to_string())
+            .collect()
+    });
     let path = parent.into_iter().chain([name]).map(String::from).collect();
     Ok(Seat { path, keys })
 }
@@ -157,10 +158,20 @@ mod tests {
         check("x.json", "", &["mcpServers", "a"], false);
         check("x.json", "{}", &["mcpServers", "a"], false);
         check("x.toml", "[mcp_servers.a]\n", &["mcp_servers", "a"], true);
-        check("x.json", "{\"mcp_servers\": {\"a\": {}}}", &["mcp_servers", "a"], true);
+        check(
+            "x.json",
+            "{\"mcp_servers\": {\"a\": {}}}",
+            &["mcp_servers", "a"],
+            true,
+        );
         check("x.json", "{\"b\": {\"command\": \"x\"}}", &["a"], false);
         check("x.json", "{\"a\": {\"url\": \"x\"}}", &["a"], true);
-        check("x.hcl", "mcp_servers \"a\" {\n}\n", &["mcp_servers", "a"], true);
+        check(
+            "x.hcl",
+            "mcp_servers \"a\" {\n}\n",
+            &["mcp_servers", "a"],
+            true,
+        );
     }
 
     #[test]
@@ -168,6 +179,9 @@ mod tests {
         let target = Target::of_path(PathBuf::from("x.toml"), Scope::Project);
         let failure = seat("a = [", &target, "a").unwrap_err();
         assert_eq!(failure.exit, Exit::Configuration);
-        assert_eq!(failure.message, "x.toml has a mistake in it and was not changed");
+        assert_eq!(
+            failure.message,
+            "x.toml has a mistake in it and was not changed"
+        );
     }
 }

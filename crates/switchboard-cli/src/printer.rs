@@ -49,7 +49,7 @@ pub(crate) enum Verbosity {
 }
 
 /// Prints.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Printer {
     pub(crate) colors: Colors,
     pub(crate) verbosity: Verbosity,
@@ -75,7 +75,7 @@ impl Printer {
     }
 
     /// Prints bytes that another program reads, exactly as they are.
-    pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         stdout
             .write_all(bytes)
@@ -151,9 +151,8 @@ fn choice(colored: bool) -> ColorChoice {
 
 /// JSON escapes the low control characters; the others that could fool a terminal are escaped here.
 fn escape_invisible(json: &str) -> String {
-    let hidden = |character: char| {
-        is_invisible(character) || (character.is_control() && character != '\n')
-    };
+    let hidden =
+        |character: char| is_invisible(character) || (character.is_control() && character != '\n');
     if !json.contains(hidden) {
         return json.to_owned();
     }
@@ -225,10 +224,7 @@ mod tests {
     fn json_shows_no_character_that_fools_a_terminal() {
         let value = serde_json::json!({"a": "x\u{202e}y\u{9b}z\u{e0041}\u{1b}ü"});
         let text = escape_invisible(&value.to_string());
-        assert_eq!(
-            text,
-            "{\"a\":\"x\\u202ey\\u009bz\\udb40\\udc41\\u001bü\"}"
-        );
+        assert_eq!(text, "{\"a\":\"x\\u202ey\\u009bz\\udb40\\udc41\\u001bü\"}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 

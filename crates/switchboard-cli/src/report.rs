@@ -58,7 +58,11 @@ pub(crate) fn at_length(diagnostic: &Diagnostic) -> String {
         let numbered = paint(style::QUIET, format!("{number} |"));
         let mark = paint(severity, "^".repeat(lines.width));
         let indent = " ".repeat(lines.indent);
-        let _ = writeln!(text, "{bar}\n{numbered} {}\n{bar} {indent}{mark}", lines.line);
+        let _ = writeln!(
+            text,
+            "{bar}\n{numbered} {}\n{bar} {indent}{mark}",
+            lines.line
+        );
     }
     if let Some(server) = &diagnostic.server {
         let _ = writeln!(text, "  server: {}", visible(server));

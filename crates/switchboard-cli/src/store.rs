@@ -40,9 +40,12 @@ pub(crate) fn edit(
 /// Applies one edit to a text.
 pub(crate) fn apply(text: &str, target: &Target, change: &Edit<'_>) -> Result<String, Failure> {
     edit::apply(text, target.format, change).map_err(|error| {
-        Failure::new(Exit::Configuration, format!("{} was not changed", target.shown()))
-            .because(visible(&error.to_string()))
-            .hint(error.hint())
+        Failure::new(
+            Exit::Configuration,
+            format!("{} was not changed", target.shown()),
+        )
+        .because(visible(&error.to_string()))
+        .hint(error.hint())
     })
 }
 
@@ -60,14 +63,19 @@ pub(crate) fn change_decisions<T>(
     let locks = locks(&context.environment.state);
     Update::new(&path, &locks, Access::Private)
         .run(|text| {
-            let unusable = |error: &dyn std::error::Error| unreadable_decisions(&path, &error.to_string());
-            let before = Decisions::parse(text.unwrap_or_default()).map_err(|error| unusable(&error))?;
+            let unusable =
+                |error: &dyn std::error::Error| unreadable_decisions(&path, &error.to_string());
+            let before =
+                Decisions::parse(text.unwrap_or_default()).map_err(|error| unusable(&error))?;
             let mut decisions = before.clone();
             outcome = Some(change(&mut decisions, now));
             if decisions == before {
                 return Ok(None);
             }
-            decisions.to_text().map(Some).map_err(|error| unusable(&error))
+            decisions
+                .to_text()
+                .map(Some)
+                .map_err(|error| unusable(&error))
         })
         .map_err(failure)?;
     outcome.ok_or_else(|| Failure::failed("the trust decisions were not changed"))
@@ -108,7 +116,8 @@ fn failure(error: WriteError<Failure>) -> Failure {
     match error.kind {
         WriteErrorKind::Change(failure) => failure,
         kind => {
-            let failure = Failure::failed(format!("could not write {shown}")).because(visible(&kind.to_string()));
+            let failure = Failure::failed(format!("could not write {shown}"))
+                .because(visible(&kind.to_string()));
             match hint {
                 Some(hint) => failure.hint(hint),
                 None => failure,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Number, Value as Json, json};
-use switchboard_config::entry::{OAuthEntry, ServerEntry};
+use switchboard_config::entry::{OAuthEntry, ServerEntry, Transport};
 use switchboard_config::mask;
 use switchboard_config::resolve::{Config, Server, Shadowed};
 use switchboard_config::scope::Scope;
@@ -86,7 +86,7 @@ pub(crate) fn server_json(server: &Server, config: &Config) -> Json {
         .collect();
     json!({
         "name": server.name,
-        "transport": server.transport().map(|transport| transport.name()),
+        "transport": server.transport().map(Transport::name),
         "state": server.status.word(),
         "reason": server.status.reason(),
         "source": place_json(&server.origin),
@@ -124,10 +124,13 @@ pub(crate) fn shadowed_by<'c>(
     config: &'c Config,
 ) -> impl Iterator<Item = &'c Shadowed> {
     use switchboard_config::resolve::ShadowReason;
-    config.shadowed.iter().filter(move |lost| match &lost.reason {
-        ShadowReason::SameEndpoint { name, .. } => *name == server.name,
-        _ => lost.name == server.name,
-    })
+    config
+        .shadowed
+        .iter()
+        .filter(move |lost| match &lost.reason {
+            ShadowReason::SameEndpoint { name, .. } => *name == server.name,
+            _ => lost.name == server.name,
+        })
 }
 
 /// The masked entry as JSON.

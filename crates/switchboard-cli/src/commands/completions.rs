@@ -16,7 +16,7 @@ pub(crate) fn run(shell: Shell, printer: &Printer) -> Outcome {
         let script = String::from_utf8_lossy(&script);
         printer.json(&json!({"shell": shell.to_string(), "script": script}))?;
     } else {
-        printer.raw(&script)?;
+        Printer::raw(&script)?;
     }
     Ok(Exit::Done)
 }

@@ -28,14 +28,23 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
         let message = format!("there is no server `{}`", visible(wanted));
         return Err(Failure::failed(message).hint("`switchboard mcp list` shows all servers"));
     }
-    let wanted = |name: &str| arguments.server.as_deref().is_none_or(|wanted| wanted == name);
+    let wanted = |name: &str| {
+        arguments
+            .server
+            .as_deref()
+            .is_none_or(|wanted| wanted == name)
+    };
     let unconnected = config
         .servers
         .iter()
         .filter(|server| wanted(&server.name) && !is_embedded(server))
         .count();
     if unconnected > 0 {
-        let servers = if unconnected == 1 { "server" } else { "servers" };
+        let servers = if unconnected == 1 {
+            "server"
+        } else {
+            "servers"
+        };
         printer.note(format!(
             "{unconnected} {servers} configured; connecting to servers comes with the host, so their tools are not listed yet"
         ));

@@ -54,10 +54,18 @@ fn list(context: &Context) -> Outcome {
     for each in &guarded {
         let file = view::path(each.file(context).as_ref(), &context.environment.home);
         let subject = each.subject.to_string();
-        table.row([(word_style(each), each.word()), (style::NAME, &subject), (style::QUIET, &file)]);
+        table.row([
+            (word_style(each), each.word()),
+            (style::NAME, &subject),
+            (style::QUIET, &file),
+        ]);
     }
     for name in &gone {
-        table.row([(style::QUIET, "gone"), (style::NAME, name), (style::QUIET, "")]);
+        table.row([
+            (style::QUIET, "gone"),
+            (style::NAME, name),
+            (style::QUIET, ""),
+        ]);
     }
     if guarded.is_empty() && gone.is_empty() {
         let project = view::path(&context.project, &context.environment.home);
@@ -66,7 +74,8 @@ fn list(context: &Context) -> Outcome {
     }
     printer.data(table)?;
     if guarded.iter().any(Guarded::waits) {
-        printer.note("approve with `switchboard trust approve [NAME]`; until then it has no effect");
+        printer
+            .note("approve with `switchboard trust approve [NAME]`; until then it has no effect");
     }
     Ok(Exit::Done)
 }
@@ -89,12 +98,21 @@ fn approve(name: Option<&str>, yes: bool, context: &Context) -> Outcome {
     }
     store::change_decisions(context, |decisions, now| {
         for each in &wanted {
-            decisions.approve(&context.project, &each.subject, each.fingerprint.clone(), now);
+            decisions.approve(
+                &context.project,
+                &each.subject,
+                each.fingerprint.clone(),
+                now,
+            );
         }
     })?;
     let names: Vec<String> = wanted.iter().map(|each| each.subject.to_string()).collect();
     for name in &names {
-        printer.note(format!("{} {}", paint(style::GOOD, "approved"), paint(style::NAME, visible(name))));
+        printer.note(format!(
+            "{} {}",
+            paint(style::GOOD, "approved"),
+            paint(style::NAME, visible(name))
+        ));
     }
     finish(&names, context)
 }
@@ -109,7 +127,11 @@ fn finish(approved: &[String], context: &Context) -> Outcome {
 /// Asks on the terminal. With no terminal the answer is no.
 fn consent(wanted: &[Guarded], context: &Context) -> Result<bool, Failure> {
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        let what = if wanted.len() == 1 { "it is" } else { "they are" };
+        let what = if wanted.len() == 1 {
+            "it is"
+        } else {
+            "they are"
+        };
         return Err(Failure::new(Exit::Denied, format!("{what} not approved"))
             .because("there is no terminal to ask on")
             .hint("look at what is shown above, and repeat the command with --yes"));
@@ -124,7 +146,10 @@ fn consent(wanted: &[Guarded], context: &Context) -> Result<bool, Failure> {
     let read = std::io::stdin().lock().read_line(&mut answer);
     match read {
         Ok(0) => Err(Failure::new(Exit::Interrupted, "no answer was given")),
-        Ok(_) => Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")),
+        Ok(_) => Ok(matches!(
+            answer.trim().to_ascii_lowercase().as_str(),
+            "y" | "yes"
+        )),
         Err(error) => Err(Failure::failed("could not read the answer").because(error)),
     }
 }
@@ -142,7 +167,12 @@ fn description(each: &Guarded, context: &Context) -> String {
         Verdict::Changed(earlier) => text.push_str(&changes(&each.fingerprint, earlier)),
         _ => {
             for component in &each.fingerprint.components {
-                let _ = write!(text, "\n    {}: {}", component.name, lines(&component.shown));
+                let _ = write!(
+                    text,
+                    "\n    {}: {}",
+                    component.name,
+                    lines(&component.shown)
+                );
             }
         }
     }
@@ -154,11 +184,11 @@ fn lines(shown: &str) -> String {
     if !shown.trim_end().contains('\n') {
         return visible(shown.trim_end()).into_owned();
     }
-    shown
-        .trim_end()
-        .lines()
-        .map(|line| format!("\n        {}", visible(line)))
-        .collect()
+    let mut text = String::new();
+    for line in shown.trim_end().lines() {
+        let _ = write!(text, "\n        {}", visible(line));
+    }
+    text
 }
 
 fn changes(now: &Fingerprint, earlier: &Fingerprint) -> String {
@@ -171,7 +201,11 @@ fn changes(now: &Fingerprint, earlier: &Fingerprint) -> String {
         }
         for (sign, color, value) in [("-", style::ERROR, before), ("+", style::GOOD, after)] {
             for line in value.unwrap_or_default().lines() {
-                let _ = write!(text, "\n      {}", paint(color, format!("{sign} {}", visible(line))));
+                let _ = write!(
+                    text,
+                    "\n      {}",
+                    paint(color, format!("{sign} {}", visible(line)))
+                );
             }
         }
     }
@@ -184,14 +218,20 @@ fn revoke(name: Option<&str>, context: &Context) -> Outcome {
         decisions.revoke(&context.project, name)
     })?;
     if let (Some(name), true) = (name, revoked.is_empty()) {
-        return Err(Failure::failed(format!("`{}` was not approved", visible(name)))
-            .hint("`switchboard trust list` shows what is"));
+        return Err(
+            Failure::failed(format!("`{}` was not approved", visible(name)))
+                .hint("`switchboard trust list` shows what is"),
+        );
     }
     if revoked.is_empty() {
         printer.note("nothing of this project was approved");
     }
     for name in &revoked {
-        printer.note(format!("{} {}", paint(style::GOOD, "revoked"), paint(style::NAME, visible(name))));
+        printer.note(format!(
+            "{} {}",
+            paint(style::GOOD, "revoked"),
+            paint(style::NAME, visible(name))
+        ));
     }
     if printer.json {
         printer.json(&json!({"revoked": revoked}))?;
@@ -251,10 +291,16 @@ fn chosen(name: Option<&str>, mut guarded: Vec<Guarded>) -> Result<Vec<Guarded>,
     let Some(name) = name else {
         return Ok(guarded);
     };
-    let known: Vec<String> = guarded.iter().map(|each| each.subject.to_string()).collect();
+    let known: Vec<String> = guarded
+        .iter()
+        .map(|each| each.subject.to_string())
+        .collect();
     guarded.retain(|each| each.subject.to_string() == name);
     if guarded.is_empty() {
-        let failure = Failure::failed(format!("nothing called `{}` needs your trust", visible(name)));
+        let failure = Failure::failed(format!(
+            "nothing called `{}` needs your trust",
+            visible(name)
+        ));
         let near = switchboard_config::entry::keys::nearest(name, known.iter().map(String::as_str));
         return Err(match near {
             Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),

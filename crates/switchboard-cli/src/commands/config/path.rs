@@ -31,7 +31,11 @@ pub(crate) fn run(context: &Context) -> Outcome {
             (style::QUIET, "no")
         };
         let path = view::path(&looked.path, &context.environment.home);
-        table.row([(Style::new(), looked.scope.name()), (found, word), (Style::new(), &path)]);
+        table.row([
+            (Style::new(), looked.scope.name()),
+            (found, word),
+            (Style::new(), &path),
+        ]);
     }
     printer.data(table)?;
     Ok(Exit::Done)

@@ -5,6 +5,8 @@ use crate::error::Outcome;
 use crate::exit::Exit;
 
 pub(crate) fn run(context: &Context) -> Outcome {
-    context.printer.json(&switchboard_config::schema::schema())?;
+    context
+        .printer
+        .json(&switchboard_config::schema::schema())?;
     Ok(Exit::Done)
 }

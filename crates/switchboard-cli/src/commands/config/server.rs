@@ -18,7 +18,9 @@ pub(crate) fn server_text(server: &Server, config: &Config, home: &Path) -> Stri
         Status::Untrusted(_) => style::WARNING,
         Status::Faulty(_) | Status::Blocked { .. } => style::ERROR,
     };
-    let transport = server.transport().map_or("no transport", |transport| transport.name());
+    let transport = server
+        .transport()
+        .map_or("no transport", |transport| transport.name());
     let _ = writeln!(
         text,
         "{}  {}  {transport}  {} scope  {}",
@@ -38,7 +40,11 @@ pub(crate) fn server_text(server: &Server, config: &Config, home: &Path) -> Stri
             (line, view::place(&origin, home))
         })
         .collect();
-    let width = rows.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    let width = rows
+        .iter()
+        .map(|(line, _)| line.chars().count())
+        .max()
+        .unwrap_or(0);
     // One long value must not push all places out of sight.
     let width = width.min(60);
     for (line, place) in rows {

@@ -32,7 +32,12 @@ pub(crate) fn run(context: &Context) -> Outcome {
 fn to_text(config: &Config, context: &Context) -> String {
     let home = &context.environment.home;
     let mut text = String::new();
-    let _ = writeln!(text, "{}  {}", paint(style::NAME, "project"), view::path(&context.project, home));
+    let _ = writeln!(
+        text,
+        "{}  {}",
+        paint(style::NAME, "project"),
+        view::path(&context.project, home)
+    );
     if let Some(mode) = config.enterprise {
         let meaning = match mode {
             EnterpriseMode::Exclusive => "exclusive: nothing else is loaded",
@@ -42,7 +47,12 @@ fn to_text(config: &Config, context: &Context) -> String {
     }
     if let Some((url, origin)) = &config.cloud_url {
         let place = paint(style::QUIET, view::place(origin, home));
-        let _ = writeln!(text, "{}  {}  {place}", paint(style::NAME, "cloud"), visible(&mask::url(url)));
+        let _ = writeln!(
+            text,
+            "{}  {}  {place}",
+            paint(style::NAME, "cloud"),
+            visible(&mask::url(url))
+        );
     }
     heading(&mut text, "servers", config.servers.is_empty());
     for server in &config.servers {
@@ -82,13 +92,20 @@ fn to_text(config: &Config, context: &Context) -> String {
 
 fn heading(text: &mut String, name: &str, empty: bool) {
     let none = if empty { "  none" } else { "" };
-    let _ = writeln!(text, "\n{}{}", paint(style::HINT, format!("[{name}]")), paint(style::QUIET, none));
+    let _ = writeln!(
+        text,
+        "\n{}{}",
+        paint(style::HINT, format!("[{name}]")),
+        paint(style::QUIET, none)
+    );
 }
 
 fn settings_text(text: &mut String, config: &Config, context: &Context) {
     let home = &context.environment.home;
     let place = |origin: &SettingOrigin| match origin {
-        SettingOrigin::File(origin) => format!("{} scope, {}", origin.scope(), view::place(origin, home)),
+        SettingOrigin::File(origin) => {
+            format!("{} scope, {}", origin.scope(), view::place(origin, home))
+        }
         other => other.to_string(),
     };
     for setting in Setting::all() {
@@ -137,7 +154,12 @@ fn rule_text(rule: &RuleEntry) -> String {
 
 fn hook_text(hook: &HookEntry) -> String {
     let command = words::join(mask::arguments(&hook.command));
-    let mut text = format!("{} {} {}", event(hook), visible(&hook.tool), visible(&command));
+    let mut text = format!(
+        "{} {} {}",
+        event(hook),
+        visible(&hook.tool),
+        visible(&command)
+    );
     if let Some(timeout) = hook.timeout {
         let _ = write!(text, " (at most {} s)", timeout.as_secs_f64());
     }
@@ -163,7 +185,10 @@ fn question_word(question: &Question) -> &'static str {
 }
 
 fn to_json(config: &Config, context: &Context) -> Value {
-    let servers = config.servers.iter().map(|server| view::server_json(server, config));
+    let servers = config
+        .servers
+        .iter()
+        .map(|server| view::server_json(server, config));
     let rules = config.rules.iter().map(|rule| {
         let conditions = rule.arguments.iter().map(|condition| {
             json!({
@@ -225,7 +250,8 @@ fn setting_json(setting: Setting, config: &Config) -> Value {
     };
     let value = |value: &dyn std::fmt::Display| {
         let text = value.to_string();
-        serde_json::from_str::<serde_json::Number>(&text).map_or_else(|_| json!(text), Value::Number)
+        serde_json::from_str::<serde_json::Number>(&text)
+            .map_or_else(|_| json!(text), Value::Number)
     };
     let effective = config.settings.get(setting);
     let shadows = effective

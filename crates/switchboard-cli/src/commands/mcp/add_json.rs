@@ -21,9 +21,9 @@ pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
         arguments.json.clone()
     };
     let value: Value = serde_json::from_str(&text).map_err(|error| {
-        Failure::usage("the entry is not JSON")
-            .because(error)
-            .hint("write it in single quotes: '{\"command\": \"npx\", \"args\": [\"-y\", \"server\"]}'")
+        Failure::usage("the entry is not JSON").because(error).hint(
+            "write it in single quotes: '{\"command\": \"npx\", \"args\": [\"-y\", \"server\"]}'",
+        )
     })?;
     if !value.is_object() {
         return Err(Failure::usage("the entry must be a JSON object")
@@ -31,16 +31,25 @@ pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
     }
     let (entry, findings) = insert::read_json(&json!({"mcpServers": {name: value}}).to_string());
     if let Some(finding) = findings.iter().find(|finding| insert::matters(finding)) {
-        let message = format!("`{}` was not added: {}", visible(name), visible(&finding.message));
+        let message = format!(
+            "`{}` was not added: {}",
+            visible(name),
+            visible(&finding.message)
+        );
         let failure = Failure::usage(message);
         return Err(match &finding.hint {
             Some(hint) => failure.hint(visible(hint)),
             None => failure,
         });
     }
-    for finding in findings.iter().filter(|finding| finding.code != "missing-variable") {
+    for finding in findings
+        .iter()
+        .filter(|finding| finding.code != "missing-variable")
+    {
         let hint = finding.hint.as_deref().map(visible);
-        context.printer.warning(visible(&finding.message), hint.as_deref());
+        context
+            .printer
+            .warning(visible(&finding.message), hint.as_deref());
     }
     let Some(mut entry) = entry else {
         return Err(Failure::usage("the entry is empty").hint("state `command` or `url`"));
@@ -54,7 +63,7 @@ pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
     } else {
         Existing::Refuse
     };
-    insert::run(name, entry, arguments.scope, existing, context)
+    insert::run(name, &entry, arguments.scope, existing, context)
 }
 
 fn read_stdin() -> Result<String, Failure> {

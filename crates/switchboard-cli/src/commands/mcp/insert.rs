@@ -35,16 +35,18 @@ pub(super) enum Existing {
 /// Adds a server and says so.
 pub(super) fn run(
     name: &str,
-    entry: ServerEntry,
+    entry: &ServerEntry,
     scope: WritableScope,
     existing: Existing,
     context: &Context,
 ) -> Outcome {
     let printer = &context.printer;
-    check(name, &entry)?;
+    check(name, entry)?;
     let target = Target::of_scope(scope, context);
-    insert(name, &entry, &target, existing, context)?;
-    let transport = entry.effective_transport().map_or("", |transport| transport.name());
+    insert(name, entry, &target, existing, context)?;
+    let transport = entry
+        .effective_transport()
+        .map_or("", |transport| transport.name());
     printer.note(format!(
         "{} {} ({transport}) in {} scope: {}",
         paint(style::GOOD, "added"),
@@ -52,11 +54,11 @@ pub(super) fn run(
         target.scope,
         target.shown()
     ));
-    warn_of_shared_secrets(&entry, &target, context);
+    warn_of_shared_secrets(entry, &target, context);
     remind_of_git(&target, context);
     settle(name, &target, context)?;
     if printer.json {
-        printer.json(&view::entry_json(&entry))?;
+        printer.json(&view::entry_json(entry))?;
     }
     Ok(Exit::Done)
 }
@@ -68,7 +70,11 @@ pub(super) fn check(name: &str, entry: &ServerEntry) -> Result<(), Failure> {
     match findings.iter().find(|finding| matters(finding)) {
         None => Ok(()),
         Some(finding) => {
-            let message = format!("`{}` was not added: {}", visible(name), visible(&finding.message));
+            let message = format!(
+                "`{}` was not added: {}",
+                visible(name),
+                visible(&finding.message)
+            );
             let failure = Failure::usage(message);
             Err(match &finding.hint {
                 Some(hint) => failure.hint(visible(hint)),
@@ -81,7 +87,12 @@ pub(super) fn check(name: &str, entry: &ServerEntry) -> Result<(), Failure> {
 /// Reads a document of servers that stands in no file, with no variable set.
 pub(super) fn read_json(text: &str) -> (Option<ServerEntry>, Vec<Diagnostic>) {
     let inputs = Inputs {
-        further: vec![detached_source(Scope::Dynamic, "command line", Format::Json, text)],
+        further: vec![detached_source(
+            Scope::Dynamic,
+            "command line",
+            Format::Json,
+            text,
+        )],
         ..Inputs::default()
     };
     let Config {
@@ -89,7 +100,10 @@ pub(super) fn read_json(text: &str) -> (Option<ServerEntry>, Vec<Diagnostic>) {
         diagnostics,
         ..
     } = Config::load(&inputs, &InMemory::default());
-    (servers.into_iter().next().map(|server| server.entry), diagnostics)
+    (
+        servers.into_iter().next().map(|server| server.entry),
+        diagnostics,
+    )
 }
 
 /// Whether a finding keeps an entry from being written. A variable may well be set later.
@@ -108,7 +122,11 @@ pub(super) fn insert(
     store::edit(target, context, |text| {
         let seat = seat(text, target, name)?;
         if seat.keys.is_some() && existing == Existing::Refuse {
-            let message = format!("there is a server `{}` in {} already", visible(name), target.shown());
+            let message = format!(
+                "there is a server `{}` in {} already",
+                visible(name),
+                target.shown()
+            );
             return Err(Failure::failed(message).hint(
                 "choose another name, replace it with --force, or remove it with `switchboard mcp remove`",
             ));
@@ -170,7 +188,10 @@ pub(super) fn settle(name: &str, target: &Target, context: &Context) -> Result<(
         Some(winner) if winner.origin.path() != target.path => {
             let place = view::place(&winner.origin, &context.environment.home);
             printer.warning(
-                format!("the entry has no effect: {} scope has the same name, at {place}", winner.scope()),
+                format!(
+                    "the entry has no effect: {} scope has the same name, at {place}",
+                    winner.scope()
+                ),
                 Some("remove one of the two, or rename the server"),
             );
         }
@@ -178,7 +199,10 @@ pub(super) fn settle(name: &str, target: &Target, context: &Context) -> Result<(
             if let Some(reason) = winner.status.reason() {
                 let name = visible(name);
                 let hint = format!("`switchboard mcp get {name}` shows the entry");
-                printer.warning(format!("`{name}` cannot connect yet: {}", visible(&reason)), Some(&hint));
+                printer.warning(
+                    format!("`{name}` cannot connect yet: {}", visible(&reason)),
+                    Some(&hint),
+                );
             }
         }
         None => {}
@@ -220,7 +244,10 @@ fn warn_of_shared_secrets(entry: &ServerEntry, target: &Target, context: &Contex
     if let Some((name, _)) = literal {
         let name = visible(name);
         context.printer.warning(
-            format!("{} is shared with everybody in the project, and the value of {name} is in it", target.shown()),
+            format!(
+                "{} is shared with everybody in the project, and the value of {name} is in it",
+                target.shown()
+            ),
             Some("write ${NAME} in place of a secret and set the variable, or use local scope"),
         );
     }
@@ -233,10 +260,18 @@ fn remind_of_git(target: &Target, context: &Context) {
     }
     let ignored = std::fs::read_to_string(folder.join(".gitignore")).unwrap_or_default();
     let covers = |line: &str| {
-        let pattern = line.trim().trim_start_matches("**/").trim_start_matches('/');
-        matches!(pattern, LOCAL_FILE | ".switchboard.local.*" | ".switchboard*" | "*.local.toml")
+        let pattern = line
+            .trim()
+            .trim_start_matches("**/")
+            .trim_start_matches('/');
+        matches!(
+            pattern,
+            LOCAL_FILE | ".switchboard.local.*" | ".switchboard*" | "*.local.toml"
+        )
     };
     if !ignored.lines().any(covers) {
-        context.printer.note(format!("add {LOCAL_FILE} to .gitignore: it is yours alone"));
+        context
+            .printer
+            .note(format!("add {LOCAL_FILE} to .gitignore: it is yours alone"));
     }
 }

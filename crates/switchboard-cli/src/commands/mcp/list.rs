@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 use serde_json::{Value, json};
+use switchboard_config::entry::Transport;
 use switchboard_config::resolve::{Server, Status};
 
 use crate::context::Context;
@@ -16,7 +17,8 @@ pub(crate) fn run(no_connect: bool, context: &Context) -> Outcome {
     if printer.json {
         printer.json(&config.servers.iter().map(to_json).collect())?;
     } else {
-        let mut table = Table::with_heading(&["NAME", "TRANSPORT", "SCOPE", "STATE", "SOURCE", "TARGET"]);
+        let mut table =
+            Table::with_heading(&["NAME", "TRANSPORT", "SCOPE", "STATE", "SOURCE", "TARGET"]);
         let home = &context.environment.home;
         for server in &config.servers {
             table.row([
@@ -43,7 +45,11 @@ pub(crate) fn run(no_connect: bool, context: &Context) -> Outcome {
         .filter(|server| matches!(server.status, Status::Untrusted(_)))
         .count();
     if waiting > 0 {
-        let what = if waiting == 1 { "server waits" } else { "servers wait" };
+        let what = if waiting == 1 {
+            "server waits"
+        } else {
+            "servers wait"
+        };
         printer.note(format!(
             "{waiting} {what} for your approval: `switchboard trust list` shows them"
         ));
@@ -68,7 +74,7 @@ fn to_json(server: &Server) -> Value {
 }
 
 fn transport(server: &Server) -> Option<&'static str> {
-    server.transport().map(|transport| transport.name())
+    server.transport().map(Transport::name)
 }
 
 fn state_style(status: &Status) -> Style {

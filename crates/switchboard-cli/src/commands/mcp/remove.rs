@@ -70,7 +70,10 @@ pub(crate) fn run(name: &str, scope: Option<WritableScope>, context: &Context) -
     let rest = context.load_files(context.decisions());
     if let Some(server) = rest.server(name) {
         let place = view::place(&server.origin, home);
-        printer.note(format!("{} scope still has a `{shown}`, at {place}", server.scope()));
+        printer.note(format!(
+            "{} scope still has a `{shown}`, at {place}",
+            server.scope()
+        ));
     }
     if printer.json {
         printer.json(&json!({"name": name, "removed": view::place_json(origin)}))?;
@@ -82,9 +85,15 @@ pub(crate) fn run(name: &str, scope: Option<WritableScope>, context: &Context) -
 fn places<'c>(name: &str, config: &'c Config) -> Vec<&'c Origin> {
     let standing = config.server(name).map(|server| &server.origin);
     let lost = config.shadowed.iter().filter(|lost| lost.name == name);
-    let mut places: Vec<_> = standing.into_iter().chain(lost.map(|lost| &lost.origin)).collect();
+    let mut places: Vec<_> = standing
+        .into_iter()
+        .chain(lost.map(|lost| &lost.origin))
+        .collect();
     places.sort_by_key(|origin| {
-        config.looked.iter().position(|looked| looked.path == origin.path())
+        config
+            .looked
+            .iter()
+            .position(|looked| looked.path == origin.path())
     });
     places
 }
@@ -113,7 +122,11 @@ fn nothing_to_remove(name: &str, scope: Option<WritableScope>, config: &Config) 
         (None, Some(origin)) => not_ours(origin)
             .unwrap_or_else(|| Failure::failed(format!("there is no server `{}`", visible(name)))),
         (Some(scope), Some(origin)) => {
-            let message = format!("there is no server `{}` in {} scope", visible(name), scope.scope());
+            let message = format!(
+                "there is no server `{}` in {} scope",
+                visible(name),
+                scope.scope()
+            );
             Failure::failed(message).hint(format!("it is in {} scope", origin.scope()))
         }
         (_, None) => no_such_server(name, []),

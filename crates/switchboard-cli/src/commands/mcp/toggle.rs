@@ -54,9 +54,15 @@ pub(super) fn run(name: &str, wanted: Wanted, context: &Context) -> Outcome {
         target.shown()
     ));
     let now = context.load_files(context.decisions());
-    if let (true, Some(reason)) = (enabled, now.server(name).and_then(|server| server.status.reason())) {
+    if let (true, Some(reason)) = (
+        enabled,
+        now.server(name).and_then(|server| server.status.reason()),
+    ) {
         let hint = "`switchboard trust list` shows what waits for your approval, and `switchboard config check` shows mistakes";
-        printer.warning(format!("it cannot connect yet: {}", visible(&reason)), Some(hint));
+        printer.warning(
+            format!("it cannot connect yet: {}", visible(&reason)),
+            Some(hint),
+        );
     }
     if printer.json {
         let place = view::place_json(&server.origin);

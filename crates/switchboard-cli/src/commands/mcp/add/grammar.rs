@@ -94,7 +94,8 @@ impl Line {
                 line.target.extend(words);
                 break;
             }
-            let remote = line.url.is_some() || line.target.first().is_some_and(|word| is_address(word));
+            let remote =
+                line.url.is_some() || line.target.first().is_some_and(|word| is_address(word));
             let in_command = !line.target.is_empty() && !remote;
             match options::find(&word) {
                 Some((option, joined)) if !in_command || option.known == Known::Elsewhere => {
@@ -115,8 +116,9 @@ impl Line {
             }
         }
         line.name = name.ok_or_else(|| {
-            Failure::usage("the server has no name")
-                .hint("write `switchboard mcp add NAME URL` or `switchboard mcp add NAME -- COMMAND`")
+            Failure::usage("the server has no name").hint(
+                "write `switchboard mcp add NAME URL` or `switchboard mcp add NAME -- COMMAND`",
+            )
         })?;
         line.check()
     }
@@ -221,7 +223,12 @@ impl Line {
 fn skip_program_name(words: &mut VecDeque<String>) {
     let pasted = ["claude", "codex", "gemini", "switchboard"]
         .iter()
-        .any(|program| words.iter().take(3).eq([program, &"mcp", &"add"].iter().copied()));
+        .any(|program| {
+            words
+                .iter()
+                .take(3)
+                .eq([program, &"mcp", &"add"].iter().copied())
+        });
     if pasted {
         words.drain(..3);
     }
@@ -232,14 +239,17 @@ fn variable(word: &str) -> Result<(String, String), Failure> {
         .split_once('=')
         .filter(|(name, _)| is_variable_name(name))
         .ok_or_else(|| {
-            Failure::usage("--env takes NAME=VALUE").hint("write it as -e API_KEY=value, once for each variable")
+            Failure::usage("--env takes NAME=VALUE")
+                .hint("write it as -e API_KEY=value, once for each variable")
         })?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
 fn is_variable_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn header(word: &str) -> Result<(String, String), Failure> {
@@ -284,6 +294,8 @@ fn unknown_option(word: &str) -> Failure {
     let failure = Failure::usage(format!("there is no option {}", visible(option)));
     match nearest(option, options::long_spellings()) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
-        None => failure.hint("put the command after `--`: switchboard mcp add NAME -- COMMAND ARGS"),
+        None => {
+            failure.hint("put the command after `--`: switchboard mcp add NAME -- COMMAND ARGS")
+        }
     }
 }

@@ -36,8 +36,8 @@ Options:
       --cwd <DIR>                 Act as if started in this folder
       --force                     Replace an entry of the same name
 
-Everything after `--` is the command. Without it, options that are not known here belong to the command
-once it has begun.
+Everything after `--` is the command. Without it, options that are not known here
+belong to the command once it has begun.
 
 Examples:
   switchboard mcp add notion https://mcp.notion.com/mcp
@@ -45,8 +45,8 @@ Examples:
   switchboard mcp add github https://api.example.com/mcp -H 'Authorization: Bearer ${GITHUB_TOKEN}'";
 
 pub(crate) fn run(words: Vec<String>, global: GlobalFlags) -> Outcome {
-    let line = Line::parse(words)?;
-    let context = Context::new(line.flags.over(global))?;
+    let mut line = Line::parse(words)?;
+    let context = Context::new(std::mem::take(&mut line.flags).over(global))?;
     for note in &line.notes {
         context.printer.warning(note.text, Some(note.hint));
     }
@@ -57,7 +57,7 @@ pub(crate) fn run(words: Vec<String>, global: GlobalFlags) -> Outcome {
     };
     let (name, scope) = (line.name.clone(), line.scope);
     let entry = entry(line)?;
-    insert::run(&name, entry, scope, existing, &context)
+    insert::run(&name, &entry, scope, existing, &context)
 }
 
 /// The entry that a line describes.
@@ -79,10 +79,15 @@ fn entry(line: Line) -> Result<ServerEntry, Failure> {
     };
     let args: Vec<String> = words.collect();
     if let (Some(url), Some(extra)) = (&url, args.first()) {
-        let message = format!("nothing can follow the address {}", switchboard_config::mask::url(url));
+        let message = format!(
+            "nothing can follow the address {}",
+            switchboard_config::mask::url(url)
+        );
         let extra = switchboard_config::text::visible(extra).into_owned();
         return Err(Failure::usage(message)
-            .because(format!("a remote server has no arguments, but `{extra}` was given"))
+            .because(format!(
+                "a remote server has no arguments, but `{extra}` was given"
+            ))
             .hint("put a command after `--`, and options before it"));
     }
     let oauth = OAuthEntry {

@@ -46,7 +46,12 @@ pub(super) struct Opt {
     spellings: &'static [&'static str],
 }
 
-const fn opt(name: Name, takes_value: bool, known: Known, spellings: &'static [&'static str]) -> Opt {
+const fn opt(
+    name: Name,
+    takes_value: bool,
+    known: Known,
+    spellings: &'static [&'static str],
+) -> Opt {
     Opt {
         name,
         takes_value,
@@ -56,27 +61,82 @@ const fn opt(name: Name, takes_value: bool, known: Known, spellings: &'static [&
 }
 
 const OPTIONS: &[Opt] = &[
-    opt(Name::Transport, true, Known::Elsewhere, &["-t", "--transport", "--type"]),
+    opt(
+        Name::Transport,
+        true,
+        Known::Elsewhere,
+        &["-t", "--transport", "--type"],
+    ),
     opt(Name::Scope, true, Known::Elsewhere, &["-s", "--scope"]),
     opt(Name::Env, true, Known::Elsewhere, &["-e", "--env"]),
     opt(Name::Header, true, Known::Elsewhere, &["-H", "--header"]),
     opt(Name::Url, true, Known::Elsewhere, &["--url"]),
-    opt(Name::BearerTokenEnvVar, true, Known::Elsewhere, &["--bearer-token-env-var"]),
-    opt(Name::ClientId, true, Known::Elsewhere, &["--client-id", "--oauth-client-id"]),
-    opt(Name::ClientSecret, false, Known::Elsewhere, &["--client-secret"]),
-    opt(Name::CallbackPort, true, Known::Elsewhere, &["--callback-port"]),
-    opt(Name::OAuthResource, true, Known::Elsewhere, &["--oauth-resource"]),
-    opt(Name::OAuthRegistration, true, Known::Elsewhere, &["--oauth-client-registration"]),
+    opt(
+        Name::BearerTokenEnvVar,
+        true,
+        Known::Elsewhere,
+        &["--bearer-token-env-var"],
+    ),
+    opt(
+        Name::ClientId,
+        true,
+        Known::Elsewhere,
+        &["--client-id", "--oauth-client-id"],
+    ),
+    opt(
+        Name::ClientSecret,
+        false,
+        Known::Elsewhere,
+        &["--client-secret"],
+    ),
+    opt(
+        Name::CallbackPort,
+        true,
+        Known::Elsewhere,
+        &["--callback-port"],
+    ),
+    opt(
+        Name::OAuthResource,
+        true,
+        Known::Elsewhere,
+        &["--oauth-resource"],
+    ),
+    opt(
+        Name::OAuthRegistration,
+        true,
+        Known::Elsewhere,
+        &["--oauth-client-registration"],
+    ),
     opt(Name::Timeout, true, Known::Elsewhere, &["--timeout"]),
-    opt(Name::IncludeTools, true, Known::Elsewhere, &["--include-tools"]),
-    opt(Name::ExcludeTools, true, Known::Elsewhere, &["--exclude-tools"]),
+    opt(
+        Name::IncludeTools,
+        true,
+        Known::Elsewhere,
+        &["--include-tools"],
+    ),
+    opt(
+        Name::ExcludeTools,
+        true,
+        Known::Elsewhere,
+        &["--exclude-tools"],
+    ),
     opt(Name::Trust, false, Known::Elsewhere, &["--trust"]),
-    opt(Name::Description, true, Known::Elsewhere, &["--description"]),
+    opt(
+        Name::Description,
+        true,
+        Known::Elsewhere,
+        &["--description"],
+    ),
     opt(Name::Force, false, Known::OnlyHere, &["--force"]),
     opt(Name::Cwd, true, Known::OnlyHere, &["--cwd"]),
     opt(Name::Config, true, Known::OnlyHere, &["--config"]),
     opt(Name::NoProject, false, Known::OnlyHere, &["--no-project"]),
-    opt(Name::TrustProject, false, Known::OnlyHere, &["--trust-project"]),
+    opt(
+        Name::TrustProject,
+        false,
+        Known::OnlyHere,
+        &["--trust-project"],
+    ),
     opt(Name::Json, false, Known::OnlyHere, &["--json"]),
     opt(Name::Quiet, false, Known::OnlyHere, &["--quiet"]),
     opt(Name::Verbose, false, Known::OnlyHere, &["-v", "--verbose"]),

@@ -11,6 +11,7 @@ use crate::diagnostic::{Diagnostic, Place};
 use crate::entry::keys::{Key, Shape};
 use crate::entry::{self, Decoded, Reader};
 use crate::format::{self, Format};
+use crate::mask;
 use crate::policy::{self, AllowList, HookEntry, RuleEntry, ServerLists};
 use crate::scope::Scope;
 use crate::settings::{self, Stated};
@@ -233,7 +234,8 @@ impl Document {
             {
                 self.cloud_url = Some((url, reader.origin(member.value.span)));
             } else {
-                let message = format!("`cloud.url` must be an https address, but is \"{url}\"");
+                let shown = mask::url(&url);
+                let message = format!("`cloud.url` must be an https address, but is \"{shown}\"");
                 reader.error("bad-value", member.value.span, message, "write https://…");
             }
         }

@@ -1,6 +1,7 @@
 //! Secrets that hide in places that are shown: arguments and addresses.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use url::Url;
 
@@ -57,7 +58,7 @@ pub fn arguments(arguments: &[String]) -> Vec<String> {
         let masked = if previous_is_secret_flag && !argument.starts_with('-') {
             value(argument).into_owned()
         } else {
-            one_argument(argument).into_owned()
+            self::argument(argument).into_owned()
         };
         previous_is_secret_flag =
             argument.starts_with('-') && !argument.contains('=') && sounds_secret(argument);
@@ -66,7 +67,8 @@ pub fn arguments(arguments: &[String]) -> Vec<String> {
     shown
 }
 
-fn one_argument(argument: &str) -> Cow<'_, str> {
+/// One argument as it may be shown, without knowing the one before it.
+pub fn argument(argument: &str) -> Cow<'_, str> {
     if let Some((name, secret)) = argument.split_once('=')
         && sounds_secret(name)
         && !name.contains("://")
@@ -81,6 +83,54 @@ fn one_argument(argument: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(argument)
     }
+}
+
+/// Whether a whole command line in one text has something in it that is masked.
+pub(crate) fn hides_in_line(line: &str) -> bool {
+    let words = crate::words::split(line).unwrap_or_else(|| vec![line.to_owned()]);
+    arguments(&words) != words
+}
+
+/// A part of a file as it may be shown: on each line, the quoted texts are taken as arguments.
+pub fn text(source: &str) -> String {
+    let mut shown = String::with_capacity(source.len());
+    for line in source.split_inclusive('\n') {
+        let quoted = quoted(line);
+        let texts: Vec<String> = quoted
+            .iter()
+            .map(|range| line.get(range.clone()).unwrap_or_default().to_owned())
+            .collect();
+        let mut end = 0;
+        for (range, masked) in quoted.iter().zip(arguments(&texts)) {
+            shown.push_str(line.get(end..range.start).unwrap_or_default());
+            shown.push_str(&masked);
+            end = range.end;
+        }
+        shown.push_str(line.get(end..).unwrap_or_default());
+    }
+    shown
+}
+
+/// Where the quoted texts of a line stand, without their quotes. One that is not closed goes to the end.
+fn quoted(line: &str) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut open: Option<(u8, usize)> = None;
+    let mut escaped = false;
+    for (at, byte) in line.bytes().enumerate() {
+        match open {
+            None if matches!(byte, b'"' | b'\'') => open = Some((byte, at + 1)),
+            None => {}
+            Some(_) if escaped => escaped = false,
+            Some((b'"', _)) if byte == b'\\' => escaped = true,
+            Some((quote, start)) if byte == quote => {
+                ranges.push(start..at);
+                open = None;
+            }
+            Some(_) => {}
+        }
+    }
+    ranges.extend(open.map(|(_, start)| start..line.trim_end().len().max(start)));
+    ranges
 }
 
 /// An address as it may be shown: user names, passwords and the values of query parameters that sound
@@ -183,6 +233,20 @@ mod tests {
         check(&["postgres://me:pw@db/x"], &["postgres://********@db/x"]);
         check(&["PASSWORD=abc"], &["PASSWORD=********"]);
         check(&["--header", "Bearer abcdefghij"], &["--header", MASK]);
+    }
+
+    #[test]
+    fn secrets_in_a_part_of_a_file_are_masked() {
+        let check = |source: &str, shown: &str| assert_eq!(text(source), shown, "{source}");
+        check(
+            "[[hooks]]\ncommand = [\"log\", \"--token\", \"abc\"]\n",
+            "[[hooks]]\ncommand = [\"log\", \"--token\", \"********\"]\n",
+        );
+        check("x = 'it is' # \"open", "x = 'it is' # \"open");
+        check("x = \"sk-1234567890", "x = \"********");
+        check("x = \"a\\\"b\" 'c'", "x = \"a\\\"b\" 'c'");
+        check("ü = \"https://u:p@é/\"", "ü = \"https://********@é/\"");
+        check("", "");
     }
 
     #[test]

@@ -141,7 +141,10 @@ impl Fingerprint {
         let url = entry.url.as_deref().unwrap_or_default();
         components.push("url", mask::url(url).into_owned(), url);
         components.pairs("headers", &entry.headers, |_| false);
-        components.texts("headers_helper", &entry.headers_helper);
+        if !entry.headers_helper.is_empty() {
+            let shown = mask::arguments(&entry.headers_helper);
+            components.list("headers_helper", &entry.headers_helper, &shown);
+        }
         components.text(
             "bearer_token_env_var",
             entry.bearer_token_env_var.as_deref().unwrap_or_default(),
@@ -190,7 +193,7 @@ impl Fingerprint {
     /// The fingerprint of another part of a file: its text.
     pub fn of_section(text: &str) -> Self {
         let mut components = Components::default();
-        components.text("text", text);
+        components.push("text", mask::text(text), text);
         Self {
             components: components.0,
         }
@@ -295,7 +298,8 @@ impl Components {
         for (key, value) in pairs {
             if counts(key) {
                 values.push(format!("{key}={}", value.expose()));
-                shown.push(format!("{key}={}", value.expose()));
+                let pair = format!("{key}={}", value.expose());
+                shown.push(mask::argument(&pair).into_owned());
             } else {
                 let names = references(value.expose());
                 values.push(format!("{key}<-{}", names.join(",")));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::keys::{self, nearest};
 use crate::diagnostic::Diagnostic;
+use crate::mask;
 use crate::secret::Secret;
 use crate::source::{Origin, SourceFile};
 use crate::tree::{Member, Node, Span, Value};
@@ -132,8 +133,10 @@ impl<'f, 'd> Reader<'f, 'd> {
     pub(crate) fn texts(&mut self, key: &str, node: &Node<'_>) -> Option<Vec<String>> {
         let Some(elements) = node.as_array() else {
             let hint = match node.as_str() {
-                Some(text) => format!("write [\"{}\"]", text.escape_debug()),
-                None => format!("write {key} = [\"…\"]"),
+                Some(text) if !mask::hides_in_line(text) => {
+                    format!("write [\"{}\"]", text.escape_debug())
+                }
+                _ => format!("write {key} = [\"…\"]"),
             };
             self.mismatch(key, node, "a list of strings", hint);
             return None;

@@ -1,6 +1,7 @@
 //! Rules about an entry as a whole, checked after every field was read.
 
 use super::{Field, Reader, ServerEntry, Transport};
+use crate::mask;
 use crate::tree::Span;
 
 /// The schemes a URL may have.
@@ -41,8 +42,9 @@ pub(super) fn validate(
             None => !url.starts_with("${"),
         };
         if unknown {
+            let shown = mask::url(url);
             let message = format!(
-                "`url` must start with http://, https://, ws://, wss:// or unix://, but is \"{url}\""
+                "`url` must start with http://, https://, ws://, wss:// or unix://, but is \"{shown}\""
             );
             reader.error(
                 "bad-value",
@@ -54,7 +56,8 @@ pub(super) fn validate(
     }
     for (variable, _) in &entry.env {
         if variable.is_empty() || variable.contains(['=', '\0']) {
-            let message = format!("`env` has a variable with the impossible name {variable:?}");
+            let shown = mask::argument(variable);
+            let message = format!("`env` has a variable with the impossible name {shown:?}");
             reader.error(
                 "bad-value",
                 at(Field::Env),
@@ -65,7 +68,9 @@ pub(super) fn validate(
     }
     for (header, value) in &entry.headers {
         if !is_header_name(header) {
-            let message = format!("`headers` has the impossible name {header:?}");
+            // `"Authorization: Bearer …"` is a mistake that people make, and its end is secret.
+            let shown = header.split(':').next().unwrap_or_default();
+            let message = format!("`headers` has the impossible name {shown:?}");
             reader.error(
                 "bad-value",
                 at(Field::Headers),

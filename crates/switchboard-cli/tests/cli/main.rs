@@ -1,0 +1,20 @@
+//! The program as people and scripts meet it: every test starts the real binary.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod add;
+mod cloud;
+mod contract;
+mod documentation;
+mod edit;
+mod malformed;
+mod output;
+mod scopes;
+mod secrets;
+mod support;
+mod tools_of_others;
+mod trust;
+mod untrusted;

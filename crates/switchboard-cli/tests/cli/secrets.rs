@@ -1,0 +1,129 @@
+//! No secret appears in any output of any command, for people or for scripts.
+
+use crate::support::TestContext;
+
+/// Every canary begins with this.
+const CANARY: &str = "CANARY";
+
+/// A server with a secret in every place that can hold one.
+fn entry(scope: &str) -> String {
+    format!(
+        r#"
+[mcp_servers.{scope}-program]
+command = "npx"
+args = ["--api-key", "CANARY{scope}args", "--token=CANARY{scope}joined", "https://u:CANARY{scope}url@x.example/?token=CANARY{scope}query"]
+env = {{ API_KEY = "CANARY{scope}env", HTTPS_PROXY = "http://u:CANARY{scope}proxy@p.example" }}
+
+[mcp_servers.{scope}-remote]
+url = "https://user:CANARY{scope}password@{scope}.example/mcp?api_key=CANARY{scope}key#CANARY{scope}fragment"
+headers = {{ Authorization = "Bearer CANARY{scope}header", X-Other = "${{X:-CANARY{scope}default}}" }}
+headers_helper = ["helper", "--secret", "CANARY{scope}helper"]
+oauth = {{ client_id = "id", client_secret = "CANARY{scope}client" }}
+
+[mcp_servers.{scope}-broken]
+url = "htps://u:CANARY{scope}broken@x.example"
+headers = {{ "Authorization: Bearer CANARY{scope}name" = "x" }}
+
+[mcp_servers.{scope}-type]
+command = "npx"
+args = "--token CANARY{scope}type"
+env = {{ TOKEN = 1, "API_TOKEN=CANARY{scope}variable" = "x" }}
+"#
+    )
+}
+
+fn seeded() -> TestContext {
+    let context = TestContext::new();
+    let mode = "mode = \"merge\"\n";
+    context.write("managed.toml", format!("{mode}{}", entry("enterprise")));
+    context.write("project/.switchboard.local.toml", entry("local"));
+    let hooks =
+        "[[hooks]]\nevent = \"PreToolUse\"\ncommand = [\"log\", \"--token\", \"CANARYhook\"]\n";
+    context.write("project/.mcp.toml", format!("{}{hooks}", entry("project")));
+    let cloud = "[cloud]\nurl = \"https://u:CANARYcloud@cloud.invalid/?token=CANARYcloudquery\"\n";
+    context.write(
+        "config/mcp.toml",
+        format!("{cloud}{}{hooks}", entry("user")),
+    );
+    context.write("config/plugins/p/plugin.toml", entry("plugin"));
+    context.write("state/dynamic.toml", entry("dynamic"));
+    // Broken lines with secrets in them, in each format.
+    context.write(
+        "config/mcp.json",
+        "{\"mcpServers\": {\"x\": {\"env\": {\"T\": \"CANARYjson\" \"CANARYstray\"}}}}",
+    );
+    context.write(
+        "config/mcp.hcl",
+        "mcp_servers \"x\" {\n  env = { T = \"CANARYhcl\" = \"CANARYtwice\" }\n}\n",
+    );
+    context.write(
+        "project/switchboard.hcl",
+        "mcp_servers \"x\" {\n  env = { T = CANARYbare \"CANARY\" }\n",
+    );
+    context.write(
+        "project/.mcp.json",
+        "{\"mcpServers\": {\"x\": {\"headers\": {\"T\": 12CANARYnumber}}}}",
+    );
+    context.write(
+        "home/.cursor/mcp.json",
+        "{\"mcpServers\": {\"c\": {\"url\": \"https://u:CANARYcursor@x.example\", \"headers\": {\"A\": \"CANARYcursorheader\"}}}}",
+    );
+    context
+}
+
+#[test]
+fn no_command_shows_a_secret() {
+    let context = seeded();
+    let names = [
+        "user-program",
+        "user-remote",
+        "project-program",
+        "project-remote",
+        "local-program",
+    ];
+    let mut lines: Vec<String> = [
+        "config show", "config check", "config path", "config schema", "mcp list", "mcp list --no-connect",
+        "trust list", "trust diff", "trust approve", "tools", "version", "mcp import --dry-run",
+        "mcp export --to codex --output exported.toml", "mcp get nobody", "mcp remove nobody",
+        "mcp add dup https://u:CANARYadd@x.example -H 'Authorization: Bearer CANARYaddheader' -e",
+        "mcp add --scope project shared https://u:CANARYadd@x.example -H 'Authorization: Bearer CANARYaddheader'",
+        "mcp add --scope project shared https://u:CANARYadd@x.example -H 'Authorization: Bearer CANARYaddheader'",
+        "mcp add-json j '{\"url\": \"https://u:CANARYj@x.example\", \"headers\": {\"A\": \"CANARYjh\"}}'",
+        "mcp add-json k '{\"command\": \"npx\", \"env\": {\"A\": \"CANARYk\"'",
+        "mcp add-json l '{\"url\": \"u:CANARYl@x.example\"}'",
+        "trust approve --yes", "config show", "trust list",
+        "mcp disable user-program", "mcp enable user-program", "mcp import", "mcp remove user-remote",
+        "trust revoke", "config check",
+    ]
+    .map(String::from)
+    .to_vec();
+    lines.extend(names.map(|name| format!("mcp get {name}")));
+    lines.extend(names.map(|name| format!("trust diff {name}")));
+    for line in lines {
+        for flags in ["", "--json", "-v", "--json -v", "--color always"] {
+            // Flags stand first: after a command's words they would belong to it.
+            let line = format!("{flags} {line}");
+            let run = context.line(line.trim());
+            let shown = run.all();
+            let leaked: Vec<&str> = shown.lines().filter(|each| each.contains(CANARY)).collect();
+            assert!(leaked.is_empty(), "{line}\n{}", leaked.join("\n"));
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn files_that_hold_secrets_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let context = TestContext::new();
+    assert_eq!(context.line("mcp add --scope user a -e K=v -- npx").code, 0);
+    assert_eq!(context.line("mcp add b -e K=v -- npx").code, 0);
+    for file in [
+        "config/mcp.toml",
+        "project/.switchboard.local.toml",
+        "state/trust.json",
+    ] {
+        let mode = context.path(file).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{file}");
+    }
+}

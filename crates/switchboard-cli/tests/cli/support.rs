@@ -1,0 +1,152 @@
+//! One machine for each test: a home, folders, a project, and a few programs, all temporary.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A machine of its own.
+pub(crate) struct TestContext {
+    root: TempDir,
+}
+
+/// What a run of the program gave.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl TestContext {
+    pub(crate) fn new() -> Self {
+        let context = Self {
+            root: TempDir::with_prefix("switchboard-").unwrap(),
+        };
+        for folder in ["home", "config", "state", "project/.git", "bin"] {
+            std::fs::create_dir_all(context.root().join(folder)).unwrap();
+        }
+        context.write("project/.gitignore", ".switchboard.local.toml\n");
+        for program in ["npx", "node", "uvx"] {
+            context.program(program);
+        }
+        context
+    }
+
+    /// The folder of everything, with links resolved as the program resolves them.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.root().join(relative)
+    }
+
+    pub(crate) fn write(&self, relative: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(relative);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn read(&self, relative: &str) -> String {
+        std::fs::read_to_string(self.path(relative)).unwrap()
+    }
+
+    pub(crate) fn exists(&self, relative: &str) -> bool {
+        self.path(relative).symlink_metadata().is_ok()
+    }
+
+    fn program(&self, name: &str) {
+        self.write(&format!("bin/{name}"), "#!/bin/sh\n");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let path = self.path(&format!("bin/{name}"));
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+    }
+
+    /// The program, in the project, with nothing of the real machine around it.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::cargo_bin("switchboard").unwrap();
+        command
+            .env_clear()
+            .env("HOME", self.path("home"))
+            .env("PATH", self.path("bin"))
+            .env("SWITCHBOARD_CONFIG_DIR", self.path("config"))
+            .env("SWITCHBOARD_STATE_DIR", self.path("state"))
+            .env("SWITCHBOARD_MANAGED_FILE", self.path("managed.toml"))
+            .current_dir(self.path("project"));
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(&self.command().args(arguments).output().unwrap())
+    }
+
+    /// Runs a line as a shell would take it apart.
+    pub(crate) fn line(&self, line: &str) -> Run {
+        let words = switchboard_config::words::split(line).unwrap();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.run(&words)
+    }
+
+    /// A run that must succeed, and its JSON.
+    pub(crate) fn json(&self, line: &str) -> Value {
+        let run = self.line(line);
+        assert_eq!(run.code, 0, "{line}\n{}", run.stderr);
+        serde_json::from_str(&run.stdout).unwrap()
+    }
+
+    /// A run as text for a snapshot, with everything that differs from machine to machine replaced.
+    pub(crate) fn snapshot(&self, line: &str) -> String {
+        let Run {
+            code,
+            stdout,
+            stderr,
+        } = self.line(line);
+        let text =
+            format!("exit: {code}\n----- stdout -----\n{stdout}----- stderr -----\n{stderr}");
+        self.filtered(&text)
+    }
+
+    pub(crate) fn filtered(&self, text: &str) -> String {
+        // Escape sequences are shown, so that a snapshot can be read.
+        text.replace(&self.root().display().to_string(), "[ROOT]")
+            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+            .replace('\u{1b}', "␛")
+    }
+}
+
+impl Run {
+    pub(crate) fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout.clone()).unwrap(),
+            stderr: String::from_utf8(output.stderr.clone()).unwrap(),
+        }
+    }
+
+    /// Everything that was printed.
+    pub(crate) fn all(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
+/// The members of a JSON array that have this name.
+pub(crate) fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
+    list.as_array()
+        .unwrap()
+        .iter()
+        .find(|each| each["name"] == name)
+        .unwrap_or(&Value::Null)
+}
+
+/// The root of the workspace.
+pub(crate) fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .and_then(Path::parent)
+        .unwrap()
+}

@@ -1,0 +1,144 @@
+//! `mcp import` and `mcp export`.
+
+use crate::support::{TestContext, named};
+
+fn with_other_tools() -> TestContext {
+    let context = TestContext::new();
+    context.write(
+        "home/.cursor/mcp.json",
+        r#"{"mcpServers": {"shared": {"command": "npx", "args": ["-y", "shared"]}, "cursor-only": {"url": "https://cursor.example/mcp"}}}"#,
+    );
+    context.write(
+        "home/.codex/config.toml",
+        "model = \"x\"\n[mcp_servers.shared]\ncommand = \"npx\"\nargs = [\"-y\", \"shared\"]\n\n[mcp_servers.codex-only]\nurl = \"https://codex.example/mcp\"\nbearer_token_env_var = \"CODEX_TOKEN\"\n",
+    );
+    context
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let context = with_other_tools();
+    let run = context.line("mcp import --dry-run");
+    assert_eq!(run.code, 0, "{}", run.all());
+    assert!(
+        run.stderr
+            .contains("3 servers would be added in user scope"),
+        "{}",
+        run.stderr
+    );
+    assert!(!context.exists("config/mcp.toml"));
+}
+
+#[test]
+fn servers_are_taken_over_once() {
+    let context = with_other_tools();
+    let imported = context.json("mcp import --json");
+    let results = |name: &str| -> Vec<String> {
+        let rows = imported
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["name"] == name);
+        rows.map(|row| {
+            format!(
+                "{} {}",
+                row["tool"].as_str().unwrap(),
+                row["result"].as_str().unwrap()
+            )
+        })
+        .collect()
+    };
+    assert_eq!(results("shared"), ["codex added", "cursor skipped"]);
+    assert_eq!(results("cursor-only"), ["cursor added"]);
+    assert_eq!(results("codex-only"), ["codex added"]);
+    let list = context.json("mcp list --json");
+    assert_eq!(named(&list, "cursor-only")["state"], "ready");
+    let again = context.json("mcp import --json");
+    assert!(
+        again
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["result"] == "skipped"),
+        "{again}"
+    );
+}
+
+#[test]
+fn one_tool_can_be_named_and_an_unknown_one_is_an_error() {
+    let context = with_other_tools();
+    let imported = context.json("mcp import --from cursor --scope local --json");
+    assert_eq!(imported.as_array().unwrap().len(), 2);
+    assert!(context.exists("project/.switchboard.local.toml"));
+    assert_eq!(
+        named(&context.json("mcp list --json"), "shared")["state"],
+        "ready"
+    );
+    for line in ["mcp import --from emacs", "mcp export --to emacs"] {
+        let run = context.line(line);
+        assert_eq!(run.code, 2);
+        assert!(run.stderr.contains("claude-code"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn approvals_in_files_are_never_honoured() {
+    let context = TestContext::new();
+    context.write(
+        "home/.claude.json",
+        r#"{"mcpServers": {"a": {"command": "npx", "alwaysAllow": ["*"]}}, "enableAllProjectMcpServers": true}"#,
+    );
+    let run = context.line("mcp import --from claude-code");
+    assert_eq!(run.code, 0, "{}", run.all());
+    assert_eq!(
+        context.read("config/mcp.toml"),
+        "[mcp_servers.a]\ncommand = \"npx\"\n"
+    );
+    assert_eq!(
+        context.json("config show --json")["rules"],
+        serde_json::json!([])
+    );
+}
+
+#[test]
+fn an_export_goes_to_standard_output_or_into_a_file_that_keeps_the_rest() {
+    let context = TestContext::new();
+    context.write(
+        "config/mcp.toml",
+        "[mcp_servers.a]\ncommand = \"npx\"\nargs = [\"-y\", \"a\"]\n",
+    );
+    context.write(
+        "project/.mcp.json",
+        "{\"mcpServers\": {\"waits\": {\"command\": \"npx\"}}}",
+    );
+    let run = context.line("mcp export --to cursor");
+    assert_eq!(run.code, 0, "{}", run.all());
+    let file: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(file["mcpServers"]["a"]["command"], "npx");
+    assert_eq!(
+        file["mcpServers"]["waits"],
+        serde_json::Value::Null,
+        "what is not trusted is not handed on"
+    );
+    assert!(run.stderr.contains("`waits` is left out"), "{}", run.stderr);
+
+    context.write(
+        "project/codex.toml",
+        "# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"y\"\n",
+    );
+    let run = context.line("mcp export --to codex --output codex.toml");
+    assert_eq!(run.code, 0, "{}", run.all());
+    let text = context.read("project/codex.toml");
+    assert!(
+        text.starts_with("# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"y\"\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("[mcp_servers.a]\ncommand = \"npx\""),
+        "{text}"
+    );
+
+    let run = context.line("mcp export --to cursor --output new/mcp.json --json");
+    assert_eq!(run.code, 0, "{}", run.all());
+    assert!(context.read("project/new/mcp.json").contains("\"npx\""));
+}

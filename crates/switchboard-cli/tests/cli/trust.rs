@@ -1,0 +1,137 @@
+//! `trust`: asking, remembering, taking back.
+
+use crate::support::{Run, TestContext, named};
+
+fn project_with(servers: usize) -> TestContext {
+    let context = TestContext::new();
+    let entries: Vec<String> = (0..servers)
+        .map(|index| format!("\"s{index}\": {{\"command\": \"npx\", \"args\": [\"{index}\"]}}"))
+        .collect();
+    context.write(
+        "project/.mcp.json",
+        format!("{{\"mcpServers\": {{{}}}}}", entries.join(",")),
+    );
+    context
+}
+
+#[test]
+fn with_no_terminal_the_answer_is_no() {
+    let context = project_with(1);
+    let run = Run::of(
+        &context
+            .command()
+            .args(["trust", "approve"])
+            .write_stdin("y\n")
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(run.code, 5);
+    assert!(run.stderr.contains("command: npx"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("repeat the command with --yes"),
+        "{}",
+        run.stderr
+    );
+    assert!(!context.exists("state/trust.json"));
+}
+
+#[test]
+fn what_is_not_there_cannot_be_approved_or_revoked() {
+    let context = project_with(1);
+    let run = context.run(&["trust", "approve", "s1", "--yes"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("did you mean `s0`?"), "{}", run.stderr);
+    assert_eq!(context.run(&["trust", "revoke", "s0"]).code, 1);
+    assert_eq!(context.run(&["trust", "revoke"]).code, 0);
+}
+
+#[test]
+fn a_part_of_a_file_is_approved_by_its_name() {
+    let context = TestContext::new();
+    context.write("project/.mcp.toml", "[settings]\ntool_timeout_sec = 5\n");
+    let list = context.json("trust list --json");
+    assert_eq!(list[0]["name"], ".mcp.toml#settings");
+    assert_eq!(
+        context
+            .run(&["trust", "approve", ".mcp.toml#settings", "--yes"])
+            .code,
+        0
+    );
+    let setting = || {
+        let shown = context.json("config show --json");
+        let settings = shown["settings"].as_array().unwrap().clone();
+        settings
+            .into_iter()
+            .find(|each| each["key"] == "tool_timeout_sec")
+            .unwrap()["value"]
+            .clone()
+    };
+    assert_eq!(setting(), 5);
+    context.write("project/.mcp.toml", "[settings]\ntool_timeout_sec = 6\n");
+    assert_eq!(setting(), 60);
+}
+
+#[test]
+fn eight_processes_at_once_lose_no_approval() {
+    let context = project_with(8);
+    std::thread::scope(|scope| {
+        for index in 0..8 {
+            let context = &context;
+            scope.spawn(move || {
+                let run = context.run(&["trust", "approve", &format!("s{index}"), "--yes"]);
+                assert_eq!(run.code, 0, "{}", run.all());
+            });
+        }
+    });
+    let list = context.json("trust list --json");
+    for index in 0..8 {
+        assert_eq!(named(&list, &format!("s{index}"))["state"], "trusted");
+    }
+}
+
+#[test]
+fn decisions_that_cannot_be_read_trust_nothing_and_are_never_overwritten() {
+    for text in ["{", "{\"version\": 99, \"projects\": {}}", "\u{0}"] {
+        let context = project_with(1);
+        context.write("state/trust.json", text);
+        let listed = context.run(&["mcp", "list", "--json"]);
+        assert_eq!(listed.code, 0);
+        assert!(
+            listed.stderr.contains("nothing is trusted"),
+            "{}",
+            listed.stderr
+        );
+        let servers = serde_json::from_str(&listed.stdout).unwrap();
+        assert_eq!(named(&servers, "s0")["state"], "untrusted");
+        for arguments in [&["trust", "approve", "--yes"][..], &["trust", "revoke"]] {
+            let run = context.run(arguments);
+            assert_eq!(run.code, 1, "{arguments:?}");
+            assert!(run.stderr.contains("move the file away"), "{}", run.stderr);
+        }
+        assert_eq!(context.read("state/trust.json"), text);
+    }
+}
+
+#[test]
+fn an_approval_of_something_that_is_gone_is_listed_and_can_be_taken_back() {
+    let context = project_with(1);
+    assert_eq!(context.run(&["trust", "approve", "--yes"]).code, 0);
+    context.write("project/.mcp.json", "{}");
+    assert_eq!(context.json("trust list --json")[0]["state"], "gone");
+    assert_eq!(context.run(&["trust", "revoke", "s0"]).code, 0);
+    assert_eq!(context.json("trust list --json"), serde_json::json!([]));
+}
+
+#[test]
+fn an_approval_holds_for_one_project_only() {
+    let context = project_with(1);
+    assert_eq!(context.run(&["trust", "approve", "--yes"]).code, 0);
+    context.write("other/.mcp.json", context.read("project/.mcp.json"));
+    let other = context.path("other").display().to_string();
+    let list = context.json(&format!("--cwd {other} mcp list --json"));
+    assert_eq!(named(&list, "s0")["state"], "untrusted");
+    // A folder inside the project is the same project, also through a link.
+    std::fs::create_dir(context.path("project/inside")).unwrap();
+    let list = context.json("--cwd inside mcp list --json");
+    assert_eq!(named(&list, "s0")["state"], "ready");
+}

@@ -4,6 +4,12 @@
 //! its own (`--- before`, `--- after`), or the lines of the shared document that it changes (`--- change`,
 //! marked with `-` and `+`). `␍` stands for a carriage return, `⟨BOM⟩` for a byte order mark.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 use std::sync::Arc;
 
 use switchboard_config::edit::{Edit, EditErrorKind, apply};
@@ -170,7 +176,7 @@ fn an_edit_of_a_large_file_takes_a_few_passes_and_no_more() {
     let mut toml = String::new();
     let mut json = "{\n  \"mcp_servers\": {".to_owned();
     let mut hcl = String::new();
-    for index in 0..3_000 {
+    for index in 0..1_000 {
         let comma = if index == 0 { "" } else { "," };
         write!(
             toml,
@@ -196,7 +202,7 @@ fn an_edit_of_a_large_file_takes_a_few_passes_and_no_more() {
         (Format::Json, json),
         (Format::Hcl, hcl),
     ] {
-        for name in ["s0", "s1500", "s2999", "new"] {
+        for name in ["s0", "s500", "s999", "new"] {
             let path = ["mcp_servers", name];
             let edit = Edit::Set {
                 path: &path,

@@ -1,5 +1,7 @@
 //! Locked, atomic updates of files.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::convert::Infallible;
 use std::fs;
 use std::io;
@@ -93,6 +95,7 @@ fn no_increment_is_lost_between_threads_and_processes() {
                 Command::new(std::env::current_exe().unwrap())
                     .args(["--exact", "counting_process"])
                     .env(COUNTER, &path)
+                    .stdout(std::process::Stdio::null())
                     .spawn()
                     .unwrap()
             })

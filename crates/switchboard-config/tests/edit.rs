@@ -4,6 +4,12 @@
 //! its own (`--- before`, `--- after`), or the lines of the shared document that it changes (`--- change`,
 //! marked with `-` and `+`). `␍` stands for a carriage return, `⟨BOM⟩` for a byte order mark.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 use std::sync::Arc;
 
 use switchboard_config::edit::{Edit, EditErrorKind, apply};
@@ -130,6 +136,84 @@ fn hostile_files_are_refused_or_edited_but_never_crash() {
             matches!(error.kind, EditErrorKind::Syntax { .. }),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn files_as_deep_as_the_parsers_go_are_edited() {
+    let nested =
+        |open: &str, close: &str, depth| format!("{}{}", open.repeat(depth), close.repeat(depth));
+    for (format, text, after) in [
+        (
+            Format::Json,
+            format!("{{\"a\": {}}}", nested("[", "]", 500)),
+            "\"b\": true}",
+        ),
+        (
+            Format::Toml,
+            format!("a = {}\n", nested("[", "]", 70)),
+            "\nb = true\n",
+        ),
+        (
+            Format::Hcl,
+            format!("a = {}\n", nested("[", "]", 60)),
+            "\nb = true\n",
+        ),
+    ] {
+        let edit = Edit::Set {
+            path: &["b"],
+            value: Node::detached(true),
+        };
+        let edited = apply(&text, format, &edit).unwrap();
+        assert!(edited.ends_with(after), "{edited}");
+    }
+}
+
+#[test]
+fn an_edit_of_a_large_file_takes_a_few_passes_and_no_more() {
+    use std::fmt::Write as _;
+
+    let mut toml = String::new();
+    let mut json = "{\n  \"mcp_servers\": {".to_owned();
+    let mut hcl = String::new();
+    for index in 0..1_000 {
+        let comma = if index == 0 { "" } else { "," };
+        write!(
+            toml,
+            "[mcp_servers.s{index}] # {index}\ncommand = \"x\"\n\n"
+        )
+        .unwrap();
+        write!(json, "{comma}\n    \"s{index}\": {{ \"command\": \"x\" }}").unwrap();
+        write!(
+            hcl,
+            "mcp_servers \"s{index}\" {{\n  command = \"x\"\n}}\n\n"
+        )
+        .unwrap();
+    }
+    json.push_str("\n  }\n}\n");
+    let server = || {
+        Node::table([
+            ("command", Node::detached("y")),
+            ("url", Node::detached("z")),
+        ])
+    };
+    for (format, text) in [
+        (Format::Toml, toml),
+        (Format::Json, json),
+        (Format::Hcl, hcl),
+    ] {
+        for name in ["s0", "s500", "s999", "new"] {
+            let path = ["mcp_servers", name];
+            let edit = Edit::Set {
+                path: &path,
+                value: server(),
+            };
+            let edited = apply(&text, format, &edit).unwrap();
+            let grown = edited.len() - text.len();
+            assert!(grown > 0 && grown < 100, "{format:?} {name}: {grown}");
+            let removed = apply(&edited, format, &Edit::Remove { path: &path }).unwrap();
+            assert!(removed.len() <= text.len(), "{format:?} {name}");
+        }
     }
 }
 

@@ -38,6 +38,16 @@ pub(super) struct Entry {
     pub(super) value: Place,
 }
 
+impl Braces {
+    /// Where the entry before `index` ends, or the opening brace does.
+    fn floor(&self, index: usize) -> usize {
+        index
+            .checked_sub(1)
+            .and_then(|index| self.entries.get(index))
+            .map_or(self.open, |entry| entry.value.range.end)
+    }
+}
+
 /// Changes tables in braces on a page.
 pub(super) struct BraceEditor<'p, 't> {
     pub(super) page: &'p mut Page<'t>,
@@ -235,7 +245,7 @@ impl BraceEditor<'_, '_> {
             };
             self.page.delete(lead..end);
         } else {
-            let floor = self.floor(braces, index);
+            let floor = braces.floor(index);
             let after_line_comment = self
                 .gap(braces, index)
                 .iter()
@@ -395,7 +405,7 @@ impl BraceEditor<'_, '_> {
         let Some(entry) = braces.entries.get(index) else {
             return (braces.close, braces.close);
         };
-        let lead = self.page.lead(self.floor(braces, index), entry.start);
+        let lead = self.page.lead(braces.floor(index), entry.start);
         let mut before_comma = entry.value.range.end;
         let mut tail = before_comma;
         let mut ends_line = index + 1 == braces.entries.len();
@@ -422,14 +432,7 @@ impl BraceEditor<'_, '_> {
             .entries
             .get(index)
             .map_or(braces.close, |entry| entry.start);
-        self.page.trivia(self.floor(braces, index)..end)
-    }
-
-    fn floor(&self, braces: &Braces, index: usize) -> usize {
-        index
-            .checked_sub(1)
-            .and_then(|index| braces.entries.get(index))
-            .map_or(braces.open, |entry| entry.value.range.end)
+        self.page.trivia(braces.floor(index)..end)
     }
 
     fn member_indent(&self, braces: &Braces, anchor: &Entry) -> String {
@@ -454,13 +457,13 @@ pub(super) fn style_like(page: &Page<'_>, style: &Style, neighbour: &Entry) -> S
                 assign.clone_into(&mut style.assign);
             }
             if assign == ":" {
-                style.separator = ",".to_owned();
+                ",".clone_into(&mut style.separator);
             }
         }
         Format::Toml | Format::Hcl | Format::Yaml => {
             let key = before_value.strip_suffix('=').unwrap_or_default();
             if !key.is_empty() && !key.ends_with([' ', '\t']) {
-                style.assign = "=".to_owned();
+                "=".clone_into(&mut style.assign);
             }
         }
     }

@@ -31,10 +31,7 @@ pub(super) fn representable(format: Format, edit: &Edit<'_>) -> Result<(), EditE
 }
 
 /// Parses the file into its tree, or says what is wrong with it.
-pub(super) fn read<'a>(
-    file: &'a Arc<SourceFile>,
-    format: Format,
-) -> Result<Node<'a>, EditErrorKind> {
+pub(super) fn read(file: &Arc<SourceFile>, format: Format) -> Result<Node<'_>, EditErrorKind> {
     let mut diagnostics = Vec::new();
     let tree = format::parse(file, format, &mut diagnostics);
     // HCL reports expressions that it does not evaluate as syntax; they do not blur where things stand.
@@ -110,7 +107,7 @@ pub(super) fn same(left: &Node<'_>, right: &Node<'_>) -> bool {
             matches!(elements.as_slice(), [element] if same(left, element))
         }
         (Value::Float(left), Value::Float(right)) => {
-            left == right || (left.is_nan() && right.is_nan())
+            left.total_cmp(right).is_eq() || (left.is_nan() && right.is_nan())
         }
         // Where a format has one kind of number only, `1` and `1.0` are the same.
         (Value::Integer(integer), Value::Float(float))

@@ -1,14 +1,19 @@
 //! Changes to a file's text that keep every byte outside the edited key.
 //!
-//! The formats' parsers say *where* things stand; a change is a list of [splices](page::Page) into the text
+//! The formats' parsers say *where* things stand; a change is a list of splices into the text
 //! as it was read, so comments, blank lines, indentation, line endings, quoting and the order of keys stay by
 //! construction, not by a printer's care. The result is parsed again before it is handed out: an edit either
 //! does exactly what was asked or returns an error.
 //!
 //! What belongs to a key, and goes when the key goes: the comments directly above it with no blank line
 //! between, the comment on its own line, the comma that separates it, and, where it stood alone between two
-//! blank lines (or a blank line and an end of the file), one of the two. A parent that a `Set` had to create
-//! stays when its child is removed, if the format writes parents down (JSON objects, inline tables).
+//! blank lines (or a blank line and an end of the file), one of the two. To a section of TOML also belong the
+//! comments right below its last statement, unless they are right above the next header.
+//!
+//! A new key that is set and removed again leaves the very same bytes, except for what it had to open up:
+//! parents that were not there stay (JSON objects, inline tables, a `[header]` above sub-sections), an HCL
+//! block on one line stays spread over lines, braces that held white space alone are left as `{}`, and a file
+//! that was blank or empty keeps one blank line less or the empty object.
 //!
 //! Owns no file access: see [`crate::write`].
 

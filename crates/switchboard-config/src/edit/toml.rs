@@ -294,17 +294,15 @@ impl<'t> Editor<'t, '_> {
         value: &Node<'_>,
         array: bool,
     ) {
-        match after {
-            Some(section) => self.insert_section_after(section, path, value, array),
-            None => {
-                let mut lines = self.section_lines(path, value, array, ["", ""]);
-                match self.page.content_end() {
-                    0 => self.page.insert_lines_at(self.page.text.len(), &lines),
-                    end => {
-                        lines.insert(0, String::new());
-                        self.page.insert_lines_after(end, &lines);
-                    }
-                }
+        if let Some(section) = after {
+            return self.insert_section_after(section, path, value, array);
+        }
+        let mut lines = self.section_lines(path, value, array, ["", ""]);
+        match self.page.content_end() {
+            0 => self.page.insert_lines_at(self.page.text.len(), &lines),
+            end => {
+                lines.insert(0, String::new());
+                self.page.insert_lines_after(end, &lines);
             }
         }
     }

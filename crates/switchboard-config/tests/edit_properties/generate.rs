@@ -152,7 +152,7 @@ impl Writer<'_> {
             let start = self.lines.len();
             self.owned("");
             let value = self.plain();
-            self.push(format!("mcp_servers.dotted.url = {value}"));
+            self.push(&format!("mcp_servers.dotted.url = {value}"));
             self.key(&["mcp_servers", "dotted", "url"], start);
             self.key(&["mcp_servers", "dotted"], start);
             self.table(&["mcp_servers", "dotted"], true);
@@ -169,7 +169,7 @@ impl Writer<'_> {
             let start = self.lines.len();
             self.owned(indent);
             let comment = self.trailing();
-            self.push(format!("{indent}[mcp_servers.{}]{comment}", quoted(name)));
+            self.push(&format!("{indent}[mcp_servers.{}]{comment}", quoted(name)));
             for field in FIELDS.into_iter().take(self.choices.below(5)) {
                 self.statement(&[field], &["mcp_servers", name], indent);
             }
@@ -178,14 +178,14 @@ impl Writer<'_> {
                 self.separate();
                 let start = self.lines.len();
                 self.owned("");
-                self.push(format!("[mcp_servers.{}.env]", quoted(name)));
+                self.push(&format!("[mcp_servers.{}.env]", quoted(name)));
                 self.statement(&["A.B"], &["mcp_servers", name, "env"], "");
                 self.key(&["mcp_servers", name, "env"], start);
                 self.table(&["mcp_servers", name, "env"], true);
             } else if self.choices.below(4) == 3 {
                 self.comment("");
                 self.key(&["mcp_servers", name], start);
-                self.push(String::new());
+                self.push("");
                 continue;
             }
             self.key(&["mcp_servers", name], start);
@@ -194,7 +194,7 @@ impl Writer<'_> {
         self.table(&["mcp_servers"], servers > 0 || dotted);
         if self.choices.yes() {
             let start = self.lines.len();
-            self.push("[security]".to_owned());
+            self.push("[security]");
             self.statement(&["mcp_server_denylist"], &["security"], "");
             self.key(&["security"], start);
             self.table(&["security"], true);
@@ -207,7 +207,7 @@ impl Writer<'_> {
             self.comment("");
         }
         if self.choices.below(5) == 4 {
-            self.push("{\"mcpServers\":{\"a\":{\"url\":\"u\"},\"b\":{}}}".to_owned());
+            self.push("{\"mcpServers\":{\"a\":{\"url\":\"u\"},\"b\":{}}}");
             let last = self.lines.len() - 1;
             for path in [
                 &["mcpServers"][..],
@@ -220,7 +220,7 @@ impl Writer<'_> {
             self.line_table(&["mcpServers"]);
             return self.line_table(&["mcpServers", "a"]);
         }
-        self.push("{".to_owned());
+        self.push("{");
         let unit = self.unit;
         self.floating(unit);
         let comma = if self.choices.yes() { "," } else { "" };
@@ -235,12 +235,12 @@ impl Writer<'_> {
                 let value = self.json_plain(unit);
                 let comment = self.trailing();
                 let key = format!("other{index}");
-                self.push(format!("{unit}\"{key}\": {value}{end}{comment}"));
+                self.push(&format!("{unit}\"{key}\": {value}{end}{comment}"));
                 self.key(&[&key], start);
             }
             self.blank_lines();
         }
-        self.push("}".to_owned());
+        self.push("}");
         self.table(&[], true);
         if members == 0 {
             self.table(&["mcpServers"], false);
@@ -252,7 +252,7 @@ impl Writer<'_> {
         let start = self.lines.len();
         self.owned(unit);
         let comment = self.trailing();
-        self.push(format!("{unit}\"mcpServers\": {{{comment}"));
+        self.push(&format!("{unit}\"mcpServers\": {{{comment}"));
         self.floating(&inner);
         let comma = if self.choices.yes() { "," } else { "" };
         let servers = self.choices.below(4);
@@ -264,7 +264,7 @@ impl Writer<'_> {
             if self.choices.yes() {
                 let comment = self.trailing();
                 let name = quoted(name);
-                self.push(format!(
+                self.push(&format!(
                     "{inner}{name}: {{ \"command\": \"x\", \"n\" : [1, 2] }}{end}{comment}"
                 ));
                 self.key(&["mcpServers", path[1], "n"], self.lines.len() - 1);
@@ -278,14 +278,14 @@ impl Writer<'_> {
         if self.choices.below(4) == 3 {
             self.floating(&inner);
         }
-        self.push(format!("{unit}}}{end}"));
+        self.push(&format!("{unit}}}{end}"));
         self.key(&["mcpServers"], start);
         self.table(&["mcpServers"], servers > 0);
     }
 
     fn json_server(&mut self, path: &[&str; 2], indent: &str, end: &str) {
         let inner = format!("{indent}{}", self.unit);
-        self.push(format!("{indent}{}: {{", quoted(path[1])));
+        self.push(&format!("{indent}{}: {{", quoted(path[1])));
         let count = self.choices.below(4);
         for (index, field) in FIELDS.into_iter().take(count).enumerate() {
             let end = if index + 1 == count { "" } else { "," };
@@ -293,12 +293,12 @@ impl Writer<'_> {
             self.owned(&inner);
             let value = self.json_plain(&inner);
             let comment = self.trailing();
-            self.push(format!("{inner}\"{field}\" : {value}{end}{comment}"));
+            self.push(&format!("{inner}\"{field}\" : {value}{end}{comment}"));
             self.key(&[path[0], path[1], field], start);
             self.blank_lines();
         }
         let comment = self.trailing();
-        self.push(format!("{indent}}}{end}{comment}"));
+        self.push(&format!("{indent}}}{end}{comment}"));
         self.table(path, count > 0);
     }
 
@@ -317,13 +317,13 @@ impl Writer<'_> {
             let path = ["mcp_servers", name];
             let comment = self.trailing();
             match self.choices.below(3) {
-                0 => self.push(format!("mcp_servers {} {{{comment}", quoted(name))),
+                0 => self.push(&format!("mcp_servers {} {{{comment}", quoted(name))),
                 1 => {
-                    self.push(format!("mcp_servers {{{comment}"));
-                    self.push(format!("{unit}name = {}", quoted(name)));
+                    self.push(&format!("mcp_servers {{{comment}"));
+                    self.push(&format!("{unit}name = {}", quoted(name)));
                 }
                 _ => {
-                    self.push(format!(
+                    self.push(&format!(
                         "mcp_servers {} {{ url = \"u\" }}{comment}",
                         quoted(name)
                     ));
@@ -339,7 +339,7 @@ impl Writer<'_> {
             if self.choices.yes() {
                 self.hcl_env(&path, unit);
             }
-            self.push("}".to_owned());
+            self.push("}");
             self.key(&path, start);
             self.table(&path, true);
             self.separate();
@@ -353,19 +353,19 @@ impl Writer<'_> {
         let start = self.lines.len();
         self.owned(unit);
         let (assign, comma) = self.choices.one(&[(" ", ""), (" = ", ""), (" = ", ",")]);
-        self.push(format!("{unit}env{assign}{{"));
+        self.push(&format!("{unit}env{assign}{{"));
         let count = 1 + self.choices.below(3);
         for (index, key) in ["A", "B_C", "D"].into_iter().take(count).enumerate() {
             let comma = if index + 1 == count { "" } else { comma };
             let start = self.lines.len();
             self.owned(&inner);
             let comment = self.trailing();
-            self.push(format!(
+            self.push(&format!(
                 "{inner}{key} = \"${{X:-{index}}}\"{comma}{comment}"
             ));
             self.key(&[path[0], path[1], "env", key], start);
         }
-        self.push(format!("{unit}}}"));
+        self.push(&format!("{unit}}}"));
         self.key(&env, start);
         self.table(&env, true);
     }
@@ -389,7 +389,7 @@ impl Writer<'_> {
             Format::Toml if key[0].contains([' ', '.']) => quoted(key[0]),
             _ => key[0].to_owned(),
         };
-        self.push(format!("{indent}{name}{assign}{value}{comment}"));
+        self.push(&format!("{indent}{name}{assign}{value}{comment}"));
         let path: Vec<_> = parent.iter().chain(key).copied().collect();
         self.key(&path, start);
         if self.choices.below(5) == 4 {
@@ -442,7 +442,7 @@ impl Writer<'_> {
         }
     }
 
-    fn push(&mut self, line: String) {
+    fn push(&mut self, line: &str) {
         // Line numbers are those of the text, also where a value spans lines.
         self.lines.extend(line.split('\n').map(str::to_owned));
     }
@@ -478,7 +478,7 @@ impl Writer<'_> {
             (_, 1) => format!("/* comment {number},\n{indent}   \"a\": = {{ */"),
             _ => format!("// comment {number}"),
         };
-        self.push(format!("{indent}{comment}"));
+        self.push(&format!("{indent}{comment}"));
     }
 
     /// Comments that belong to the next key.
@@ -493,10 +493,10 @@ impl Writer<'_> {
         if self.choices.below(3) == 2 {
             // At the beginning there is nothing above them that they could be mistaken for a part of.
             if !self.lines.is_empty() && self.choices.yes() {
-                self.push(String::new());
+                self.push("");
             }
             self.comment(indent);
-            self.push(String::new());
+            self.push("");
         }
     }
 
@@ -513,18 +513,18 @@ impl Writer<'_> {
 
     fn blank_lines(&mut self) {
         for _ in 0..self.choices.below(4).saturating_sub(1) {
-            self.push(String::new());
+            self.push("");
         }
     }
 
     /// One blank line or more, at times with a comment between them, or nothing at all.
     fn separate(&mut self) {
         match self.choices.below(5) {
-            0 | 1 => self.push(String::new()),
+            0 | 1 => self.push(""),
             2 => {
-                self.push(String::new());
+                self.push("");
                 self.comment("");
-                self.push(String::new());
+                self.push("");
             }
             3 => self.blank_lines(),
             _ => {}

@@ -169,11 +169,12 @@ fn place(expression: &Expression, text: &str) -> Place {
 
 fn entry(key: &ObjectKey, value: &Expression, text: &str) -> Entry {
     let (name, span) = match key {
-        ObjectKey::Ident(name) => (name.to_string(), name.span()),
         ObjectKey::Expression(Expression::String(name)) => {
             (restore_templates(name.as_str()), name.span())
         }
-        ObjectKey::Expression(Expression::Variable(name)) => (name.to_string(), name.span()),
+        ObjectKey::Ident(name) | ObjectKey::Expression(Expression::Variable(name)) => {
+            (name.to_string(), name.span())
+        }
         ObjectKey::Expression(other) => {
             let span = other.span().unwrap_or_default();
             let name = text.get(span.clone()).unwrap_or_default().to_owned();

@@ -1,5 +1,6 @@
 //! The values of single keys, in the tool's syntax and units.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::super::Tool;
@@ -62,14 +63,11 @@ impl<'w> Writer<'w> {
             if entry.env_vars.iter().all(|name| is_name(name)) {
                 self.covered.insert(Field::EnvVars);
             }
-            let names = entry
-                .env_vars
-                .iter()
-                .filter(|name| is_name(name) && pairs.iter().all(|(other, _)| other != *name));
-            let named: Vec<_> = names
-                .map(|name| (name.clone(), variable_text(name)))
-                .collect();
-            pairs.extend(named);
+            let mut taken: HashSet<&str> =
+                entry.env.iter().map(|(name, _)| name.as_str()).collect();
+            let names = entry.env_vars.iter().filter(|name| is_name(name));
+            let names = names.filter(|name| taken.insert(name.as_str()));
+            pairs.extend(names.map(|name| (name.clone(), variable_text(name))));
         }
         self.map(Field::Env, pairs.iter())
     }
@@ -81,7 +79,8 @@ impl<'w> Writer<'w> {
         let is_bearer = |name: &str| bearer.is_some() && name.eq_ignore_ascii_case("authorization");
         let entry = self.entry;
         let plain = entry.headers.iter().filter(|(name, value)| {
-            !(by_variable && only_variable(value).is_some()) && !is_bearer(name)
+            let is_by_variable = by_variable && only_variable(value).is_some();
+            !is_by_variable && !is_bearer(name)
         });
         let mut pairs: Vec<(String, Secret)> = plain.cloned().collect();
         pairs.extend(self.header_of_bearer());
@@ -312,7 +311,7 @@ impl<'w> Writer<'w> {
                 None => inputs.push((name.clone(), input)),
             }
             found = true;
-            text.push_str(&format!("${{input:{name}}}"));
+            text.extend(["${input:", name, "}"]);
         }
         self.shared.inputs.extend(inputs);
         found.then_some(text)

@@ -203,17 +203,17 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
                 };
                 draft.stated = self.reader.word(name, node, &names, find);
             }
-            Meaning::Command => self.put_text(Field::Command, name, node, draft),
             Meaning::CommandLine => self.command_line(name, node, draft),
             Meaning::CommandOrTable if node.as_table().is_some() => {
-                self.command_table(name, node, draft)
+                self.command_table(name, node, draft);
             }
-            Meaning::CommandOrTable => self.put_text(Field::Command, name, node, draft),
+            Meaning::Command | Meaning::CommandOrTable => {
+                self.put_text(Field::Command, name, node, draft);
+            }
             Meaning::Args | Meaning::ArgsAlways => self.put_list(Field::Args, name, node, draft),
-            Meaning::Env if fills_headers => {}
+            Meaning::Env | Meaning::EnvOrHeaderNames if fills_headers => {}
             Meaning::Env => self.put_map(Field::Env, name, node, draft),
             Meaning::LooseEnv => self.loose_env(name, node, draft),
-            Meaning::EnvOrHeaderNames if fills_headers => {}
             Meaning::EnvNames | Meaning::EnvOrHeaderNames => self.names(name, node, draft),
             Meaning::Cwd => self.put_text(Field::Cwd, name, node, draft),
             Meaning::Url(implied) => {
@@ -232,12 +232,12 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
             Meaning::OAuth(keys) => self.oauth(name, node, keys, draft),
             Meaning::OAuthSetting(setting) => self.oauth_setting(name, node, setting, draft),
             Meaning::Enabled | Meaning::EnabledAlways => {
-                self.put_flag(Field::Enabled, name, node, |flag| flag, draft)
+                self.put_flag(Field::Enabled, name, node, |flag| flag, draft);
             }
             Meaning::Disabled => self.put_flag(Field::Enabled, name, node, |flag| !flag, draft),
             Meaning::Required => self.put_flag(Field::Required, name, node, |flag| flag, draft),
             Meaning::Startup(unit) => {
-                self.put_deadline(Field::StartupTimeout, name, node, unit, draft)
+                self.put_deadline(Field::StartupTimeout, name, node, unit, draft);
             }
             Meaning::Call(unit) => self.put_deadline(Field::ToolTimeout, name, node, unit, draft),
             Meaning::Deadlines => {

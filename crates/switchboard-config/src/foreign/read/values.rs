@@ -52,7 +52,7 @@ impl EntryReader<'_, '_, '_> {
                 "args" => self.put_list(Field::Args, &path, value, draft),
                 "env" => self.put_map(Field::Env, &path, value, draft),
                 "timeout" => {
-                    self.put_deadline(Field::ToolTimeout, &path, value, Unit::Seconds, draft)
+                    self.put_deadline(Field::ToolTimeout, &path, value, Unit::Seconds, draft);
                 }
                 _ => self
                     .reader
@@ -114,31 +114,24 @@ impl EntryReader<'_, '_, '_> {
         let mut names = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
             let path = format!("{key}[{index}]");
-            let name = match element.as_table() {
-                None => element,
-                Some(_) => {
-                    if element.get("source").and_then(Node::as_str) == Some("remote") {
-                        let message = format!(
-                            "`{path}` is taken from a remote machine, which has no counterpart"
-                        );
-                        self.reader.warning(
-                            "not-translated",
-                            element.span,
-                            message,
-                            "set the variable on this machine",
-                        );
-                    }
-                    let Some(name) = element.get("name") else {
-                        self.reader.error(
-                            "missing-key",
-                            element.span,
-                            format!("`{path}` needs a name"),
-                            "add name = \"…\"",
-                        );
-                        continue;
-                    };
-                    name
-                }
+            let is_table = element.as_table().is_some();
+            if is_table && element.get("source").and_then(Node::as_str) == Some("remote") {
+                let message =
+                    format!("`{path}` is taken from a remote machine, which has no counterpart");
+                let hint = "set the variable on this machine";
+                self.reader
+                    .warning("not-translated", element.span, message, hint);
+            }
+            let name = if is_table {
+                element.get("name")
+            } else {
+                Some(element)
+            };
+            let Some(name) = name else {
+                let message = format!("`{path}` needs a name");
+                self.reader
+                    .error("missing-key", element.span, message, "add name = \"…\"");
+                continue;
             };
             names.extend(
                 self.reader
@@ -221,20 +214,15 @@ impl EntryReader<'_, '_, '_> {
         };
         let words = if needs_shell(&line) {
             // The tool hands the line to a shell; ours does so only when the words say it.
-            vec!["sh".to_owned(), "-c".to_owned(), line]
+            Some(vec!["sh".to_owned(), "-c".to_owned(), line])
         } else {
-            match crate::words::split(&line) {
-                Some(words) => words,
-                None => {
-                    self.reader.error(
-                        "bad-value",
-                        node.span,
-                        format!("`{key}` has an unclosed quote"),
-                        "close the quote",
-                    );
-                    return;
-                }
-            }
+            crate::words::split(&line)
+        };
+        let Some(words) = words else {
+            let message = format!("`{key}` has an unclosed quote");
+            self.reader
+                .error("bad-value", node.span, message, "close the quote");
+            return;
         };
         let words = words.into_iter().map(|word| text(word, node.span));
         let words: Vec<_> = words

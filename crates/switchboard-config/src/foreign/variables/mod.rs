@@ -127,17 +127,17 @@ pub(super) fn render(style: Style, pieces: &[Piece]) -> String {
                 let default = default.as_deref();
                 text.push_str(&variable(style, name, default));
             }
-            Piece::Home => text.push_str(&match style {
-                Style::Ours | Style::Literal => "${home}".to_owned(),
-                Style::Colon(Colon::Editor) => "${userHome}".to_owned(),
-                _ => variable(style, "HOME", None),
-            }),
-            Piece::Workspace => text.push_str(&match style {
+            Piece::Home => match style {
+                Style::Ours | Style::Literal => text.push_str("${home}"),
+                Style::Colon(Colon::Editor) => text.push_str("${userHome}"),
+                _ => text.push_str(&variable(style, "HOME", None)),
+            },
+            Piece::Workspace => match style {
                 Style::Braces {
                     project: Some(name),
-                } => format!("${{{name}:-.}}"),
-                _ => "${workspaceFolder}".to_owned(),
-            }),
+                } => text.extend(["${", name, ":-.}"]),
+                _ => text.push_str("${workspaceFolder}"),
+            },
             Piece::Foreign(_) => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::dialect::{OAuthKey, OAuthSetting, Unit};
 use super::super::variables::{Piece, Style, is_name, render};
-use super::{Draft, EntryReader, member, text};
+use super::{Draft, EntryReader, at, member, text};
 use crate::entry::Field;
 use crate::tree::{Member, Node, Value};
 
@@ -34,13 +34,7 @@ impl EntryReader<'_, '_, '_> {
                 self.translated(Field::Args, &format!("{key}[{index}]"), word)
             })
             .collect();
-        draft.extend(
-            Field::Args,
-            Node {
-                span: node.span,
-                value: args,
-            },
-        );
+        draft.extend(Field::Args, at(node.span, args));
     }
 
     pub(super) fn command_table(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
@@ -88,21 +82,10 @@ impl EntryReader<'_, '_, '_> {
             texts.push(Member {
                 key: pair.key.clone(),
                 key_span: pair.key_span,
-                value: Node {
-                    span: pair.value.span,
-                    value,
-                },
+                value: at(pair.value.span, value),
             });
         }
-        self.put_map(
-            Field::Env,
-            key,
-            &Node {
-                span: node.span,
-                value: Value::Table(texts),
-            },
-            draft,
-        );
+        self.put_map(Field::Env, key, &at(node.span, Value::Table(texts)), draft);
     }
 
     pub(super) fn names(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
@@ -139,13 +122,7 @@ impl EntryReader<'_, '_, '_> {
                     .map(|text_| text(text_, name.span)),
             );
         }
-        draft.extend(
-            Field::EnvVars,
-            Node {
-                span: node.span,
-                value: names.into_iter().collect(),
-            },
-        );
+        draft.extend(Field::EnvVars, at(node.span, names.into_iter().collect()));
     }
 
     pub(super) fn headers_inside(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
@@ -199,13 +176,7 @@ impl EntryReader<'_, '_, '_> {
                 text(value, pair.value.span),
             ));
         }
-        draft.extend(
-            Field::Headers,
-            Node {
-                span: node.span,
-                value: Value::Table(headers),
-            },
-        );
+        draft.extend(Field::Headers, at(node.span, Value::Table(headers)));
     }
 
     pub(super) fn headers_helper(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
@@ -230,10 +201,7 @@ impl EntryReader<'_, '_, '_> {
             .collect();
         draft.put(
             Field::HeadersHelper,
-            Node {
-                span: node.span,
-                value: words.into_iter().collect(),
-            },
+            at(node.span, words.into_iter().collect()),
         );
     }
 
@@ -285,19 +253,18 @@ impl EntryReader<'_, '_, '_> {
             OAuthSetting::Ignored => return,
             OAuthSetting::CallbackPort => {
                 let port = self.reader.port(key, node);
-                port.map(|port| Node {
-                    span: node.span,
-                    value: i64::from(port).into(),
-                })
+                port.map(|port| at(node.span, i64::from(port).into()))
             }
             OAuthSetting::Scopes | OAuthSetting::ScopeText if node.as_str().is_none() => {
                 let texts = self.reader.texts(key, node);
-                texts.map(|texts| Node {
-                    span: node.span,
-                    value: texts
-                        .into_iter()
-                        .map(|scope| text(scope, node.span))
-                        .collect(),
+                texts.map(|texts| {
+                    at(
+                        node.span,
+                        texts
+                            .into_iter()
+                            .map(|scope| text(scope, node.span))
+                            .collect(),
+                    )
                 })
             }
             _ => self.translated(Field::OAuth, key, node),

@@ -55,6 +55,8 @@ pub(super) enum Style {
     Colon(Colon),
     /// `$VAR`, `${VAR}` and `${VAR:-default}`.
     Dollar,
+    /// `$VAR` and `${ VAR }`.
+    Spaced,
     /// What a shell expands in a here-document. Commands are recognised so that they are never run.
     Shell,
     /// `{env:VAR}` and `{file:PATH}`.
@@ -205,6 +207,7 @@ fn variable(style: Style, name: &str, default: Option<&[Piece]>) -> String {
         Style::Shell => braces(name, default, Style::Shell),
         Style::Braces { .. } | Style::Dollar => braces(name, default, Style::Literal),
         // The others have no defaults.
+        Style::Spaced => format!("${{{name}}}"),
         Style::Colon(_) => format!("${{env:{name}}}"),
         Style::Curly => format!("{{env:{name}}}"),
         Style::Secrets => format!("${{{{ secrets.{name} }}}}"),

@@ -10,16 +10,20 @@ mod arbitrary;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use arbitrary::{any_entry, as_said_by};
 use proptest::prelude::*;
 use switchboard_config::diagnostic::{Diagnostic, Place, Severity};
-use switchboard_config::entry::ServerEntry;
+use switchboard_config::entry::{
+    OAuthEntry, Permission, Sandbox, SandboxMode, ServerEntry, ToolEntry, Transport,
+};
 use switchboard_config::foreign::{
     Imported, ImportedServer, Places, Platform, Tool, export, import,
 };
 use switchboard_config::format::Format;
 use switchboard_config::scope::Scope;
+use switchboard_config::secret::Secret;
 use switchboard_config::source::SourceFile;
 use switchboard_config::tree::{Node, Value};
 
@@ -179,6 +183,95 @@ fn an_existing_file_decides_its_format() {
     check(Tool::VsCode, "{}", &["servers"]);
     check(Tool::VsCode, "{\"servers\": {}}", &["servers"]);
     check(Tool::VsCode, "{\"mcp\": {}}", &["mcp", "servers"]);
+}
+
+/// Everything an entry can say, told to every tool: what is lost has a name.
+#[test]
+fn each_tool_is_told_what_it_cannot_express() {
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let secret = |name: &str, value: &str| (name.to_owned(), Secret::new(value));
+    let local = ServerEntry {
+        command: Some("${home}/server".into()),
+        args: texts(&["--root", "${workspaceFolder}", "${A:-b}", "$${C}"]),
+        env: vec![secret("TOKEN", "${TOKEN}"), secret("MODE", "x")],
+        env_vars: texts(&["PASSED"]),
+        inherit_env: Some(true),
+        cwd: Some("/srv".into()),
+        required: Some(true),
+        startup_timeout: Some(Duration::from_millis(1500)),
+        tool_timeout: Some(Duration::from_secs(2)),
+        tool_max: Some(Duration::from_secs(3)),
+        enabled_tools: texts(&["a"]),
+        disabled_tools: texts(&["b"]),
+        tools: vec![(
+            "a".into(),
+            ToolEntry {
+                timeout: Some(Duration::from_secs(1)),
+                permission: Some(Permission::Allow),
+                hidden: Some(true),
+            },
+        )],
+        trust_annotations: Some(true),
+        sandbox: Some(Sandbox {
+            mode: SandboxMode::Workspace,
+            network: None,
+        }),
+        shared: Some(true),
+        idle_shutdown: Some(Duration::from_secs(60)),
+        ..ServerEntry::default()
+    };
+    let remote = ServerEntry {
+        transport: Some(Transport::Sse),
+        url: Some("https://example.com/${TENANT}".into()),
+        headers: vec![secret("X-Key", "${KEY}")],
+        headers_helper: texts(&["print-headers", "--all"]),
+        bearer_token_env_var: Some("BEARER".into()),
+        oauth: Some(OAuthEntry {
+            client_id: Some("client-1".into()),
+            client_secret_env_var: Some("SECRET".into()),
+            scopes: texts(&["read"]),
+            issuer: Some("https://issuer.example.com".into()),
+            resource: Some("https://example.com".into()),
+            grant_type: Some("client_credentials".into()),
+            ..OAuthEntry::default()
+        }),
+        ..ServerEntry::default()
+    };
+    let socket = ServerEntry {
+        url: Some("wss://example.com".into()),
+        ..ServerEntry::default()
+    };
+    let disabled = ServerEntry {
+        command: Some("x".into()),
+        enabled: Some(false),
+        ..ServerEntry::default()
+    };
+    let servers = [
+        ("local", &local),
+        ("remote", &remote),
+        ("socket", &socket),
+        ("disabled", &disabled),
+    ];
+    let mut report = String::new();
+    for tool in Tool::ALL {
+        let exported = export(tool, &servers, None);
+        let names: Vec<&str> = exported
+            .entries
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let _ = writeln!(report, "{tool}: {}", names.join(", "));
+        for note in &exported.notes {
+            let _ = writeln!(report, "  [{}] {}", note.code, note.message);
+        }
+    }
+    insta::with_settings!({
+        snapshot_path => "foreign",
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!("losses", report);
+    });
 }
 
 fn fixtures() -> Vec<(Tool, PathBuf)> {

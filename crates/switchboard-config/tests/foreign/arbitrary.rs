@@ -170,7 +170,7 @@ pub(crate) fn as_said_by(tool: Tool, mut entry: ServerEntry) -> ServerEntry {
             .iter()
             .any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
     };
-    if tool == Tool::Codex {
+    if matches!(tool, Tool::Codex | Tool::Goose) {
         let is_passed = |(name, value): &(String, Secret)| value.expose() == format!("${{{name}}}");
         let passed = entry
             .env
@@ -179,6 +179,8 @@ pub(crate) fn as_said_by(tool: Tool, mut entry: ServerEntry) -> ServerEntry {
             .map(|(name, _)| name.clone());
         entry.env_vars.extend(passed.collect::<Vec<_>>());
         entry.env.retain(|pair| !is_passed(pair));
+    }
+    if tool == Tool::Codex {
         return entry;
     }
     if tool != Tool::Goose {

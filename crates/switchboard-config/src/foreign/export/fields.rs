@@ -129,7 +129,7 @@ impl<'w> Writer<'w> {
 
     /// Variables of `env` that only pass on one of the same name, where the tool has a key for just that.
     pub(super) fn passed_on(&self) -> Vec<&'w str> {
-        if !self.writes(Meaning::EnvNames) {
+        if !self.writes(Meaning::EnvNames) && !self.writes(Meaning::EnvOrHeaderNames) {
             return Vec::new();
         }
         let same = |(name, value): &&(String, Secret)| {
@@ -200,6 +200,12 @@ impl<'w> Writer<'w> {
         if !self.covered_oauth.insert(field) {
             return None;
         }
+        // The variable that holds the secret is as good as the secret, where variables are expanded.
+        let secret_variable = oauth
+            .client_secret_env_var
+            .as_deref()
+            .filter(|name| is_name(name) && self.dialect.style_of(Field::OAuth) != Style::Literal);
+        let secret_variable = secret_variable.map(variable_text);
         let text = match key.ours {
             OAuthSetting::Scopes => {
                 let scopes = oauth
@@ -217,7 +223,13 @@ impl<'w> Writer<'w> {
                     .map(|port| Node::detached(i64::from(port)));
             }
             OAuthSetting::ClientId => oauth.client_id.as_deref(),
-            OAuthSetting::ClientSecret => oauth.client_secret.as_ref().map(Secret::expose),
+            OAuthSetting::ClientSecret => {
+                if oauth.client_secret.is_none() && secret_variable.is_some() {
+                    self.covered_oauth.insert("client_secret_env_var");
+                }
+                let secret = oauth.client_secret.as_ref().or(secret_variable.as_ref());
+                secret.map(Secret::expose)
+            }
             OAuthSetting::Issuer => oauth.issuer.as_deref(),
             OAuthSetting::MetadataUrl => oauth.metadata_url.as_deref(),
             OAuthSetting::Resource => oauth.resource.as_deref(),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use arbitrary::{any_entry, as_said_by};
 use proptest::prelude::*;
-use switchboard_config::diagnostic::{Diagnostic, Place, Severity};
+use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::entry::{
     OAuthEntry, Permission, Sandbox, SandboxMode, ServerEntry, ToolEntry, Transport,
 };
@@ -295,11 +295,6 @@ fn read(tool: Tool, path: &str, format: Format, text: &str) -> Imported {
     } else {
         Scope::Project
     };
-    if format == Format::Yaml && !yaml_is_read() {
-        let value: serde_json::Value = serde_saphyr::from_str(text).unwrap();
-        let file = SourceFile::new(path, scope, value.to_string());
-        return import(tool, &file, Format::Json, Path::new(PROJECT));
-    }
     let file = SourceFile::new(path, scope, text);
     import(tool, &file, format, Path::new(PROJECT))
 }
@@ -331,20 +326,11 @@ fn assert_round_trip(tool: Tool, path: &str, servers: &[ImportedServer], text: &
     assert_eq!(pairs(&again.servers), pairs(servers), "{path}\n{text}");
 }
 
-/// Whether this build reads YAML by itself; where it does not, the test does, and places are unknown.
-fn yaml_is_read() -> bool {
-    let file = SourceFile::new("x.yaml", Scope::User, "a: 1\n");
-    let tree = switchboard_config::format::parse(&file, Format::Yaml, &mut Vec::new());
-    tree.is_some_and(|tree| tree.get("a").is_some())
-}
-
 fn describe(imported: &Imported, report: &mut String) {
     for server in &imported.servers {
-        let _ = write!(report, "{} ({}", server.name, server.scope);
-        if has_places(server.origin.path()) {
-            let _ = write!(report, ", line {}", server.origin.position().line);
-        }
-        let _ = writeln!(report, ")");
+        let (name, scope) = (&server.name, server.scope);
+        let line = server.origin.position().line;
+        let _ = writeln!(report, "{name} ({scope}, line {line})");
         for member in server.entry.to_node().as_table().unwrap_or_default() {
             let _ = writeln!(report, "  {} = {}", member.key, json(&member.value));
         }
@@ -355,20 +341,8 @@ fn describe(imported: &Imported, report: &mut String) {
 fn list(title: &str, notes: &[Diagnostic], report: &mut String) {
     let _ = writeln!(report, "\n--- {title}");
     for note in notes {
-        let _ = write!(report, "{}[{}] ", note.severity, note.code);
-        let _ = match &note.place {
-            Place::At(origin) if !has_places(origin.path()) => {
-                let hint = note.hint.as_deref().unwrap_or_default();
-                writeln!(report, "{}; {hint}", note.message)
-            }
-            _ => writeln!(report, "{note}"),
-        };
+        let _ = writeln!(report, "{}[{}] {note}", note.severity, note.code);
     }
-}
-
-/// Whether the places in a fixture are the same with and without our own reader of YAML.
-fn has_places(path: &Path) -> bool {
-    Format::of_path(path) != Some(Format::Yaml)
 }
 
 fn json(node: &Node<'_>) -> serde_json::Value {

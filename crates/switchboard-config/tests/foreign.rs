@@ -1,12 +1,23 @@
 //! Files of other tools, written by hand from each tool's documentation, read and written back.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that cannot go on fails the test"
+)]
+
+#[path = "foreign/arbitrary.rs"]
+mod arbitrary;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use arbitrary::{any_entry, as_said_by};
 use proptest::prelude::*;
-use switchboard_config::diagnostic::{Diagnostic, Place, Severity};
-use switchboard_config::entry::{OAuthEntry, Permission, ServerEntry, ToolEntry, Transport};
+use switchboard_config::diagnostic::{Diagnostic, Severity};
+use switchboard_config::entry::{
+    OAuthEntry, Permission, Sandbox, SandboxMode, ServerEntry, ToolEntry, Transport,
+};
 use switchboard_config::foreign::{
     Imported, ImportedServer, Places, Platform, Tool, export, import,
 };
@@ -174,6 +185,95 @@ fn an_existing_file_decides_its_format() {
     check(Tool::VsCode, "{\"mcp\": {}}", &["mcp", "servers"]);
 }
 
+/// Everything an entry can say, told to every tool: what is lost has a name.
+#[test]
+fn each_tool_is_told_what_it_cannot_express() {
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let secret = |name: &str, value: &str| (name.to_owned(), Secret::new(value));
+    let local = ServerEntry {
+        command: Some("${home}/server".into()),
+        args: texts(&["--root", "${workspaceFolder}", "${A:-b}", "$${C}"]),
+        env: vec![secret("TOKEN", "${TOKEN}"), secret("MODE", "x")],
+        env_vars: texts(&["PASSED"]),
+        inherit_env: Some(true),
+        cwd: Some("/srv".into()),
+        required: Some(true),
+        startup_timeout: Some(Duration::from_millis(1500)),
+        tool_timeout: Some(Duration::from_secs(2)),
+        tool_max: Some(Duration::from_secs(3)),
+        enabled_tools: texts(&["a"]),
+        disabled_tools: texts(&["b"]),
+        tools: vec![(
+            "a".into(),
+            ToolEntry {
+                timeout: Some(Duration::from_secs(1)),
+                permission: Some(Permission::Allow),
+                hidden: Some(true),
+            },
+        )],
+        trust_annotations: Some(true),
+        sandbox: Some(Sandbox {
+            mode: SandboxMode::Workspace,
+            network: None,
+        }),
+        shared: Some(true),
+        idle_shutdown: Some(Duration::from_secs(60)),
+        ..ServerEntry::default()
+    };
+    let remote = ServerEntry {
+        transport: Some(Transport::Sse),
+        url: Some("https://example.com/${TENANT}".into()),
+        headers: vec![secret("X-Key", "${KEY}")],
+        headers_helper: texts(&["print-headers", "--all"]),
+        bearer_token_env_var: Some("BEARER".into()),
+        oauth: Some(OAuthEntry {
+            client_id: Some("client-1".into()),
+            client_secret_env_var: Some("SECRET".into()),
+            scopes: texts(&["read"]),
+            issuer: Some("https://issuer.example.com".into()),
+            resource: Some("https://example.com".into()),
+            grant_type: Some("client_credentials".into()),
+            ..OAuthEntry::default()
+        }),
+        ..ServerEntry::default()
+    };
+    let socket = ServerEntry {
+        url: Some("wss://example.com".into()),
+        ..ServerEntry::default()
+    };
+    let disabled = ServerEntry {
+        command: Some("x".into()),
+        enabled: Some(false),
+        ..ServerEntry::default()
+    };
+    let servers = [
+        ("local", &local),
+        ("remote", &remote),
+        ("socket", &socket),
+        ("disabled", &disabled),
+    ];
+    let mut report = String::new();
+    for tool in Tool::ALL {
+        let exported = export(tool, &servers, None);
+        let names: Vec<&str> = exported
+            .entries
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let _ = writeln!(report, "{tool}: {}", names.join(", "));
+        for note in &exported.notes {
+            let _ = writeln!(report, "  [{}] {}", note.code, note.message);
+        }
+    }
+    insta::with_settings!({
+        snapshot_path => "foreign",
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!("losses", report);
+    });
+}
+
 fn fixtures() -> Vec<(Tool, PathBuf)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign");
     let mut fixtures = Vec::new();
@@ -195,11 +295,6 @@ fn read(tool: Tool, path: &str, format: Format, text: &str) -> Imported {
     } else {
         Scope::Project
     };
-    if format == Format::Yaml && !yaml_is_read() {
-        let value: serde_json::Value = serde_saphyr::from_str(text).unwrap();
-        let file = SourceFile::new(path, scope, value.to_string());
-        return import(tool, &file, Format::Json, Path::new(PROJECT));
-    }
     let file = SourceFile::new(path, scope, text);
     import(tool, &file, format, Path::new(PROJECT))
 }
@@ -231,20 +326,11 @@ fn assert_round_trip(tool: Tool, path: &str, servers: &[ImportedServer], text: &
     assert_eq!(pairs(&again.servers), pairs(servers), "{path}\n{text}");
 }
 
-/// Whether this build reads YAML by itself; where it does not, the test does, and places are unknown.
-fn yaml_is_read() -> bool {
-    let file = SourceFile::new("x.yaml", Scope::User, "a: 1\n");
-    let tree = switchboard_config::format::parse(&file, Format::Yaml, &mut Vec::new());
-    tree.is_some_and(|tree| tree.get("a").is_some())
-}
-
 fn describe(imported: &Imported, report: &mut String) {
     for server in &imported.servers {
-        let _ = write!(report, "{} ({}", server.name, server.scope);
-        if has_places(server.origin.path()) {
-            let _ = write!(report, ", line {}", server.origin.position().line);
-        }
-        let _ = writeln!(report, ")");
+        let (name, scope) = (&server.name, server.scope);
+        let line = server.origin.position().line;
+        let _ = writeln!(report, "{name} ({scope}, line {line})");
         for member in server.entry.to_node().as_table().unwrap_or_default() {
             let _ = writeln!(report, "  {} = {}", member.key, json(&member.value));
         }
@@ -255,20 +341,8 @@ fn describe(imported: &Imported, report: &mut String) {
 fn list(title: &str, notes: &[Diagnostic], report: &mut String) {
     let _ = writeln!(report, "\n--- {title}");
     for note in notes {
-        let _ = write!(report, "{}[{}] ", note.severity, note.code);
-        let _ = match &note.place {
-            Place::At(origin) if !has_places(origin.path()) => {
-                let hint = note.hint.as_deref().unwrap_or_default();
-                writeln!(report, "{}; {hint}", note.message)
-            }
-            _ => writeln!(report, "{note}"),
-        };
+        let _ = writeln!(report, "{}[{}] {note}", note.severity, note.code);
     }
-}
-
-/// Whether the places in a fixture are the same with and without our own reader of YAML.
-fn has_places(path: &Path) -> bool {
-    Format::of_path(path) != Some(Format::Yaml)
 }
 
 fn json(node: &Node<'_>) -> serde_json::Value {
@@ -286,199 +360,6 @@ fn json(node: &Node<'_>) -> serde_json::Value {
             serde_json::Value::Object(pairs.collect())
         }
     }
-}
-
-/// A text of our own syntax, in the spelling that an import writes.
-fn any_text() -> impl Strategy<Value = String> {
-    let part = prop_oneof![
-        6 => "[a-zA-Z0-9 ./:@=_\\-]{1,8}",
-        2 => "[A-Z]{1,3}".prop_map(|name| format!("${{{name}}}")),
-        1 => ("[A-Z]{1,3}", "[a-z ]{0,4}").prop_map(|(name, default)| format!("${{{name}:-{default}}}")),
-        1 => prop::sample::select(vec![
-            "${home}", "${workspaceFolder}", "$${", "$", "$$${", "${env:home}", "$X", "{env:X}", "{", "}", "\\", "\\$",
-            "`", "\"", "'", "ü", "#", "%", "${X:-${Y}}", "$${{ secrets.X }}", "~", "*", "|",
-        ])
-        .prop_map(String::from),
-    ];
-    prop::collection::vec(part, 1..4).prop_map(|parts| parts.concat())
-}
-
-fn sometimes<T: std::fmt::Debug>(
-    strategy: impl Strategy<Value = T>,
-) -> impl Strategy<Value = Option<T>> {
-    prop::option::weighted(0.15, strategy)
-}
-
-fn few<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<T>> {
-    sometimes(prop::collection::vec(strategy, 1..3)).prop_map(Option::unwrap_or_default)
-}
-
-fn any_map(name: &'static str) -> impl Strategy<Value = Vec<(String, Secret)>> {
-    prop::option::weighted(0.4, prop::collection::btree_map(name, any_text(), 1..3)).prop_map(
-        |map| {
-            map.unwrap_or_default()
-                .into_iter()
-                .map(|(name, text)| (name, Secret::new(text)))
-                .collect()
-        },
-    )
-}
-
-fn any_deadline() -> impl Strategy<Value = Option<Duration>> {
-    let whole = (1_u64..100_000).prop_map(Duration::from_secs);
-    sometimes(prop_oneof![3 => whole, 1 => (1_u64..100_000).prop_map(Duration::from_millis)])
-}
-
-fn any_oauth() -> impl Strategy<Value = OAuthEntry> {
-    let texts = (
-        any_text(),
-        sometimes(any_text()),
-        sometimes(any_text()),
-        sometimes(any_text()),
-    );
-    let others = (
-        few("[a-z:]{1,6}"),
-        sometimes(1_u16..),
-        sometimes(any_text()),
-        sometimes(any_text()),
-    );
-    (texts, others).prop_map(
-        |(
-            (client_id, secret, issuer, metadata_url),
-            (scopes, callback_port, resource, redirect_uri),
-        )| {
-            OAuthEntry {
-                client_id: Some(client_id),
-                client_secret: secret.map(Secret::new),
-                scopes,
-                issuer,
-                metadata_url,
-                callback_port,
-                resource,
-                redirect_uri,
-                ..OAuthEntry::default()
-            }
-        },
-    )
-}
-
-fn any_endpoint() -> impl Strategy<Value = ServerEntry> {
-    let local = (
-        any_text(),
-        few(any_text()),
-        any_map("[A-Z]{1,3}"),
-        few("[A-Z]{1,3}"),
-        sometimes(any_text()),
-    );
-    let local = local.prop_map(|(command, args, env, env_vars, cwd)| ServerEntry {
-        command: Some(command),
-        args,
-        env,
-        env_vars,
-        cwd,
-        ..ServerEntry::default()
-    });
-    let remote = (
-        any_text(),
-        any_map("[A-Z][a-z-]{0,4}"),
-        few(any_text()),
-        sometimes("[A-Z]{1,3}"),
-        sometimes(any_oauth()),
-    );
-    let remote = (remote, prop::bool::weighted(0.3)).prop_map(
-        |((url, headers, headers_helper, bearer, oauth), is_sse)| ServerEntry {
-            transport: is_sse.then_some(Transport::Sse),
-            url: Some(format!("https://{url}")),
-            headers,
-            headers_helper,
-            bearer_token_env_var: bearer,
-            oauth,
-            ..ServerEntry::default()
-        },
-    );
-    prop_oneof![local, remote]
-}
-
-fn any_entry() -> impl Strategy<Value = ServerEntry> {
-    let switches = (
-        sometimes(Just(false)),
-        sometimes(Just(true)),
-        sometimes(any::<bool>()),
-    );
-    let tools = (few("[a-z_]{1,6}"), few("[a-z_]{1,6}"), few("[a-z]{1,4}"));
-    (
-        any_endpoint(),
-        switches,
-        any_deadline(),
-        any_deadline(),
-        tools,
-    )
-        .prop_map(
-            |(
-                endpoint,
-                (enabled, required, shared),
-                startup_timeout,
-                tool_timeout,
-                (enabled_tools, disabled_tools, asked),
-            )| {
-                let ask = ToolEntry {
-                    permission: Some(Permission::Ask),
-                    ..ToolEntry::default()
-                };
-                let mut asked: Vec<_> = asked.into_iter().map(|tool| (tool, ask.clone())).collect();
-                asked.dedup_by(|one, other| one.0 == other.0);
-                ServerEntry {
-                    enabled,
-                    required,
-                    shared,
-                    startup_timeout,
-                    tool_timeout,
-                    enabled_tools,
-                    disabled_tools,
-                    tools: asked,
-                    ..endpoint
-                }
-            },
-        )
-}
-
-/// The entry as a tool says it that has other words for the same: names that are passed on are variables that
-/// hold themselves, and a bearer token is a header.
-fn as_said_by(tool: Tool, mut entry: ServerEntry) -> ServerEntry {
-    let has_authorization = |entry: &ServerEntry| {
-        entry
-            .headers
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
-    };
-    if tool == Tool::Codex {
-        let is_passed = |(name, value): &(String, Secret)| value.expose() == format!("${{{name}}}");
-        let passed = entry
-            .env
-            .iter()
-            .filter(|pair| is_passed(pair))
-            .map(|(name, _)| name.clone());
-        entry.env_vars.extend(passed.collect::<Vec<_>>());
-        entry.env.retain(|pair| !is_passed(pair));
-        return entry;
-    }
-    if tool != Tool::Goose {
-        for name in std::mem::take(&mut entry.env_vars) {
-            if entry.env.iter().all(|(other, _)| *other != name) {
-                let value = Secret::new(format!("${{{name}}}"));
-                entry.env.push((name, value));
-            }
-        }
-    }
-    if !has_authorization(&entry)
-        && let Some(name) = entry.bearer_token_env_var.take()
-    {
-        entry.headers.push((
-            "Authorization".into(),
-            Secret::new(format!("Bearer ${{{name}}}")),
-        ));
-    }
-    entry
 }
 
 /// The order of variables and headers means nothing.

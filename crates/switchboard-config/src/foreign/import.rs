@@ -234,7 +234,7 @@ impl Import<'_> {
                     stated.and_then(|node| reader.seconds("context_server_timeout", node));
             }
             Tool::Gemini => {
-                let mut names = |key: &str| Some(reader.texts(key, root.at(&["mcp", key])?)?);
+                let mut names = |key: &str| reader.texts(key, root.at(&["mcp", key])?);
                 defaults.allowed = names("allowed").filter(|names| !names.is_empty());
                 defaults.excluded = names("excluded").unwrap_or_default();
             }

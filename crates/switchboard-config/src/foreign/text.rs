@@ -1,5 +1,7 @@
 //! Trees as text: JSON, TOML and YAML for fresh files. Edits of files that exist are the business of `edit`.
 
+use std::fmt::Write as _;
+
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::format::Format;
@@ -144,7 +146,7 @@ fn yaml_inner(node: &Node<'_>, indent: usize, text: &mut String) {
         Value::Null => text.push_str("null"),
         Value::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
         Value::Integer(value) => text.push_str(&value.to_string()),
-        Value::Float(value) => text.push_str(&format!("{value:?}")),
+        Value::Float(value) => text.push_str(&float(*value)),
         Value::String(string) => yaml_text(string, text),
         Value::Array(_) => text.push_str("[]"),
         Value::Table(_) => text.push_str("{}"),
@@ -173,14 +175,23 @@ fn yaml_text(string: &str, text: &mut String) {
             '\n' => text.push_str("\\n"),
             '\t' => text.push_str("\\t"),
             '\r' => text.push_str("\\r"),
-            '\u{2028}' | '\u{2029}' | '\u{feff}' => {
-                text.push_str(&format!("\\u{:04x}", character as u32))
-            }
-            control if control.is_control() => text.push_str(&format!("\\u{:04x}", control as u32)),
+            // Line separators and the byte order mark are no control characters, but YAML minds them.
+            '\u{2028}' | '\u{2029}' | '\u{feff}' => push_escaped(character, text),
+            control if control.is_control() => push_escaped(control, text),
             plain => text.push(plain),
         }
     }
     text.push('"');
+}
+
+fn push_escaped(character: char, text: &mut String) {
+    // Writing to a text does not fail.
+    let _ = write!(text, "\\u{:04x}", u32::from(character));
+}
+
+/// A number that YAML cannot take for a whole one.
+fn float(value: f64) -> String {
+    format!("{value:?}")
 }
 
 #[cfg(test)]

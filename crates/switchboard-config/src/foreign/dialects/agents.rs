@@ -192,7 +192,7 @@ pub(super) const GOOSE: Dialect = Dialect {
         read("bundled", Meaning::Ignored),
         read("socket", Meaning::Lost("use a unix:// address in `url`")),
     ],
-    style: Style::Dollar,
+    style: Style::Spaced,
     expanded: Some(&[Field::Headers]),
     skip: |node| match node.get("type").and_then(Node::as_str) {
         Some("builtin" | "platform") => Some("is built into goose"),

@@ -1,5 +1,6 @@
 //! The values of single keys, in the tool's syntax and units.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::super::Tool;
@@ -62,14 +63,11 @@ impl<'w> Writer<'w> {
             if entry.env_vars.iter().all(|name| is_name(name)) {
                 self.covered.insert(Field::EnvVars);
             }
-            let names = entry
-                .env_vars
-                .iter()
-                .filter(|name| is_name(name) && pairs.iter().all(|(other, _)| other != *name));
-            let named: Vec<_> = names
-                .map(|name| (name.clone(), variable_text(name)))
-                .collect();
-            pairs.extend(named);
+            let mut taken: HashSet<&str> =
+                entry.env.iter().map(|(name, _)| name.as_str()).collect();
+            let names = entry.env_vars.iter().filter(|name| is_name(name));
+            let names = names.filter(|name| taken.insert(name.as_str()));
+            pairs.extend(names.map(|name| (name.clone(), variable_text(name))));
         }
         self.map(Field::Env, pairs.iter())
     }
@@ -81,7 +79,8 @@ impl<'w> Writer<'w> {
         let is_bearer = |name: &str| bearer.is_some() && name.eq_ignore_ascii_case("authorization");
         let entry = self.entry;
         let plain = entry.headers.iter().filter(|(name, value)| {
-            !(by_variable && only_variable(value).is_some()) && !is_bearer(name)
+            let is_by_variable = by_variable && only_variable(value).is_some();
+            !is_by_variable && !is_bearer(name)
         });
         let mut pairs: Vec<(String, Secret)> = plain.cloned().collect();
         pairs.extend(self.header_of_bearer());
@@ -130,7 +129,7 @@ impl<'w> Writer<'w> {
 
     /// Variables of `env` that only pass on one of the same name, where the tool has a key for just that.
     pub(super) fn passed_on(&self) -> Vec<&'w str> {
-        if !self.writes(Meaning::EnvNames) {
+        if !self.writes(Meaning::EnvNames) && !self.writes(Meaning::EnvOrHeaderNames) {
             return Vec::new();
         }
         let same = |(name, value): &&(String, Secret)| {
@@ -201,6 +200,12 @@ impl<'w> Writer<'w> {
         if !self.covered_oauth.insert(field) {
             return None;
         }
+        // The variable that holds the secret is as good as the secret, where variables are expanded.
+        let secret_variable = oauth
+            .client_secret_env_var
+            .as_deref()
+            .filter(|name| is_name(name) && self.dialect.style_of(Field::OAuth) != Style::Literal);
+        let secret_variable = secret_variable.map(variable_text);
         let text = match key.ours {
             OAuthSetting::Scopes => {
                 let scopes = oauth
@@ -218,7 +223,13 @@ impl<'w> Writer<'w> {
                     .map(|port| Node::detached(i64::from(port)));
             }
             OAuthSetting::ClientId => oauth.client_id.as_deref(),
-            OAuthSetting::ClientSecret => oauth.client_secret.as_ref().map(Secret::expose),
+            OAuthSetting::ClientSecret => {
+                if oauth.client_secret.is_none() && secret_variable.is_some() {
+                    self.covered_oauth.insert("client_secret_env_var");
+                }
+                let secret = oauth.client_secret.as_ref().or(secret_variable.as_ref());
+                secret.map(Secret::expose)
+            }
             OAuthSetting::Issuer => oauth.issuer.as_deref(),
             OAuthSetting::MetadataUrl => oauth.metadata_url.as_deref(),
             OAuthSetting::Resource => oauth.resource.as_deref(),
@@ -312,7 +323,7 @@ impl<'w> Writer<'w> {
                 None => inputs.push((name.clone(), input)),
             }
             found = true;
-            text.push_str(&format!("${{input:{name}}}"));
+            text.extend(["${input:", name, "}"]);
         }
         self.shared.inputs.extend(inputs);
         found.then_some(text)

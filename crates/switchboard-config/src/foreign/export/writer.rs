@@ -94,7 +94,7 @@ impl<'w> Writer<'w> {
             _ if has_url(Some(transport)) => Some(transport),
             Transport::Sse if takes_urls => {
                 let message = format!(
-                    "{} cannot be told that the transport is sse, and finds out by itself",
+                    "{} cannot be told that the transport is sse",
                     self.dialect.tool
                 );
                 self.note("not-expressible", message, "check that it connects");

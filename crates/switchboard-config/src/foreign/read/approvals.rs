@@ -1,7 +1,7 @@
 //! Approvals found in an entry: never taken over, always reported with the rule that would do the same.
 
 use super::super::dialects::says_nothing;
-use super::{Draft, EntryReader, member, text};
+use super::{Draft, EntryReader, at, member, text};
 use crate::entry::Field;
 use crate::tree::{Member, Node, Span, Value};
 
@@ -19,10 +19,7 @@ impl EntryReader<'_, '_, '_> {
                             setting.key_span,
                             text("ask", setting.value.span),
                         );
-                        let table = Node {
-                            span: tool.value.span,
-                            value: Value::Table(vec![ask]),
-                        };
+                        let table = at(tool.value.span, Value::Table(vec![ask]));
                         tools.push(member(tool.key.to_string(), tool.key_span, table));
                     }
                     ("approval_mode", Some("auto")) => {}
@@ -48,13 +45,7 @@ impl EntryReader<'_, '_, '_> {
             }
         }
         if !tools.is_empty() {
-            draft.put(
-                Field::Tools,
-                Node {
-                    span: node.span,
-                    value: Value::Table(tools),
-                },
-            );
+            draft.put(Field::Tools, at(node.span, Value::Table(tools)));
         }
     }
 

@@ -42,30 +42,16 @@ impl Draft {
     /// The table, ready for the decoder.
     pub(super) fn into_node(mut self, span: Span) -> Node<'static> {
         if let Some(transport) = self.stated.or(self.implied) {
-            self.members.insert(
-                0,
-                member(
-                    Field::Transport.name(),
-                    span,
-                    Node {
-                        span,
-                        ..text(transport.name(), span)
-                    },
-                ),
-            );
+            let transport = text(transport.name(), span);
+            self.members
+                .insert(0, member(Field::Transport.name(), span, transport));
         }
         if !self.oauth.is_empty() {
-            let span = self.oauth_span;
-            let oauth = Node {
-                span,
-                value: Value::Table(self.oauth),
-            };
-            self.members.push(member(Field::OAuth.name(), span, oauth));
+            let oauth = at(self.oauth_span, Value::Table(self.oauth));
+            self.members
+                .push(member(Field::OAuth.name(), oauth.span, oauth));
         }
-        Node {
-            span,
-            value: Value::Table(self.members),
-        }
+        at(span, Value::Table(self.members))
     }
 
     /// Whether there is a program or an address.
@@ -101,7 +87,7 @@ pub(super) struct EntryReader<'r, 'f, 'd> {
     pub(super) inputs: &'r Inputs,
     pub(super) server: &'r str,
     /// Variables whose values the entry itself states, for the tools that put them into headers.
-    known: Vec<(String, String)>,
+    known: HashMap<String, String>,
     /// The stand-ins of the entry.
     stand_ins: Names,
 }
@@ -113,7 +99,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
         inputs: &'r Inputs,
         server: &'r str,
     ) -> Self {
-        let (known, stand_ins) = (Vec::new(), Names::default());
+        let (known, stand_ins) = (HashMap::new(), Names::default());
         Self {
             dialect,
             reader,
@@ -203,17 +189,17 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
                 };
                 draft.stated = self.reader.word(name, node, &names, find);
             }
-            Meaning::Command => self.put_text(Field::Command, name, node, draft),
             Meaning::CommandLine => self.command_line(name, node, draft),
             Meaning::CommandOrTable if node.as_table().is_some() => {
-                self.command_table(name, node, draft)
+                self.command_table(name, node, draft);
             }
-            Meaning::CommandOrTable => self.put_text(Field::Command, name, node, draft),
+            Meaning::Command | Meaning::CommandOrTable => {
+                self.put_text(Field::Command, name, node, draft);
+            }
             Meaning::Args | Meaning::ArgsAlways => self.put_list(Field::Args, name, node, draft),
-            Meaning::Env if fills_headers => {}
+            Meaning::Env | Meaning::EnvOrHeaderNames if fills_headers => {}
             Meaning::Env => self.put_map(Field::Env, name, node, draft),
             Meaning::LooseEnv => self.loose_env(name, node, draft),
-            Meaning::EnvOrHeaderNames if fills_headers => {}
             Meaning::EnvNames | Meaning::EnvOrHeaderNames => self.names(name, node, draft),
             Meaning::Cwd => self.put_text(Field::Cwd, name, node, draft),
             Meaning::Url(implied) => {
@@ -232,12 +218,12 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
             Meaning::OAuth(keys) => self.oauth(name, node, keys, draft),
             Meaning::OAuthSetting(setting) => self.oauth_setting(name, node, setting, draft),
             Meaning::Enabled | Meaning::EnabledAlways => {
-                self.put_flag(Field::Enabled, name, node, |flag| flag, draft)
+                self.put_flag(Field::Enabled, name, node, |flag| flag, draft);
             }
             Meaning::Disabled => self.put_flag(Field::Enabled, name, node, |flag| !flag, draft),
             Meaning::Required => self.put_flag(Field::Required, name, node, |flag| flag, draft),
             Meaning::Startup(unit) => {
-                self.put_deadline(Field::StartupTimeout, name, node, unit, draft)
+                self.put_deadline(Field::StartupTimeout, name, node, unit, draft);
             }
             Meaning::Call(unit) => self.put_deadline(Field::ToolTimeout, name, node, unit, draft),
             Meaning::Deadlines => {
@@ -280,13 +266,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
             self.translated(field, &format!("{key}[{index}]"), element)
         });
         let value = list.collect();
-        draft.extend(
-            field,
-            Node {
-                span: node.span,
-                value,
-            },
-        );
+        draft.extend(field, at(node.span, value));
     }
 
     fn put_map(&mut self, field: Field, key: &str, node: &Node<'_>, draft: &mut Draft) {
@@ -298,13 +278,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
             Some(member(pair.key.to_string(), pair.key_span, value))
         });
         let value = Value::Table(pairs.collect());
-        draft.extend(
-            field,
-            Node {
-                span: node.span,
-                value,
-            },
-        );
+        draft.extend(field, at(node.span, value));
     }
 
     fn put_flag(
@@ -316,13 +290,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
         draft: &mut Draft,
     ) {
         if let Some(flag) = self.reader.boolean(key, node) {
-            draft.put(
-                field,
-                Node {
-                    span: node.span,
-                    value: means(flag).into(),
-                },
-            );
+            draft.put(field, at(node.span, means(flag).into()));
         }
     }
 
@@ -398,10 +366,11 @@ fn single_field(meaning: Meaning) -> Option<Field> {
 }
 
 fn text(text: impl Into<String>, span: Span) -> Node<'static> {
-    Node {
-        span,
-        value: Value::from(text.into()),
-    }
+    at(span, Value::from(text.into()))
+}
+
+fn at(span: Span, value: Value<'_>) -> Node<'_> {
+    Node { span, value }
 }
 
 fn member(

@@ -24,7 +24,7 @@ impl EntryReader<'_, '_, '_> {
                     *piece = self.stand_in(key, node.span, &what);
                 }
                 Piece::Variable { name, .. } => {
-                    if let Some((_, value)) = self.known.iter().find(|(known, _)| known == name) {
+                    if let Some(value) = self.known.get(name) {
                         *piece = Piece::Text(value.clone());
                     }
                 }

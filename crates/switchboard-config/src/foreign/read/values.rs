@@ -2,7 +2,7 @@
 
 use super::super::dialect::{OAuthKey, OAuthSetting, Unit};
 use super::super::variables::{Piece, Style, is_name, render};
-use super::{Draft, EntryReader, member, text};
+use super::{Draft, EntryReader, at, member, text};
 use crate::entry::Field;
 use crate::tree::{Member, Node, Value};
 
@@ -34,13 +34,7 @@ impl EntryReader<'_, '_, '_> {
                 self.translated(Field::Args, &format!("{key}[{index}]"), word)
             })
             .collect();
-        draft.extend(
-            Field::Args,
-            Node {
-                span: node.span,
-                value: args,
-            },
-        );
+        draft.extend(Field::Args, at(node.span, args));
     }
 
     pub(super) fn command_table(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
@@ -52,7 +46,7 @@ impl EntryReader<'_, '_, '_> {
                 "args" => self.put_list(Field::Args, &path, value, draft),
                 "env" => self.put_map(Field::Env, &path, value, draft),
                 "timeout" => {
-                    self.put_deadline(Field::ToolTimeout, &path, value, Unit::Seconds, draft)
+                    self.put_deadline(Field::ToolTimeout, &path, value, Unit::Seconds, draft);
                 }
                 _ => self
                     .reader
@@ -88,21 +82,10 @@ impl EntryReader<'_, '_, '_> {
             texts.push(Member {
                 key: pair.key.clone(),
                 key_span: pair.key_span,
-                value: Node {
-                    span: pair.value.span,
-                    value,
-                },
+                value: at(pair.value.span, value),
             });
         }
-        self.put_map(
-            Field::Env,
-            key,
-            &Node {
-                span: node.span,
-                value: Value::Table(texts),
-            },
-            draft,
-        );
+        self.put_map(Field::Env, key, &at(node.span, Value::Table(texts)), draft);
     }
 
     pub(super) fn names(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
@@ -114,31 +97,24 @@ impl EntryReader<'_, '_, '_> {
         let mut names = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
             let path = format!("{key}[{index}]");
-            let name = match element.as_table() {
-                None => element,
-                Some(_) => {
-                    if element.get("source").and_then(Node::as_str) == Some("remote") {
-                        let message = format!(
-                            "`{path}` is taken from a remote machine, which has no counterpart"
-                        );
-                        self.reader.warning(
-                            "not-translated",
-                            element.span,
-                            message,
-                            "set the variable on this machine",
-                        );
-                    }
-                    let Some(name) = element.get("name") else {
-                        self.reader.error(
-                            "missing-key",
-                            element.span,
-                            format!("`{path}` needs a name"),
-                            "add name = \"…\"",
-                        );
-                        continue;
-                    };
-                    name
-                }
+            let is_table = element.as_table().is_some();
+            if is_table && element.get("source").and_then(Node::as_str) == Some("remote") {
+                let message =
+                    format!("`{path}` is taken from a remote machine, which has no counterpart");
+                let hint = "set the variable on this machine";
+                self.reader
+                    .warning("not-translated", element.span, message, hint);
+            }
+            let name = if is_table {
+                element.get("name")
+            } else {
+                Some(element)
+            };
+            let Some(name) = name else {
+                let message = format!("`{path}` needs a name");
+                self.reader
+                    .error("missing-key", element.span, message, "add name = \"…\"");
+                continue;
             };
             names.extend(
                 self.reader
@@ -146,13 +122,7 @@ impl EntryReader<'_, '_, '_> {
                     .map(|text_| text(text_, name.span)),
             );
         }
-        draft.extend(
-            Field::EnvVars,
-            Node {
-                span: node.span,
-                value: names.into_iter().collect(),
-            },
-        );
+        draft.extend(Field::EnvVars, at(node.span, names.into_iter().collect()));
     }
 
     pub(super) fn headers_inside(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
@@ -206,13 +176,7 @@ impl EntryReader<'_, '_, '_> {
                 text(value, pair.value.span),
             ));
         }
-        draft.extend(
-            Field::Headers,
-            Node {
-                span: node.span,
-                value: Value::Table(headers),
-            },
-        );
+        draft.extend(Field::Headers, at(node.span, Value::Table(headers)));
     }
 
     pub(super) fn headers_helper(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
@@ -221,20 +185,15 @@ impl EntryReader<'_, '_, '_> {
         };
         let words = if needs_shell(&line) {
             // The tool hands the line to a shell; ours does so only when the words say it.
-            vec!["sh".to_owned(), "-c".to_owned(), line]
+            Some(vec!["sh".to_owned(), "-c".to_owned(), line])
         } else {
-            match crate::words::split(&line) {
-                Some(words) => words,
-                None => {
-                    self.reader.error(
-                        "bad-value",
-                        node.span,
-                        format!("`{key}` has an unclosed quote"),
-                        "close the quote",
-                    );
-                    return;
-                }
-            }
+            crate::words::split(&line)
+        };
+        let Some(words) = words else {
+            let message = format!("`{key}` has an unclosed quote");
+            self.reader
+                .error("bad-value", node.span, message, "close the quote");
+            return;
         };
         let words = words.into_iter().map(|word| text(word, node.span));
         let words: Vec<_> = words
@@ -242,10 +201,7 @@ impl EntryReader<'_, '_, '_> {
             .collect();
         draft.put(
             Field::HeadersHelper,
-            Node {
-                span: node.span,
-                value: words.into_iter().collect(),
-            },
+            at(node.span, words.into_iter().collect()),
         );
     }
 
@@ -297,19 +253,18 @@ impl EntryReader<'_, '_, '_> {
             OAuthSetting::Ignored => return,
             OAuthSetting::CallbackPort => {
                 let port = self.reader.port(key, node);
-                port.map(|port| Node {
-                    span: node.span,
-                    value: i64::from(port).into(),
-                })
+                port.map(|port| at(node.span, i64::from(port).into()))
             }
             OAuthSetting::Scopes | OAuthSetting::ScopeText if node.as_str().is_none() => {
                 let texts = self.reader.texts(key, node);
-                texts.map(|texts| Node {
-                    span: node.span,
-                    value: texts
-                        .into_iter()
-                        .map(|scope| text(scope, node.span))
-                        .collect(),
+                texts.map(|texts| {
+                    at(
+                        node.span,
+                        texts
+                            .into_iter()
+                            .map(|scope| text(scope, node.span))
+                            .collect(),
+                    )
                 })
             }
             _ => self.translated(Field::OAuth, key, node),

@@ -55,6 +55,8 @@ pub(super) enum Style {
     Colon(Colon),
     /// `$VAR`, `${VAR}` and `${VAR:-default}`.
     Dollar,
+    /// `$VAR` and `${ VAR }`.
+    Spaced,
     /// What a shell expands in a here-document. Commands are recognised so that they are never run.
     Shell,
     /// `{env:VAR}` and `{file:PATH}`.
@@ -127,17 +129,17 @@ pub(super) fn render(style: Style, pieces: &[Piece]) -> String {
                 let default = default.as_deref();
                 text.push_str(&variable(style, name, default));
             }
-            Piece::Home => text.push_str(&match style {
-                Style::Ours | Style::Literal => "${home}".to_owned(),
-                Style::Colon(Colon::Editor) => "${userHome}".to_owned(),
-                _ => variable(style, "HOME", None),
-            }),
-            Piece::Workspace => text.push_str(&match style {
+            Piece::Home => match style {
+                Style::Ours | Style::Literal => text.push_str("${home}"),
+                Style::Colon(Colon::Editor) => text.push_str("${userHome}"),
+                _ => text.push_str(&variable(style, "HOME", None)),
+            },
+            Piece::Workspace => match style {
                 Style::Braces {
                     project: Some(name),
-                } => format!("${{{name}:-.}}"),
-                _ => "${workspaceFolder}".to_owned(),
-            }),
+                } => text.extend(["${", name, ":-.}"]),
+                _ => text.push_str("${workspaceFolder}"),
+            },
             Piece::Foreign(_) => {}
         }
     }
@@ -205,6 +207,7 @@ fn variable(style: Style, name: &str, default: Option<&[Piece]>) -> String {
         Style::Shell => braces(name, default, Style::Shell),
         Style::Braces { .. } | Style::Dollar => braces(name, default, Style::Literal),
         // The others have no defaults.
+        Style::Spaced => format!("${{{name}}}"),
         Style::Colon(_) => format!("${{env:{name}}}"),
         Style::Curly => format!("{{env:{name}}}"),
         Style::Secrets => format!("${{{{ secrets.{name} }}}}"),

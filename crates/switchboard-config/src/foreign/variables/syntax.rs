@@ -22,7 +22,11 @@ pub(super) fn reference(style: Style, text: &str) -> Option<(Piece, usize)> {
             let (inner, length) = enclosed(text, "${", "}")?;
             colon(names, inner).map(|piece| (piece, length))
         }
-        Style::Dollar => dollar(text),
+        Style::Dollar => braces(text).or_else(|| dollar(text)),
+        Style::Spaced => match enclosed(text, "${", "}") {
+            Some((inner, length)) if is_name(inner.trim()) => Some((named(inner.trim()), length)),
+            _ => dollar(text),
+        },
         Style::Shell => shell(text),
         Style::Curly => {
             let (inner, length) = enclosed(text, "{", "}")?;
@@ -104,19 +108,10 @@ fn braces(text: &str) -> Option<(Piece, usize)> {
     })
 }
 
+/// `$NAME`.
 fn dollar(text: &str) -> Option<(Piece, usize)> {
-    braces(text).or_else(|| {
-        let name = leading_name(text.strip_prefix('$')?)?;
-        let length = name.len() + 1;
-        let name = name.to_owned();
-        Some((
-            Piece::Variable {
-                name,
-                default: None,
-            },
-            length,
-        ))
-    })
+    let name = leading_name(text.strip_prefix('$')?)?;
+    Some((named(name), name.len() + 1))
 }
 
 fn shell(text: &str) -> Option<(Piece, usize)> {

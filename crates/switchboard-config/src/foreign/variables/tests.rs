@@ -48,6 +48,7 @@ fn each_syntax_is_translated_into_ours() {
         "$A ${B} $5 a$ ${C:-d}",
         "${A} ${B} $5 a$ ${C:-d}",
     );
+    check(Style::Spaced, "$A ${ B } ${C:-d}", "${A} ${B} $${C:-d}");
     check(
         Style::Shell,
         r"\$A $B ${C:?no} ${D:-$E} \\ \n",

@@ -5,6 +5,7 @@
 
 pub mod diagnostic;
 pub mod document;
+pub mod edit;
 pub mod entry;
 pub mod expand;
 pub mod files;
@@ -22,3 +23,4 @@ pub mod text;
 pub mod tree;
 pub mod trust;
 pub mod words;
+pub mod write;

@@ -185,14 +185,14 @@ impl Import<'_> {
             return;
         };
         let draft = EntryReader::new(dialect, &mut reader, inputs, name).read(members);
-        if !reader.faulty && !draft.has_endpoint() {
+        if reader.faults.is_empty() && !draft.has_endpoint() {
             missing_endpoint(dialect, name_span, &mut reader);
         }
-        if reader.faulty {
+        if !reader.faults.is_empty() {
             return;
         }
         let decoded = decode(name, name_span, &draft.into_node(node.span), &mut reader);
-        if decoded.faulty {
+        if !decoded.faults.is_empty() {
             return;
         }
         let mut entry = decoded.entry;

@@ -14,6 +14,8 @@ use crate::diagnostic::Diagnostic;
 use crate::source::{Origin, SourceFile};
 use crate::tree::{Member, Node, Span, Value};
 
+pub(crate) use hcl::{protect_templates, restore_templates};
+
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {

@@ -1,0 +1,328 @@
+//! Updates of a file that no reader sees half done and no other writer undoes.
+//!
+//! An [`Update`] takes a lock, reads the file, lets the caller compute the new text, writes it beside the old
+//! one and puts it in place in one step. Until that step the old file stands untouched, so an error or a crash
+//! at any moment loses nothing. The lock is advisory: it keeps us from each other. Against editors that do not
+//! know it, the content is compared again right before the last step.
+//!
+//! Lock files live in a folder of ours and not beside the file, so that repositories stay clean. They are
+//! never deleted: a lock file that comes and goes can be held twice.
+//!
+//! A replaced file is a new one to the file system: hard links to it and its extended attributes do not
+//! follow. Knows nothing about formats: see [`crate::edit`].
+
+#[cfg_attr(unix, path = "write/unix.rs")]
+#[cfg_attr(not(unix), path = "write/other.rs")]
+mod platform;
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// How long an update waits for another one to finish.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+
+/// As many links in a row as Linux follows.
+const MAXIMUM_LINKS: usize = 40;
+
+/// Who may read a file that an update creates. Files that exist keep their permissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// The owner alone (`0600`): files of the user and of the state folder, which may hold secrets.
+    Private,
+    /// Everyone, as far as the umask allows (`0644`): files of a project.
+    Shared,
+}
+
+/// What an update did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Nothing: there was nothing to change.
+    Unchanged,
+    /// There was no file, and now there is one.
+    Created,
+    /// The file has a new text.
+    Updated,
+}
+
+/// An update of one file.
+#[derive(Debug, Clone)]
+pub struct Update<'a> {
+    path: &'a Path,
+    lock_directory: &'a Path,
+    access: Access,
+    wait: Duration,
+}
+
+impl<'a> Update<'a> {
+    /// An update of the file at `path`, or of the file that a link there leads to.
+    pub fn new(path: &'a Path, lock_directory: &'a Path, access: Access) -> Self {
+        Self {
+            path,
+            lock_directory,
+            access,
+            wait: DEFAULT_WAIT,
+        }
+    }
+
+    /// The same update, waiting at most this long for another one to finish.
+    #[must_use]
+    pub fn waiting(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Calls `change` with the text (`None` when there is no file) and writes what it returns, if anything.
+    pub fn run<E: Error + 'static>(
+        &self,
+        change: impl FnOnce(Option<&str>) -> Result<Option<String>, E>,
+    ) -> Result<Outcome, WriteError<E>> {
+        self.attempt(change).map_err(|kind| WriteError {
+            path: self.path.to_owned(),
+            kind,
+        })
+    }
+
+    fn attempt<E: Error + 'static>(
+        &self,
+        change: impl FnOnce(Option<&str>) -> Result<Option<String>, E>,
+    ) -> Result<Outcome, WriteErrorKind<E>> {
+        let target = follow_links(self.path)?;
+        let _lock = self.lock(&target)?;
+        let before = read(&target)?;
+        let after = change(before.as_deref()).map_err(WriteErrorKind::Change)?;
+        match (before, after) {
+            (_, None) => Ok(Outcome::Unchanged),
+            (Some(before), Some(after)) if before == after => Ok(Outcome::Unchanged),
+            (before, Some(after)) => self.replace(&target, before.as_deref(), &after),
+        }
+    }
+
+    /// Takes the lock of a file, which is let go when the handle is dropped.
+    fn lock<E: Error + 'static>(&self, target: &Path) -> Result<File, WriteErrorKind<E>> {
+        let path = self.lock_directory.join(lock_name(target));
+        let failed = |source: io::Error| WriteErrorKind::Lock {
+            lock: path.clone(),
+            source,
+        };
+        platform::create_private_folder(self.lock_directory).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let file = platform::private(&mut options)
+            .open(&path)
+            .map_err(failed)?;
+        let start = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            let left = self.wait.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Err(WriteErrorKind::Busy {
+                    lock: path.clone(),
+                    waited: self.wait,
+                });
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    fn replace<E: Error + 'static>(
+        &self,
+        target: &Path,
+        before: Option<&str>,
+        after: &str,
+    ) -> Result<Outcome, WriteErrorKind<E>> {
+        let folder = target.parent().unwrap_or(Path::new("."));
+        let failed = |source: io::Error| WriteErrorKind::Write {
+            folder: folder.to_owned(),
+            source,
+        };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".switchboard-").suffix(".tmp");
+        if let Some(permissions) = platform::permissions(self.access) {
+            builder.permissions(permissions);
+        }
+        let mut file = builder.tempfile_in(folder).map_err(failed)?;
+        if before.is_some() {
+            let permissions = fs::metadata(target).map_err(failed)?.permissions();
+            file.as_file()
+                .set_permissions(permissions)
+                .map_err(failed)?;
+        }
+        file.write_all(after.as_bytes()).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        // Someone who does not know our lock may have saved the file meanwhile.
+        if read(target)?.as_deref() != before {
+            return Err(WriteErrorKind::Changed);
+        }
+        let outcome = if before.is_some() {
+            file.persist(target).map_err(|error| failed(error.error))?;
+            Outcome::Updated
+        } else {
+            match file.persist_noclobber(target) {
+                Ok(_) => Outcome::Created,
+                Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
+                    return Err(WriteErrorKind::Changed);
+                }
+                Err(error) => return Err(failed(error.error)),
+            }
+        };
+        platform::sync_folder(folder).map_err(failed)?;
+        Ok(outcome)
+    }
+}
+
+/// An update that was not made, or was made but may not survive a power cut (see the kind).
+#[derive(Debug, Error)]
+#[error("cannot update {}: {kind}", path.display())]
+#[non_exhaustive]
+pub struct WriteError<E: Error + 'static> {
+    /// The file.
+    pub path: PathBuf,
+    /// What stood in the way.
+    pub kind: WriteErrorKind<E>,
+}
+
+impl<E: Error + 'static> WriteError<E> {
+    /// What to do about it. What to do about an error of the change is known to the caller.
+    pub fn hint(&self) -> Option<String> {
+        Some(match &self.kind {
+            WriteErrorKind::Change(_) => return None,
+            WriteErrorKind::Busy { .. } => {
+                "wait for the other update to finish, or end the process that hangs".to_owned()
+            }
+            WriteErrorKind::Lock { lock, .. } => {
+                format!("make {} writable", folder_of(lock).display())
+            }
+            WriteErrorKind::Links => "mend the link".to_owned(),
+            WriteErrorKind::NotAFile => "remove what stands there, or name another file".to_owned(),
+            WriteErrorKind::NotText { .. } => "save the file as UTF-8".to_owned(),
+            WriteErrorKind::Read(_) => "make the file readable".to_owned(),
+            WriteErrorKind::Changed => "look at the file, then repeat the update".to_owned(),
+            WriteErrorKind::Write { folder, source } => match source.kind() {
+                ErrorKind::StorageFull => format!("free space on the disk of {}", folder.display()),
+                _ => format!(
+                    "make {} a folder that you may write to, or name a file elsewhere",
+                    folder.display()
+                ),
+            },
+        })
+    }
+}
+
+/// What stood in the way of an update.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WriteErrorKind<E: Error + 'static> {
+    /// The caller's change failed.
+    #[error("{0}")]
+    Change(#[source] E),
+    /// Another update held the lock for all of the time.
+    #[error("another update is under way; waited {} s for {}", waited.as_secs_f32(), lock.display())]
+    Busy {
+        /// The lock file.
+        lock: PathBuf,
+        /// How long we waited.
+        waited: Duration,
+    },
+    /// The lock could not be taken at all.
+    #[error("cannot lock {}: {source}", lock.display())]
+    Lock {
+        /// The lock file.
+        lock: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The links from the path lead nowhere.
+    #[error("its links go round in a circle")]
+    Links,
+    /// A folder, a device or the like.
+    #[error("it is not a file")]
+    NotAFile,
+    /// The file is not UTF-8.
+    #[error("it is not UTF-8 text; the first bad byte is number {offset}")]
+    NotText {
+        /// The offset of the first bad byte.
+        offset: usize,
+    },
+    /// The file could not be read.
+    #[error("cannot read it: {0}")]
+    Read(#[source] io::Error),
+    /// Someone who does not lock changed the file while the update was computed.
+    #[error("it was changed by another program at the same time")]
+    Changed,
+    /// The new file could not be written or put in place.
+    #[error("cannot write to {}: {source}", folder.display())]
+    Write {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The file that a path leads to, whether it exists or not, under the one name that all of its names share.
+fn follow_links<E: Error + 'static>(path: &Path) -> Result<PathBuf, WriteErrorKind<E>> {
+    let mut path = std::path::absolute(path).map_err(WriteErrorKind::Read)?;
+    for _ in 0..MAXIMUM_LINKS {
+        match fs::read_link(&path) {
+            // A relative link counts from the folder it stands in.
+            Ok(link) => path = folder_of(&path).join(link),
+            Err(_) => return Ok(canonical(&path)),
+        }
+    }
+    Err(WriteErrorKind::Links)
+}
+
+/// The canonical path of the part that exists, with the rest as it is.
+fn canonical(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let (Ok(found), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return if rest.as_os_str().is_empty() {
+                found
+            } else {
+                found.join(rest)
+            };
+        }
+    }
+    path.to_owned()
+}
+
+fn read<E: Error + 'static>(target: &Path) -> Result<Option<String>, WriteErrorKind<E>> {
+    match fs::metadata(target) {
+        Ok(metadata) if !metadata.is_file() => return Err(WriteErrorKind::NotAFile),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Ok(_) | Err(_) => {}
+    }
+    let bytes = fs::read(target).map_err(WriteErrorKind::Read)?;
+    String::from_utf8(bytes).map(Some).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        WriteErrorKind::NotText { offset }
+    })
+}
+
+fn lock_name(target: &Path) -> String {
+    let digest = Sha256::digest(target.as_os_str().as_encoded_bytes());
+    let mut name = String::with_capacity(40);
+    for byte in digest.iter().take(16) {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name.push_str(".lock");
+    name
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}

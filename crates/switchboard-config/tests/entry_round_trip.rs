@@ -1,5 +1,4 @@
 //! An entry that is written into a file of any format is read back as it was.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/arbitrary.rs"]
 mod arbitrary;

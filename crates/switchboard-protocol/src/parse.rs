@@ -1,0 +1,485 @@
+//! Bytes to messages, once, borrowed, and forgiving.
+//!
+//! Owns the reading of the envelope and its errors. A peer's mistake costs as little as it can: what has one
+//! sensible reading is read and noted as a [`Quirk`], and what has none is an error that carries the id
+//! wherever there is one, so that the call it belongs to can be failed. Recursion never follows the input:
+//! nested values are skipped iteratively and stay raw.
+//!
+//! Repeated members: the last one counts, as in JavaScript, Python and Go, so that every party that sees the
+//! same bytes reads the same message.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserializer as _,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    error::{ErrorCode, ErrorObject},
+    id::RequestId,
+    limits::{Limits, depth_exceeded_at},
+    message::{Incoming, Message, Quirk, Quirks, Received},
+    raw,
+    salvage::{Salvaged, salvage},
+};
+
+/// Reads one frame: a message, or a batch of them.
+///
+/// A leading byte order mark and surrounding whitespace are forgiven. In a batch that breaks off, the members
+/// before the break are kept and the break is the last entry.
+pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, ParseError> {
+    let text = admit(bytes, limits)?;
+    match text.as_bytes().first() {
+        None => Err(ParseError::bare(ParseErrorKind::Empty)),
+        Some(b'{') => read_object(text, 0).map(Incoming::Single),
+        Some(b'[') => read_batch(text, limits.max_batch).map(Incoming::Batch),
+        Some(_) => Err(ParseError::bare(
+            match serde_json::from_str::<&RawValue>(text) {
+                Ok(_) => ParseErrorKind::NotAnObject,
+                Err(error) => not_json(text, 0, &error),
+            },
+        )),
+    }
+}
+
+/// Why a message could not be read, and which call is the poorer for it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{kind}")]
+#[non_exhaustive]
+pub struct ParseError {
+    /// What was wrong.
+    pub kind: ParseErrorKind,
+    /// The id of the message, if it could be had.
+    pub id: Option<RequestId<'static>>,
+    /// Whether the message had a method: then the id is the peer's, and is to be answered, not failed.
+    pub has_method: bool,
+}
+
+/// The ways a message can be unreadable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseErrorKind {
+    /// Nothing but whitespace.
+    #[error("empty message")]
+    Empty,
+    /// More bytes than [`Limits::max_bytes`].
+    #[error("message of {size} bytes is larger than the limit of {limit}")]
+    TooLarge {
+        /// Bytes given.
+        size: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// Deeper than [`Limits::max_depth`].
+    #[error("message is nested deeper than the limit of {limit} levels at byte {offset}")]
+    TooDeep {
+        /// Levels allowed.
+        limit: usize,
+        /// Offset of the first bracket too many.
+        offset: usize,
+    },
+    /// More members than [`Limits::max_batch`].
+    #[error("batch has more members than the limit of {limit}")]
+    TooManyMembers {
+        /// Members allowed.
+        limit: usize,
+    },
+    /// A batch without members.
+    #[error("empty batch")]
+    EmptyBatch,
+    /// Not UTF-8.
+    #[error("not UTF-8 at byte {offset}")]
+    NotUtf8 {
+        /// Offset of the first bad byte.
+        offset: usize,
+    },
+    /// Not JSON.
+    #[error("not JSON at byte {offset}: {reason}, near `{excerpt}`")]
+    NotJson {
+        /// Offset of the fault.
+        offset: usize,
+        /// What the parser says.
+        reason: String,
+        /// The text around the fault, control characters made visible.
+        excerpt: String,
+    },
+    /// JSON, but a string, number, boolean or `null`; in a batch, also an array.
+    #[error("a message must be a JSON object")]
+    NotAnObject,
+    /// The id is a boolean, an array or an object.
+    #[error("the id is neither a string nor a number")]
+    InvalidId,
+    /// The method is no string.
+    #[error("the method is not a string")]
+    InvalidMethod,
+    /// A result that does not say whose it is.
+    #[error("a result without an id")]
+    ResultWithoutId,
+    /// An id with neither a result nor an error.
+    #[error("a response with neither a result nor an error")]
+    NoResultNorError,
+    /// An object with nothing that makes it a message.
+    #[error("neither a request nor a response")]
+    Ambiguous,
+}
+
+impl ParseError {
+    /// The code to answer a peer's request with.
+    pub const fn code(&self) -> ErrorCode {
+        match self.kind {
+            ParseErrorKind::Empty
+            | ParseErrorKind::NotUtf8 { .. }
+            | ParseErrorKind::NotJson { .. } => ErrorCode::PARSE_ERROR,
+            _ => ErrorCode::INVALID_REQUEST,
+        }
+    }
+
+    fn bare(kind: ParseErrorKind) -> Self {
+        Self {
+            kind,
+            id: None,
+            has_method: false,
+        }
+    }
+
+    /// Cold on purpose: the scan for the id must not weigh on the good path.
+    #[cold]
+    fn salvaged(kind: ParseErrorKind, bytes: &[u8]) -> Self {
+        let Salvaged { id, has_method } = salvage(bytes);
+        Self {
+            kind,
+            id,
+            has_method,
+        }
+    }
+}
+
+/// Checks what can be checked before any parsing, and trims.
+fn admit<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, ParseError> {
+    if bytes.len() > limits.max_bytes {
+        let kind = ParseErrorKind::TooLarge {
+            size: bytes.len(),
+            limit: limits.max_bytes,
+        };
+        return Err(ParseError::salvaged(kind, bytes));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let kind = ParseErrorKind::NotUtf8 {
+            offset: error.valid_up_to(),
+        };
+        ParseError::salvaged(kind, bytes)
+    })?;
+    // A text needs a bracket to open and one to close each level, so a short one cannot be too deep.
+    if bytes.len() > limits.max_depth.saturating_mul(2)
+        && let Some(offset) = depth_exceeded_at(bytes, limits.max_depth)
+    {
+        let kind = ParseErrorKind::TooDeep {
+            limit: limits.max_depth,
+            offset,
+        };
+        return Err(ParseError::salvaged(kind, bytes));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    Ok(text.trim_matches([' ', '\t', '\r', '\n']))
+}
+
+/// The members of an envelope, as written.
+#[derive(Default)]
+struct Members<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+    repeated: bool,
+}
+
+/// `offset` is where `text` starts in its batch, for error positions.
+fn read_object(text: &str, offset: usize) -> Result<Received<'_>, ParseError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer
+        .deserialize_map(EnvelopeVisitor)
+        .and_then(|members| deserializer.end().map(|()| members))
+        .map_err(|error| ParseError::salvaged(not_json(text, offset, &error), text.as_bytes()))?
+        .classify()
+}
+
+impl<'a> Members<'a> {
+    fn classify(self) -> Result<Received<'a>, ParseError> {
+        let mut quirks = Quirks::default();
+        match self.jsonrpc.map(RawValue::get) {
+            Some("\"2.0\"") => {}
+            Some(_) => quirks.add(Quirk::OtherVersion),
+            None => quirks.add(Quirk::NoVersion),
+        }
+        if self.repeated {
+            quirks.add(Quirk::RepeatedMember);
+        }
+
+        let not_null = |value: Option<&'a RawValue>| value.filter(|value| !raw::is_null(value));
+        let method = not_null(self.method);
+        let fail = |kind, id: Option<RequestId<'_>>| {
+            Err(ParseError {
+                kind,
+                id: id.map(RequestId::into_owned),
+                has_method: method.is_some(),
+            })
+        };
+        let id = match not_null(self.id) {
+            None => None,
+            Some(id) => match RequestId::from_raw(id) {
+                Some(id) => Some(id),
+                None => return fail(ParseErrorKind::InvalidId, None),
+            },
+        };
+        let error = not_null(self.error);
+        let result = not_null(self.result);
+        let answers =
+            error.is_some() || result.is_some() || (method.is_none() && self.result.is_some());
+
+        if answers {
+            if method.is_some() {
+                quirks.add(Quirk::MethodInResponse);
+            }
+            if self.error.is_some() && self.result.is_some() {
+                quirks.add(Quirk::ResultAndError);
+            }
+            let message = match (error, result.or(self.result), id) {
+                (Some(error), _, id) => {
+                    let error = ErrorObject::from_raw(error);
+                    if error.code == ErrorCode::UNSTATED || !is_tidy(self.error) {
+                        quirks.add(Quirk::OddError);
+                    }
+                    Message::Error { id, error }
+                }
+                (None, Some(result), Some(id)) => Message::Response { id, result },
+                (None, _, id) => return fail(ParseErrorKind::ResultWithoutId, id),
+            };
+            return Ok(Received { message, quirks });
+        }
+
+        let Some(method) = method else {
+            return match id {
+                Some(id) => fail(ParseErrorKind::NoResultNorError, Some(id)),
+                None => fail(ParseErrorKind::Ambiguous, None),
+            };
+        };
+        let Some(method) = raw::string(method) else {
+            return fail(ParseErrorKind::InvalidMethod, id);
+        };
+        if self.params.is_some_and(|params| !raw::is_object(params)) {
+            quirks.add(Quirk::OddParams);
+        }
+        let params = not_null(self.params);
+        let message = if let Some(id) = id {
+            Message::Request { id, method, params }
+        } else {
+            if self.id.is_some() {
+                quirks.add(Quirk::NullId);
+            }
+            Message::Notification { method, params }
+        };
+        Ok(Received { message, quirks })
+    }
+}
+
+/// Whether an error object is as the specification wants it: an integer code and a message.
+fn is_tidy(error: Option<&RawValue>) -> bool {
+    let Some(error) = error else { return false };
+    let integer = |value: &RawValue| value.get().parse::<i64>().is_ok();
+    raw::member(error, "code").is_some_and(integer)
+        && raw::member(error, "message").is_some_and(|message| message.get().starts_with('"'))
+}
+
+struct EnvelopeVisitor;
+
+impl<'a> Visitor<'a> for EnvelopeVisitor {
+    type Value = Members<'a>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a message object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Members<'a>, A::Error> {
+        let mut members = Members::default();
+        while let Some(key) = map.next_key_seed(KeySeed)? {
+            let slot = match key {
+                Key::JsonRpc => &mut members.jsonrpc,
+                Key::Id => &mut members.id,
+                Key::Method => &mut members.method,
+                Key::Params => &mut members.params,
+                Key::Result => &mut members.result,
+                Key::Error => &mut members.error,
+                Key::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            if slot.replace(map.next_value()?).is_some() {
+                members.repeated = true;
+            }
+        }
+        Ok(members)
+    }
+}
+
+enum Key {
+    JsonRpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    Other,
+}
+
+/// Reads a key as bytes, so that an unknown key with broken escapes costs nothing.
+struct KeySeed;
+
+impl<'a> DeserializeSeed<'a> for KeySeed {
+    type Value = Key;
+
+    fn deserialize<D: serde::Deserializer<'a>>(self, deserializer: D) -> Result<Key, D::Error> {
+        deserializer.deserialize_bytes(self)
+    }
+}
+
+impl Visitor<'_> for KeySeed {
+    type Value = Key;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a member name")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, key: &[u8]) -> Result<Key, E> {
+        Ok(match key {
+            b"jsonrpc" => Key::JsonRpc,
+            b"id" => Key::Id,
+            b"method" => Key::Method,
+            b"params" => Key::Params,
+            b"result" => Key::Result,
+            b"error" => Key::Error,
+            _ => Key::Other,
+        })
+    }
+
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Key, E> {
+        self.visit_bytes(key.as_bytes())
+    }
+}
+
+fn read_batch(
+    text: &str,
+    max_batch: usize,
+) -> Result<Vec<Result<Received<'_>, ParseError>>, ParseError> {
+    let mut values = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let outcome = deserializer
+        .deserialize_seq(BatchVisitor {
+            values: &mut values,
+            max_batch,
+        })
+        .and_then(|()| deserializer.end());
+    if values.len() > max_batch {
+        return Err(ParseError::bare(ParseErrorKind::TooManyMembers {
+            limit: max_batch,
+        }));
+    }
+    let broken = outcome.err().map(|error| not_json(text, 0, &error));
+    let mut members: Vec<_> = values
+        .into_iter()
+        .map(|value| {
+            if raw::is_object(value) {
+                // Both are slices of one text, so the distance of their starts is an offset.
+                let offset = (value.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+                read_object(value.get(), offset)
+            } else {
+                Err(ParseError::bare(ParseErrorKind::NotAnObject))
+            }
+        })
+        .collect();
+    match broken {
+        // A log line such as `[INFO] ready` starts like a batch and is none.
+        Some(kind) if members.iter().all(Result::is_err) => Err(ParseError::bare(kind)),
+        Some(kind) => {
+            members.push(Err(ParseError::bare(kind)));
+            Ok(members)
+        }
+        None if members.is_empty() => Err(ParseError::bare(ParseErrorKind::EmptyBatch)),
+        None => Ok(members),
+    }
+}
+
+/// Collects into a vector outside, so that what came before a break survives it.
+struct BatchVisitor<'v, 'a> {
+    values: &'v mut Vec<&'a RawValue>,
+    max_batch: usize,
+}
+
+impl<'a> Visitor<'a> for BatchVisitor<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a batch of messages")
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut sequence: A) -> Result<(), A::Error> {
+        while let Some(value) = sequence.next_element()? {
+            self.values.push(value);
+            if self.values.len() > self.max_batch {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn not_json(text: &str, base: usize, error: &serde_json::Error) -> ParseErrorKind {
+    let offset = offset_of(text, error.line(), error.column());
+    let full = error.to_string();
+    let reason = full
+        .rsplit_once(" at line ")
+        .map_or(full.as_str(), |(reason, _)| reason);
+    ParseErrorKind::NotJson {
+        offset: base + offset,
+        reason: reason.to_owned(),
+        excerpt: excerpt(text, offset),
+    }
+}
+
+/// `serde_json` counts lines from one and columns in bytes, the column being how many bytes were consumed.
+fn offset_of(text: &str, line: usize, column: usize) -> usize {
+    let line_start = match line.checked_sub(2) {
+        None => 0,
+        Some(skip) => memchr::memchr_iter(b'\n', text.as_bytes())
+            .nth(skip)
+            .map_or(0, |newline| newline + 1),
+    };
+    (line_start + column.saturating_sub(1)).min(text.len())
+}
+
+/// A few characters on either side of `offset`, safe to print.
+fn excerpt(text: &str, offset: usize) -> String {
+    const BEFORE: usize = 16;
+    const LENGTH: usize = 40;
+    let start = floor_boundary(text, offset.saturating_sub(BEFORE));
+    let end = floor_boundary(text, start.saturating_add(LENGTH));
+    let slice = text.get(start..end).unwrap_or_default();
+    let mut excerpt: Cow<'_, str> = slice.escape_debug().to_string().into();
+    if end < text.len() {
+        excerpt.to_mut().push('…');
+    }
+    excerpt.into_owned()
+}
+
+fn floor_boundary(text: &str, mut offset: usize) -> usize {
+    offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}

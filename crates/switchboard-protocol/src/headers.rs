@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::{
     error::{ErrorCode, ErrorObject},
     method::Method,
+    printable::printable,
     raw,
     revision::{Era, Feature, Revision},
 };
@@ -88,11 +89,10 @@ pub fn standard(
 /// Encoded are values with anything but visible ASCII and inner spaces, with spaces at an end, and those that
 /// look encoded already.
 pub fn encode_value(value: &str) -> Cow<'_, str> {
-    let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
-        && !value.starts_with(' ')
-        && !value.ends_with(' ')
-        && !(value.starts_with(SENTINEL_START) && value.ends_with(SENTINEL_END));
-    if plain {
+    let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let padded = value.starts_with(' ') || value.ends_with(' ');
+    let looks_encoded = value.starts_with(SENTINEL_START) && value.ends_with(SENTINEL_END);
+    if plain && !padded && !looks_encoded {
         return Cow::Borrowed(value);
     }
     Cow::Owned(format!(
@@ -318,16 +318,7 @@ impl fmt::Display for HeaderMismatch {
 
 /// A value from outside, short and printable.
 fn shown(value: &str) -> String {
-    const LENGTH: usize = 80;
-    let mut shown: String = value
-        .chars()
-        .take(LENGTH)
-        .flat_map(char::escape_debug)
-        .collect();
-    if value.chars().nth(LENGTH).is_some() {
-        shown.push('…');
-    }
-    shown
+    printable(value, 80)
 }
 
 fn check_value(

@@ -30,6 +30,7 @@ pub mod revision;
 pub mod serve;
 
 mod decimal;
+mod printable;
 mod raw;
 mod salvage;
 

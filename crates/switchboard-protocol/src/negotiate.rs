@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::{
     error::{ErrorCode, ErrorObject},
     message::Message,
+    printable::printable,
     raw,
     revision::{Era, Revision},
 };
@@ -21,7 +22,8 @@ use crate::{
 pub struct Offer<'r> {
     /// The revisions this client is willing to speak.
     pub supported: &'r [Revision],
-    /// The stateless revision the answered request was made with.
+    /// The revision the answered request was made with: that of a stateless request, or the one offered by
+    /// `initialize`.
     pub asked: Revision,
 }
 
@@ -120,6 +122,9 @@ pub enum Failure {
         /// What the server offers.
         offered: Vec<String>,
     },
+    /// The server is not modern, and no revision with a handshake is enabled.
+    #[error("the server needs a handshake, and no protocol version with one is enabled")]
+    HandshakeNeeded(Because),
     /// `initialize` was answered with a version that cannot be spoken.
     #[error("the server answered initialize with {}: {why}", answered.as_deref().map_or("no version".into(), shown))]
     Version {
@@ -186,9 +191,7 @@ impl Offer<'_> {
     fn initialize(&self, because: Because) -> Step {
         match self.latest_stateful() {
             Some(revision) => Step::Initialize { revision, because },
-            None => Step::Fail(Failure::NoCommonRevision {
-                offered: Vec::new(),
-            }),
+            None => Step::Fail(Failure::HandshakeNeeded(because)),
         }
     }
 
@@ -218,21 +221,30 @@ impl Offer<'_> {
     /// The step after a modern error; `None` if the error is none.
     fn after_modern_error(&self, error: &ErrorObject<'_>) -> Option<Step> {
         Some(match ModernError::recognise(error)? {
-            ModernError::UnsupportedVersion { mut supported } => {
+            ModernError::UnsupportedVersion { supported } => {
                 // A list that names the very version just refused must not lead in circles.
                 let asked = self.asked.as_str();
-                let listed = supported.len();
-                supported.retain(|version| version != asked);
-                if supported.is_empty() && listed > 0 {
-                    supported.push(asked.to_owned());
-                    return Some(Step::Fail(Failure::NoCommonRevision { offered: supported }));
+                let (others, refused): (Vec<_>, Vec<_>) =
+                    supported.into_iter().partition(|version| version != asked);
+                if others.is_empty() {
+                    return Some(Step::Fail(Failure::NoCommonRevision { offered: refused }));
                 }
-                self.choose(supported, Step::Retry)
+                self.choose(others, Step::Retry)
             }
             ModernError::HeaderMismatch | ModernError::MissingClientCapability => {
-                Step::Retry(self.asked)
+                match self.latest_stateless() {
+                    Some(revision) => Step::Retry(revision),
+                    None => Step::Fail(Failure::Refused(error.clone().into_owned())),
+                }
             }
         })
+    }
+
+    /// The stateless revision in use, or the newest supported one.
+    fn latest_stateless(&self) -> Option<Revision> {
+        Some(self.asked)
+            .filter(|asked| asked.era() == Era::Stateless)
+            .or_else(|| newest(self.supported.iter().copied(), Era::Stateless))
     }
 }
 
@@ -304,8 +316,8 @@ pub fn after_initialize(offer: Offer<'_>, answer: Answer<'_>) -> Step {
             }
         }
         Answer::Error(error) => match offer.after_modern_error(error) {
-            // The server is modern after all; but one that sends us back to where we come from is not.
-            Some(step @ Step::Retry(_)) => step,
+            // The server is modern after all, or names another revision with a handshake.
+            Some(step @ (Step::Retry(_) | Step::Initialize { .. })) => step,
             _ => Step::Fail(Failure::Refused(error.clone().into_owned())),
         },
         Answer::Silence => Step::Fail(Failure::NoAnswer(NoAnswer::Silence)),
@@ -428,10 +440,5 @@ fn listed(versions: &[String]) -> String {
 }
 
 fn shown(version: &str) -> String {
-    let short: String = version
-        .chars()
-        .take(32)
-        .flat_map(char::escape_debug)
-        .collect();
-    format!("`{short}`")
+    format!("`{}`", printable(version, 32))
 }

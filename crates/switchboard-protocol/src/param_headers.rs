@@ -12,6 +12,7 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::{
     decimal::Decimal,
     headers::{Header, HeaderMismatch, Mismatch, PARAM_PREFIX, ReceivedHeaders},
+    printable::printable,
     raw,
 };
 
@@ -60,7 +61,7 @@ pub enum AnnotationProblem {
     #[error("must not be empty")]
     Empty,
     /// Not an HTTP token.
-    #[error("`{}` is not a valid header name", .0.escape_debug())]
+    #[error("`{}` is not a valid header name", printable(.0, 80))]
     NotAToken(String),
     /// The same name twice, whatever its case.
     #[error("`{0}` is used more than once")]

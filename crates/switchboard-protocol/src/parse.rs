@@ -8,7 +8,7 @@
 //! Repeated members: the last one counts, as in JavaScript, Python and Go, so that every party that sees the
 //! same bytes reads the same message.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use serde::{
     Deserializer as _,
@@ -21,6 +21,7 @@ use crate::{
     id::RequestId,
     limits::{Limits, depth_exceeded_at},
     message::{Incoming, Message, Quirk, Quirks, Received},
+    printable::printable,
     raw,
     salvage::{Salvaged, salvage},
 };
@@ -98,7 +99,7 @@ pub enum ParseErrorKind {
     /// Not JSON.
     #[error("not JSON at byte {offset}: {reason}, near `{excerpt}`")]
     NotJson {
-        /// Offset of the fault.
+        /// Offset of the fault, give or take a byte.
         offset: usize,
         /// What the parser says.
         reason: String,
@@ -439,7 +440,11 @@ impl<'a> Visitor<'a> for BatchVisitor<'_, 'a> {
 
 #[cold]
 fn not_json(text: &str, base: usize, error: &serde_json::Error) -> ParseErrorKind {
-    let offset = offset_of(text, error.line(), error.column());
+    let offset = if error.is_eof() {
+        text.len()
+    } else {
+        offset_of(text, error.line(), error.column())
+    };
     let full = error.to_string();
     let reason = full
         .rsplit_once(" at line ")
@@ -466,20 +471,9 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
 fn excerpt(text: &str, offset: usize) -> String {
     const BEFORE: usize = 16;
     const LENGTH: usize = 40;
-    let start = floor_boundary(text, offset.saturating_sub(BEFORE));
-    let end = floor_boundary(text, start.saturating_add(LENGTH));
-    let slice = text.get(start..end).unwrap_or_default();
-    let mut excerpt: Cow<'_, str> = slice.escape_debug().to_string().into();
-    if end < text.len() {
-        excerpt.to_mut().push('…');
+    let mut start = offset.saturating_sub(BEFORE).min(text.len());
+    while !text.is_char_boundary(start) {
+        start -= 1;
     }
-    excerpt.into_owned()
-}
-
-fn floor_boundary(text: &str, mut offset: usize) -> usize {
-    offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    offset
+    printable(text.get(start..).unwrap_or_default(), LENGTH)
 }

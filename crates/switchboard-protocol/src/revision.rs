@@ -7,6 +7,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::printable::printable;
+
 /// A revision of the specification, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
@@ -98,7 +100,7 @@ pub enum Feature {
 
 /// A protocol version this crate does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown protocol version `{}`", .0.escape_debug())]
+#[error("unknown protocol version `{}`", printable(.0, 32))]
 pub struct UnknownRevision(pub String);
 
 impl Revision {

@@ -34,12 +34,12 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Parse
     let text = admit(bytes, limits)?;
     match text.as_bytes().first() {
         None => Err(ParseError::bare(ParseErrorKind::Empty)),
-        Some(b'{') => read_object(text, 0).map(Incoming::Single),
+        Some(b'{') => read_object(text).map(Incoming::Single),
         Some(b'[') => read_batch(text, limits.max_batch).map(Incoming::Batch),
         Some(_) => Err(ParseError::bare(
             match serde_json::from_str::<&RawValue>(text) {
                 Ok(_) => ParseErrorKind::NotAnObject,
-                Err(error) => not_json(text, 0, &error),
+                Err(error) => not_json(text, &error),
             },
         )),
     }
@@ -198,13 +198,12 @@ struct Members<'a> {
     repeated: bool,
 }
 
-/// `offset` is where `text` starts in its batch, for error positions.
-fn read_object(text: &str, offset: usize) -> Result<Received<'_>, ParseError> {
+fn read_object(text: &str) -> Result<Received<'_>, ParseError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer
         .deserialize_map(EnvelopeVisitor)
         .and_then(|members| deserializer.end().map(|()| members))
-        .map_err(|error| ParseError::salvaged(not_json(text, offset, &error), text.as_bytes()))?
+        .map_err(|error| ParseError::salvaged(not_json(text, &error), text.as_bytes()))?
         .classify()
 }
 
@@ -389,14 +388,12 @@ fn read_batch(
             limit: max_batch,
         }));
     }
-    let broken = outcome.err().map(|error| not_json(text, 0, &error));
+    let broken = outcome.err().map(|error| not_json(text, &error));
     let mut members: Vec<_> = values
         .into_iter()
         .map(|value| {
             if raw::is_object(value) {
-                // Both are slices of one text, so the distance of their starts is an offset.
-                let offset = (value.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
-                read_object(value.get(), offset)
+                read_object(value.get())
             } else {
                 Err(ParseError::bare(ParseErrorKind::NotAnObject))
             }
@@ -439,7 +436,7 @@ impl<'a> Visitor<'a> for BatchVisitor<'_, 'a> {
 }
 
 #[cold]
-fn not_json(text: &str, base: usize, error: &serde_json::Error) -> ParseErrorKind {
+fn not_json(text: &str, error: &serde_json::Error) -> ParseErrorKind {
     let offset = if error.is_eof() {
         text.len()
     } else {
@@ -450,7 +447,7 @@ fn not_json(text: &str, base: usize, error: &serde_json::Error) -> ParseErrorKin
         .rsplit_once(" at line ")
         .map_or(full.as_str(), |(reason, _)| reason);
     ParseErrorKind::NotJson {
-        offset: base + offset,
+        offset,
         reason: reason.to_owned(),
         excerpt: excerpt(text, offset),
     }

@@ -199,18 +199,6 @@ fn batches_are_limited_in_number() {
 }
 
 #[test]
-fn positions_in_a_batch_are_those_of_the_frame() {
-    let Ok(Incoming::Batch(members)) = parse(br#"[{"id":1,"result":{}}]"#, &Limits::default())
-    else {
-        panic!("no batch");
-    };
-    let Ok(received) = &members[0] else {
-        panic!("bad member")
-    };
-    assert_eq!(received.message.id(), Some(&RequestId::from(1)));
-}
-
-#[test]
 fn params_and_results_are_slices_of_the_input() {
     let text = r#"{"jsonrpc":"2.0","id":1,"result":{"text":"a long text"}}"#;
     let Ok(Incoming::Single(received)) = parse(text.as_bytes(), &Limits::default()) else {

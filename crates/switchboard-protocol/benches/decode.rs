@@ -2,11 +2,7 @@
 //!
 //! `cargo bench -p switchboard-protocol --bench decode`. Only ratios within one run mean anything.
 
-#![expect(
-    missing_docs,
-    clippy::panic,
-    reason = "a benchmark is no API, and one on wrong data must stop"
-)]
+#![expect(clippy::panic, reason = "a benchmark on wrong data must stop")]
 
 use std::hint::black_box;
 

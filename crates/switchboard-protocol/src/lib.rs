@@ -33,6 +33,7 @@ mod decimal;
 mod printable;
 mod raw;
 mod salvage;
+mod scan;
 
 pub use error::{ErrorCode, ErrorObject};
 pub use id::RequestId;

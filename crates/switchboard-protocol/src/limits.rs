@@ -3,6 +3,8 @@
 //! Owns [`Limits`] and the depth scan. Nothing here judges JSON: the scan counts brackets outside strings, so
 //! that a hostile nesting is refused before anything recursive sees it.
 
+use crate::scan::end_of_string;
+
 /// Bounds on one incoming message; [`Default`] gives the documented ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -57,28 +59,6 @@ pub fn depth_exceeded_at(bytes: &[u8], max_depth: usize) -> Option<usize> {
     }
     None
 }
-
-/// The offset just past the quote that ends a string whose inside starts at `start`; `None` if none does.
-pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut position = start;
-    // Most strings in a message are short keys: looking at a few bytes beats calling a vectorised search.
-    for _ in 0..SHORT_STRING {
-        match bytes.get(position)? {
-            b'"' => return Some(position + 1),
-            b'\\' => position += 2,
-            _ => position += 1,
-        }
-    }
-    loop {
-        position += memchr::memchr2(b'"', b'\\', bytes.get(position..)?)?;
-        if bytes.get(position) == Some(&b'"') {
-            return Some(position + 1);
-        }
-        position += 2;
-    }
-}
-
-const SHORT_STRING: usize = 16;
 
 const OTHER: u8 = 0;
 const QUOTE: u8 = 1;

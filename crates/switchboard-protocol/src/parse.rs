@@ -8,7 +8,7 @@
 //! Repeated members: the last one counts, as in JavaScript, Python and Go, so that every party that sees the
 //! same bytes reads the same message.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserializer as _,
@@ -24,6 +24,7 @@ use crate::{
     printable::printable,
     raw,
     salvage::{Salvaged, salvage},
+    scan::{self, Members},
 };
 
 /// Reads one frame: a message, or a batch of them.
@@ -32,6 +33,10 @@ use crate::{
 /// before the break are kept and the break is the last entry.
 pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, ParseError> {
     let text = admit(bytes, limits)?;
+    if let Some(members) = scan::envelope(text, limits.max_depth) {
+        return classify(&members).map(Incoming::Single);
+    }
+    check_depth(bytes, limits.max_depth)?;
     match text.as_bytes().first() {
         None => Err(ParseError::bare(ParseErrorKind::Empty)),
         Some(b'{') => read_object(text).map(Incoming::Single),
@@ -166,124 +171,123 @@ fn admit<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, ParseError> {
         };
         return Err(ParseError::salvaged(kind, bytes));
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| {
+    let text = simdutf8::basic::from_utf8(bytes).map_err(|_| {
+        let valid_up_to = std::str::from_utf8(bytes)
+            .err()
+            .map(|error| error.valid_up_to());
         let kind = ParseErrorKind::NotUtf8 {
-            offset: error.valid_up_to(),
+            offset: valid_up_to.unwrap_or_default(),
         };
         ParseError::salvaged(kind, bytes)
     })?;
-    // A text needs a bracket to open and one to close each level, so a short one cannot be too deep.
-    if bytes.len() > limits.max_depth.saturating_mul(2)
-        && let Some(offset) = depth_exceeded_at(bytes, limits.max_depth)
-    {
-        let kind = ParseErrorKind::TooDeep {
-            limit: limits.max_depth,
-            offset,
-        };
-        return Err(ParseError::salvaged(kind, bytes));
-    }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     Ok(text.trim_matches([' ', '\t', '\r', '\n']))
 }
 
-/// The members of an envelope, as written.
-#[derive(Default)]
-struct Members<'a> {
-    jsonrpc: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-    repeated: bool,
+/// The depth of what the fast path did not take.
+fn check_depth(bytes: &[u8], max_depth: usize) -> Result<(), ParseError> {
+    // A text needs a bracket to open and one to close each level, so a short one cannot be too deep.
+    if bytes.len() <= max_depth.saturating_mul(2) {
+        return Ok(());
+    }
+    match depth_exceeded_at(bytes, max_depth) {
+        None => Ok(()),
+        Some(offset) => {
+            let kind = ParseErrorKind::TooDeep {
+                limit: max_depth,
+                offset,
+            };
+            Err(ParseError::salvaged(kind, bytes))
+        }
+    }
 }
 
+/// Reads an object the slow way, which words the errors and takes what the fast one does not.
 fn read_object(text: &str) -> Result<Received<'_>, ParseError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    deserializer
+    let members = deserializer
         .deserialize_map(EnvelopeVisitor)
         .and_then(|members| deserializer.end().map(|()| members))
-        .map_err(|error| ParseError::salvaged(not_json(text, &error), text.as_bytes()))?
-        .classify()
+        .map_err(|error| ParseError::salvaged(not_json(text, &error), text.as_bytes()))?;
+    classify(&members)
 }
 
-impl<'a> Members<'a> {
-    fn classify(self) -> Result<Received<'a>, ParseError> {
-        let mut quirks = Quirks::default();
-        match self.jsonrpc.map(RawValue::get) {
-            Some("\"2.0\"") => {}
-            Some(_) => quirks.add(Quirk::OtherVersion),
-            None => quirks.add(Quirk::NoVersion),
-        }
-        if self.repeated {
-            quirks.add(Quirk::RepeatedMember);
-        }
-
-        let not_null = |value: Option<&'a RawValue>| value.filter(|value| !raw::is_null(value));
-        let method = not_null(self.method);
-        let fail = |kind, id: Option<RequestId<'_>>| {
-            Err(ParseError {
-                kind,
-                id: id.map(RequestId::into_owned),
-                has_method: method.is_some(),
-            })
-        };
-        let id = match not_null(self.id) {
-            None => None,
-            Some(id) => match RequestId::from_raw(id) {
-                Some(id) => Some(id),
-                None => return fail(ParseErrorKind::InvalidId, None),
-            },
-        };
-        let error = not_null(self.error);
-        let result = not_null(self.result);
-        let answers =
-            error.is_some() || result.is_some() || (method.is_none() && self.result.is_some());
-
-        if answers {
-            if method.is_some() {
-                quirks.add(Quirk::MethodInResponse);
-            }
-            if self.error.is_some() && self.result.is_some() {
-                quirks.add(Quirk::ResultAndError);
-            }
-            let message = match (error, result.or(self.result), id) {
-                (Some(error), _, id) => {
-                    let error = ErrorObject::from_raw(error);
-                    if error.code == ErrorCode::UNSTATED || !is_tidy(self.error) {
-                        quirks.add(Quirk::OddError);
-                    }
-                    Message::Error { id, error }
-                }
-                (None, Some(result), Some(id)) => Message::Response { id, result },
-                (None, _, id) => return fail(ParseErrorKind::ResultWithoutId, id),
-            };
-            return Ok(Received { message, quirks });
-        }
-
-        let Some(method) = method else {
-            return match id {
-                Some(id) => fail(ParseErrorKind::NoResultNorError, Some(id)),
-                None => fail(ParseErrorKind::Ambiguous, None),
-            };
-        };
-        let Some(method) = raw::string(method) else {
-            return fail(ParseErrorKind::InvalidMethod, id);
-        };
-        if self.params.is_some_and(|params| !raw::is_object(params)) {
-            quirks.add(Quirk::OddParams);
-        }
-        let params = not_null(self.params);
-        let message = if let Some(id) = id {
-            Message::Request { id, method, params }
-        } else {
-            if self.id.is_some() {
-                quirks.add(Quirk::NullId);
-            }
-            Message::Notification { method, params }
-        };
-        Ok(Received { message, quirks })
+/// Decides what kind of message the members make.
+fn classify<'a>(members: &Members<'a>) -> Result<Received<'a>, ParseError> {
+    let mut quirks = Quirks::default();
+    match members.jsonrpc.map(RawValue::get) {
+        Some("\"2.0\"") => {}
+        Some(_) => quirks.add(Quirk::OtherVersion),
+        None => quirks.add(Quirk::NoVersion),
     }
+    if members.repeated {
+        quirks.add(Quirk::RepeatedMember);
+    }
+
+    let not_null = |value: Option<&'a RawValue>| value.filter(|value| !raw::is_null(value));
+    let method = not_null(members.method);
+    let fail = |kind, id: Option<RequestId<'_>>| {
+        Err(ParseError {
+            kind,
+            id: id.map(RequestId::into_owned),
+            has_method: method.is_some(),
+        })
+    };
+    let id = match not_null(members.id) {
+        None => None,
+        Some(id) => match RequestId::from_raw(id) {
+            Some(id) => Some(id),
+            None => return fail(ParseErrorKind::InvalidId, None),
+        },
+    };
+    let error = not_null(members.error);
+    let result = not_null(members.result);
+    let answers =
+        error.is_some() || result.is_some() || (method.is_none() && members.result.is_some());
+
+    if answers {
+        if method.is_some() {
+            quirks.add(Quirk::MethodInResponse);
+        }
+        if members.error.is_some() && members.result.is_some() {
+            quirks.add(Quirk::ResultAndError);
+        }
+        let message = match (error, result.or(members.result), id) {
+            (Some(error), _, id) => {
+                let error = ErrorObject::from_raw(error);
+                if error.code == ErrorCode::UNSTATED || !is_tidy(members.error) {
+                    quirks.add(Quirk::OddError);
+                }
+                Message::Error { id, error }
+            }
+            (None, Some(result), Some(id)) => Message::Response { id, result },
+            (None, _, id) => return fail(ParseErrorKind::ResultWithoutId, id),
+        };
+        return Ok(Received { message, quirks });
+    }
+
+    let Some(method) = method else {
+        return match id {
+            Some(id) => fail(ParseErrorKind::NoResultNorError, Some(id)),
+            None => fail(ParseErrorKind::Ambiguous, None),
+        };
+    };
+    let Some(method) = raw::string(method) else {
+        return fail(ParseErrorKind::InvalidMethod, id);
+    };
+    if members.params.is_some_and(|params| !raw::is_object(params)) {
+        quirks.add(Quirk::OddParams);
+    }
+    let params = not_null(members.params);
+    let message = if let Some(id) = id {
+        Message::Request { id, method, params }
+    } else {
+        if members.id.is_some() {
+            quirks.add(Quirk::NullId);
+        }
+        Message::Notification { method, params }
+    };
+    Ok(Received { message, quirks })
 }
 
 /// Whether an error object is as the specification wants it: an integer code and a message.
@@ -306,17 +310,9 @@ impl<'a> Visitor<'a> for EnvelopeVisitor {
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Members<'a>, A::Error> {
         let mut members = Members::default();
         while let Some(key) = map.next_key_seed(KeySeed)? {
-            let slot = match key {
-                Key::JsonRpc => &mut members.jsonrpc,
-                Key::Id => &mut members.id,
-                Key::Method => &mut members.method,
-                Key::Params => &mut members.params,
-                Key::Result => &mut members.result,
-                Key::Error => &mut members.error,
-                Key::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
+            let Some(slot) = members.slot(&key) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
             };
             if slot.replace(map.next_value()?).is_some() {
                 members.repeated = true;
@@ -326,47 +322,36 @@ impl<'a> Visitor<'a> for EnvelopeVisitor {
     }
 }
 
-enum Key {
-    JsonRpc,
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Other,
-}
-
 /// Reads a key as bytes, so that an unknown key with broken escapes costs nothing.
 struct KeySeed;
 
 impl<'a> DeserializeSeed<'a> for KeySeed {
-    type Value = Key;
+    type Value = Cow<'a, [u8]>;
 
-    fn deserialize<D: serde::Deserializer<'a>>(self, deserializer: D) -> Result<Key, D::Error> {
+    fn deserialize<D: serde::Deserializer<'a>>(
+        self,
+        deserializer: D,
+    ) -> Result<Cow<'a, [u8]>, D::Error> {
         deserializer.deserialize_bytes(self)
     }
 }
 
-impl Visitor<'_> for KeySeed {
-    type Value = Key;
+impl<'a> Visitor<'a> for KeySeed {
+    type Value = Cow<'a, [u8]>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a member name")
     }
 
-    fn visit_bytes<E: serde::de::Error>(self, key: &[u8]) -> Result<Key, E> {
-        Ok(match key {
-            b"jsonrpc" => Key::JsonRpc,
-            b"id" => Key::Id,
-            b"method" => Key::Method,
-            b"params" => Key::Params,
-            b"result" => Key::Result,
-            b"error" => Key::Error,
-            _ => Key::Other,
-        })
+    fn visit_borrowed_bytes<E: serde::de::Error>(self, key: &'a [u8]) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key))
     }
 
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Key, E> {
+    fn visit_bytes<E: serde::de::Error>(self, key: &[u8]) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.to_owned()))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Self::Value, E> {
         self.visit_bytes(key.as_bytes())
     }
 }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
     Deserializer as _,
-    de::{MapAccess, Visitor},
+    de::{DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer},
 };
 use serde_json::value::RawValue;
 
@@ -65,6 +65,16 @@ pub(crate) fn string_token(token: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(token).ok().map(Cow::Owned)
 }
 
+/// Text that is known to be one JSON value, as a [`RawValue`] and without reading it again.
+///
+/// `serde_json` makes a borrowed `RawValue` from a map of one entry, a private key and the text. Its own parser
+/// offers that map after skipping over a value; this offers the same for a value that has been checked already.
+/// The key is the name `serde_json` itself asks for, so nothing is assumed of it, and should the exchange ever
+/// change, `None` sends the caller to the ordinary way.
+pub(crate) fn trusted(text: &str) -> Option<&RawValue> {
+    serde::Deserialize::deserialize(Trusted { text, name: None }).ok()
+}
+
 /// Whether the value is an object.
 pub(crate) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
@@ -95,6 +105,60 @@ impl<'a, F: FnMut(Member<'a>)> Visitor<'a> for Members<'a, F> {
     }
 }
 
+/// A deserializer that knows nothing but how to hand out a raw value.
+struct Trusted<'a> {
+    text: &'a str,
+    /// The key, once it has been asked for and until it has been given.
+    name: Option<&'static str>,
+}
+
+impl<'de> serde::Deserializer<'de> for Trusted<'de> {
+    type Error = serde::de::value::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+        Err(serde::de::Error::custom("only a raw value can be had"))
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_map(Trusted {
+            name: Some(name),
+            ..self
+        })
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+impl<'a> MapAccess<'a> for Trusted<'a> {
+    type Error = serde::de::value::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'a>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Self::Error> {
+        match self.name.take() {
+            Some(name) => seed
+                .deserialize(BorrowedStrDeserializer::new(name))
+                .map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'a>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, Self::Error> {
+        seed.deserialize(BorrowedStrDeserializer::new(self.text))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +180,15 @@ mod tests {
     fn a_key_that_is_no_unicode_costs_only_itself() {
         let value = raw(r#"{"\ud800":1,"a":2}"#);
         assert_eq!(member(value, "a").map(RawValue::get), Some("2"));
+    }
+
+    #[test]
+    fn trusted_text_becomes_a_raw_value_without_being_read() {
+        let text = r#"{"a":1}"#;
+        let value = trusted(text).unwrap();
+        assert_eq!(value.get().as_ptr(), text.as_ptr());
+        assert_eq!(value.get(), text);
+        assert_eq!(serde_json::to_string(value).unwrap(), text);
     }
 
     #[test]

@@ -3,7 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use switchboard_protocol::{Incoming, Limits, Message, Received, encode, parse, salvage};
+use serde_json::value::RawValue;
+use switchboard_protocol::{
+    Incoming, Limits, Message, ParseError, ParseErrorKind, Received, encode, parse, salvage,
+};
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits {
@@ -12,7 +15,9 @@ fuzz_target!(|bytes: &[u8]| {
         max_batch: 8,
     };
     salvage(bytes);
-    match parse(bytes, &limits) {
+    let outcome = parse(bytes, &limits);
+    check_syntax(bytes, &outcome);
+    match outcome {
         Ok(Incoming::Single(received)) => round_trip(&received),
         Ok(Incoming::Batch(members)) => {
             assert!(members.len() <= limits.max_batch + 1);
@@ -23,6 +28,20 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
 });
+
+/// What counts as JSON is what serde_json says, whichever way the message went.
+fn check_syntax(bytes: &[u8], outcome: &Result<Incoming<'_>, ParseError>) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let is_json = serde_json::from_str::<&RawValue>(text).is_ok();
+    match outcome {
+        Ok(Incoming::Single(_)) => assert!(is_json),
+        Err(error) if matches!(error.kind, ParseErrorKind::NotJson { .. }) => assert!(!is_json),
+        _ => {}
+    }
+}
 
 fn round_trip(received: &Received<'_>) {
     let mut buffer = Vec::new();

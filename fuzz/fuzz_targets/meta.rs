@@ -20,7 +20,10 @@ fuzz_target!(|text: &str| {
     };
     let read = RequestMeta::read(Some(&merged));
     assert_eq!(read.protocol_version.as_deref(), Some("2026-07-28"));
-    assert_eq!(read.client_capabilities.map(RawValue::get), Some(r#"{"a":{}}"#));
+    assert_eq!(
+        read.client_capabilities.map(RawValue::get),
+        Some(r#"{"a":{}}"#)
+    );
 
     // A value too deep, or a string that is no Unicode, is no `Value`; it is still merged above.
     let (Ok(mut before), Ok(mut after)) = (

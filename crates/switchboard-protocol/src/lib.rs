@@ -34,6 +34,7 @@ mod printable;
 mod raw;
 mod salvage;
 mod scan;
+mod string_scan;
 
 pub use error::{ErrorCode, ErrorObject};
 pub use id::RequestId;

@@ -3,7 +3,7 @@
 //! Owns [`Limits`] and the depth scan. Nothing here judges JSON: the scan counts brackets outside strings, so
 //! that a hostile nesting is refused before anything recursive sees it.
 
-use crate::scan::end_of_string;
+use crate::string_scan::end_of_string;
 
 /// Bounds on one incoming message; [`Default`] gives the documented ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

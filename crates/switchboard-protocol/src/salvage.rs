@@ -4,7 +4,7 @@
 //! finds the top-level `id`, so that one call fails at once instead of hanging until its deadline. What it
 //! finds is a hint to end a call by, never a message.
 
-use crate::{id::RequestId, scan::end_of_string};
+use crate::{id::RequestId, string_scan::end_of_string};
 
 /// What could still be told of a broken message.
 #[derive(Debug, Clone, PartialEq, Default)]

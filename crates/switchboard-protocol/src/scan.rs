@@ -6,7 +6,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::raw;
+use crate::{raw, string_scan::end_of_checked_string};
 
 /// The members of an envelope, as written.
 #[derive(Default)]
@@ -78,77 +78,6 @@ pub(crate) fn envelope(text: &str, max_depth: usize) -> Option<Members<'_>> {
             _ => return None,
         }
     }
-}
-
-/// The offset just past the quote that ends a string whose inside starts at `start`; `None` if none does.
-///
-/// Escapes are stepped over and not looked at.
-pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut position = start;
-    loop {
-        position = find_special::<false>(bytes, position)?;
-        match bytes.get(position)? {
-            b'"' => return Some(position + 1),
-            _ => position += 2,
-        }
-    }
-}
-
-/// The next quote or backslash, or with `CONTROLS` the next control character too, at or after `start`.
-///
-/// Strings are either short or long: a few steps of eight bytes find the end of a key or the next escape of a
-/// dense text, and only a long run is worth the call of a vectorised search.
-fn find_special<const CONTROLS: bool>(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut position = start;
-    for _ in 0..STEPS {
-        let Some(word) = bytes
-            .get(position..)
-            .and_then(|rest| rest.first_chunk::<8>())
-        else {
-            let rest = bytes.get(position..)?;
-            let found = rest.iter().position(|&byte| is_special::<CONTROLS>(byte))?;
-            return Some(position + found);
-        };
-        let mask = special_mask::<CONTROLS>(u64::from_le_bytes(*word));
-        if mask != 0 {
-            return Some(position + mask.trailing_zeros() as usize / 8);
-        }
-        position += 8;
-    }
-    let rest = bytes.get(position..)?;
-    let found = memchr::memchr2(b'"', b'\\', rest)?;
-    if CONTROLS {
-        let run = rest.get(..found)?;
-        // Written as a minimum, the loop is vectorised.
-        if run.iter().fold(u8::MAX, |least, &byte| least.min(byte)) < b' ' {
-            return run
-                .iter()
-                .position(|&byte| byte < b' ')
-                .map(|at| position + at);
-        }
-    }
-    Some(position + found)
-}
-
-const STEPS: usize = 8;
-
-fn is_special<const CONTROLS: bool>(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\') || (CONTROLS && byte < b' ')
-}
-
-/// A word whose lowest set bit is the highest of the first special byte.
-fn special_mask<const CONTROLS: bool>(word: u64) -> u64 {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHS: u64 = ONES << 7;
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quotes = zeros(word ^ (ONES * b'"' as u64));
-    let backslashes = zeros(word ^ (ONES * b'\\' as u64));
-    let controls = if CONTROLS {
-        word.wrapping_sub(ONES * b' ' as u64) & !word
-    } else {
-        0
-    };
-    (quotes | backslashes | controls) & HIGHS
 }
 
 struct Scanner<'a> {
@@ -247,30 +176,8 @@ impl Scanner<'_> {
         if *self.bytes.get(self.position)? != b'"' {
             return None;
         }
-        let mut position = self.position + 1;
-        loop {
-            position = find_special::<true>(self.bytes, position)?;
-            match self.bytes.get(position)? {
-                b'"' => {
-                    self.position = position + 1;
-                    return Some(());
-                }
-                b'\\' => position += self.escape(position + 1)?,
-                _ => return None,
-            }
-        }
-    }
-
-    /// The length of an escape, whose letter stands at `position`.
-    fn escape(&self, position: usize) -> Option<usize> {
-        match self.bytes.get(position)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
-            b'u' => {
-                let digits = self.bytes.get(position + 1..position + 5)?;
-                digits.iter().all(u8::is_ascii_hexdigit).then_some(6)
-            }
-            _ => None,
-        }
+        self.position = end_of_checked_string(self.bytes, self.position + 1)?;
+        Some(())
     }
 
     fn literal(&mut self, literal: &[u8]) -> Option<()> {

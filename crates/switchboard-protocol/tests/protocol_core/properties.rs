@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, value::RawValue};
 use switchboard_protocol::{
-    Incoming, Limits, Message, RequestId, Revision, encode,
+    Incoming, Limits, Message, ParseErrorKind, RequestId, Revision, encode,
     headers::{self, ReceivedHeaders},
     limits::depth_exceeded_at,
     meta::{self, MetaMembers},
@@ -152,6 +152,26 @@ proptest! {
             encode::batch(&mut buffer, messages).unwrap();
             prop_assert!(serde_json::from_slice::<&RawValue>(&buffer).is_ok());
         }
+    }
+
+    #[test]
+    fn what_counts_as_json_is_what_serde_json_says(
+        payload in text_of(json()),
+        at in any::<prop::sample::Index>(),
+        byte in prop_oneof![Just(None), any::<u8>().prop_map(Some), prop::sample::select(b"\"\\{}[]:, \n0.eE+-tfnu".to_vec()).prop_map(Some)],
+    ) {
+        let mut bytes = format!(r#"{{"id":1,"result":{payload}}}"#).into_bytes();
+        if let Some(byte) = byte {
+            let index = at.index(bytes.len());
+            bytes[index] = byte;
+        }
+        let ours = !matches!(
+            parse(&bytes, &Limits::default()).map_err(|error| error.kind),
+            Err(ParseErrorKind::NotJson { .. } | ParseErrorKind::NotUtf8 { .. } | ParseErrorKind::Empty)
+        );
+        // A raw value leaves numbers and surrogates as they are, where a tree would judge them.
+        let theirs = std::str::from_utf8(&bytes).is_ok_and(|text| serde_json::from_str::<&RawValue>(text).is_ok());
+        prop_assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&bytes));
     }
 
     #[test]

@@ -1,0 +1,278 @@
+//! Where a JSON string ends, found fast for keys, for long texts and for texts full of escapes.
+//!
+//! Owns the one loop that most bytes of a message go through. Three kinds of strings call for three ways: a key
+//! ends within a few words of eight bytes; a long run without escapes is the business of a vectorised search; a
+//! text with an escape every few bytes would stop either at each of them, so it is read in blocks of 64 bytes, with
+//! one bit for each quote and each backslash.
+
+/// The offset just past the quote that ends a string whose inside starts at `start`; `None` if none does.
+///
+/// For text that has been checked, or that nobody will rely on: an escape is two bytes, whatever they are.
+pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
+    end::<false>(bytes, start)
+}
+
+/// As [`end_of_string`]; `None` too where the string is not one of JSON, for a control character or an escape
+/// that is none.
+pub(crate) fn end_of_checked_string(bytes: &[u8], start: usize) -> Option<usize> {
+    end::<true>(bytes, start)
+}
+
+fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut position = start;
+    for _ in 0..SHORT_WORDS {
+        let Some(word) = chunk::<8>(bytes, position) else {
+            return end_in_tail::<CHECK>(bytes, position);
+        };
+        let word = u64::from_le_bytes(*word);
+        let special = equal_to(word, b'"') | equal_to(word, b'\\');
+        let first = special.trailing_zeros() as usize / 8;
+        if CHECK && has_control_before(word, special) {
+            return None;
+        }
+        if special != 0 {
+            position += first;
+            return match bytes.get(position)? {
+                b'"' => Some(position + 1),
+                _ => end_of_long_string::<CHECK>(bytes, Stretch::Dense(position)),
+            };
+        }
+        position += 8;
+    }
+    end_of_long_string::<CHECK>(bytes, Stretch::Plain(position))
+}
+
+/// Words to look at before a string counts as long.
+const SHORT_WORDS: usize = 4;
+
+/// What a long string goes on with, and where.
+#[derive(Debug, PartialEq)]
+enum Stretch {
+    /// No escape has been seen for a while.
+    Plain(usize),
+    /// An escape stands here.
+    Dense(usize),
+    /// The string has ended before this offset.
+    End(usize),
+}
+
+fn end_of_long_string<const CHECK: bool>(bytes: &[u8], start: Stretch) -> Option<usize> {
+    let mut stretch = start;
+    loop {
+        stretch = match stretch {
+            Stretch::Plain(position) => read_plain::<CHECK>(bytes, position)?,
+            Stretch::Dense(position) => read_dense::<CHECK>(bytes, position)?,
+            Stretch::End(position) => return Some(position),
+        };
+    }
+}
+
+fn read_plain<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> {
+    let rest = bytes.get(start..)?;
+    let found = memchr::memchr2(b'"', b'\\', rest)?;
+    if CHECK && has_control(rest.get(..found)?) {
+        return None;
+    }
+    Some(match rest.get(found)? {
+        b'"' => Stretch::End(start + found + 1),
+        _ => Stretch::Dense(start + found),
+    })
+}
+
+/// Reads blocks until two in a row have no escape.
+fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> {
+    let mut position = start;
+    let mut plain_blocks = 0;
+    while let Some(block) = chunk::<64>(bytes, position) {
+        let (quotes, mut backslashes) = masks(block);
+        let end_at = |quotes: u64| Stretch::End(position + quotes.trailing_zeros() as usize + 1);
+        if CHECK && has_control(block) {
+            // It may stand past the end of the string, where whitespace is fine; look at each byte.
+            return end_in_tail::<CHECK>(bytes, position).map(Stretch::End);
+        }
+        if backslashes == 0 {
+            if quotes != 0 {
+                return Some(end_at(quotes));
+            }
+            position += 64;
+            plain_blocks += 1;
+            if plain_blocks == 2 {
+                return Some(Stretch::Plain(position));
+            }
+            continue;
+        }
+        plain_blocks = 0;
+        let mut escaped = 0_u64;
+        let mut next = position + 64;
+        while backslashes != 0 {
+            let at = backslashes.trailing_zeros();
+            let ends = quotes & !escaped & ((1 << at) - 1);
+            if ends != 0 {
+                return Some(end_at(ends));
+            }
+            if CHECK && !is_escape(bytes, position + at as usize + 1) {
+                return None;
+            }
+            // The byte after is escaped; if that lies in the next block, that block starts one later.
+            if at == 63 {
+                next += 1;
+                break;
+            }
+            escaped |= 2 << at;
+            backslashes &= !(3 << at);
+        }
+        let ends = quotes & !escaped;
+        if ends != 0 {
+            return Some(end_at(ends));
+        }
+        position = next;
+    }
+    end_in_tail::<CHECK>(bytes, position).map(Stretch::End)
+}
+
+/// Goes on byte by byte.
+fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut position = start;
+    loop {
+        match bytes.get(position)? {
+            b'"' => return Some(position + 1),
+            b'\\' => {
+                if CHECK && !is_escape(bytes, position + 1) {
+                    return None;
+                }
+                position += 2;
+            }
+            0..=0x1f if CHECK => return None,
+            _ => position += 1,
+        }
+    }
+}
+
+/// Whether the letter at `position` makes an escape. Hexadecimal digits are then read as ordinary characters.
+fn is_escape(bytes: &[u8], position: usize) -> bool {
+    match bytes.get(position) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,
+        Some(b'u') => bytes
+            .get(position + 1..position + 5)
+            .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
+        _ => false,
+    }
+}
+
+/// Written as a minimum, the loop is vectorised.
+fn has_control(bytes: &[u8]) -> bool {
+    bytes.iter().fold(u8::MAX, |least, &byte| least.min(byte)) < b' '
+}
+
+/// Whether a control character stands before the first of the `special` bytes.
+fn has_control_before(word: u64, special: u64) -> bool {
+    // A byte below 0x20 stays below 0x80 when 0x60 is added; no byte carries into the next.
+    let controls = !((word & !HIGHS).wrapping_add(ONES * 0x60) | word) & HIGHS;
+    controls != 0 && controls.trailing_zeros() < special.trailing_zeros()
+}
+
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const HIGHS: u64 = ONES << 7;
+
+/// The highest bit of each byte that equals `byte`.
+#[inline]
+fn equal_to(word: u64, byte: u8) -> u64 {
+    let zero_where_equal = word ^ (ONES * u64::from(byte));
+    // Adding 0x7f to the lower seven bits sets the highest unless they are all zero.
+    !(((zero_where_equal & !HIGHS) + !HIGHS) | zero_where_equal) & HIGHS
+}
+
+/// One bit for each quote and each backslash of a block.
+#[inline]
+fn masks(block: &[u8; 64]) -> (u64, u64) {
+    // Gathers the highest bit of each byte in the topmost byte, the first byte's lowest.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let gather = |bits: u64| (bits >> 7).wrapping_mul(GATHER) >> 56;
+    let (mut quotes, mut backslashes) = (0, 0);
+    let (words, _) = block.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        quotes |= gather(equal_to(word, b'"')) << (8 * index);
+        backslashes |= gather(equal_to(word, b'\\')) << (8 * index);
+    }
+    (quotes, backslashes)
+}
+
+#[inline]
+fn chunk<const SIZE: usize>(bytes: &[u8], start: usize) -> Option<&[u8; SIZE]> {
+    bytes.get(start..)?.first_chunk()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    #[test]
+    fn strings_end_at_the_first_quote_that_is_not_escaped() {
+        for length in 0..200 {
+            let plain = "x".repeat(length);
+            for (inside, ends) in [
+                (plain.clone(), true),
+                (format!("{plain}\\\""), true),
+                (format!("{plain}\\\\"), true),
+                (format!("{plain}\\\\\\\"{plain}"), true),
+                (format!("\\n{plain}\\u00e9"), true),
+                (format!("é{plain}\u{7f}"), true),
+                (format!("{plain}\\"), false),
+                (format!("{plain}\\x"), false),
+                (format!("{plain}\\u00g0"), false),
+                (format!("{plain}\n"), false),
+                (format!("\\\\{plain}\u{1f}{plain}"), false),
+            ] {
+                let text = format!("{inside}\" \\ \n\" and more");
+                let expected = ends.then_some(inside.len() + 1);
+                assert_eq!(
+                    end_of_checked_string(text.as_bytes(), 0),
+                    expected,
+                    "{text:?}"
+                );
+                if ends {
+                    assert_eq!(end_of_string(text.as_bytes(), 0), expected, "{text:?}");
+                }
+                assert_eq!(
+                    end_of_checked_string(inside.as_bytes(), 0),
+                    None,
+                    "{inside:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn alternating_stretches_do_not_recurse() {
+        let text = format!("{}\"", format!("\\n{}", "x".repeat(300)).repeat(50_000));
+        assert_eq!(end_of_checked_string(text.as_bytes(), 0), Some(text.len()));
+    }
+
+    /// Long strings over an alphabet where everything matters.
+    fn dense() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![
+            8 => Just(b'x'),
+            4 => Just(b'\\'),
+            1 => Just(b'"'),
+            2 => Just(b'n'),
+            1 => Just(b'u'),
+            1 => Just(b'0'),
+            1 => prop_oneof![Just(b'\n'), Just(0x1f), Just(0xc3), Just(0x7f), Just(0xa9)],
+        ];
+        vec(byte, 0..400)
+    }
+
+    proptest! {
+        #[test]
+        fn every_way_finds_the_same_end(bytes in dense()) {
+            prop_assert_eq!(end_of_checked_string(&bytes, 0), end_in_tail::<true>(&bytes, 0));
+            prop_assert_eq!(end_of_string(&bytes, 0), end_in_tail::<false>(&bytes, 0));
+            let dense = |check: fn(&[u8], Stretch) -> Option<usize>| check(&bytes, Stretch::Dense(0));
+            prop_assert_eq!(dense(end_of_long_string::<true>), end_in_tail::<true>(&bytes, 0));
+            prop_assert_eq!(dense(end_of_long_string::<false>), end_in_tail::<false>(&bytes, 0));
+        }
+    }
+}

@@ -8,11 +8,11 @@
 //! Repeated members: the last one counts, as in JavaScript, Python and Go, so that every party that sees the
 //! same bytes reads the same message.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use serde::{
     Deserializer as _,
-    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -309,50 +309,18 @@ impl<'a> Visitor<'a> for EnvelopeVisitor {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Members<'a>, A::Error> {
         let mut members = Members::default();
-        while let Some(key) = map.next_key_seed(KeySeed)? {
-            let Some(slot) = members.slot(&key) else {
-                map.next_value::<IgnoredAny>()?;
+        while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            // A key whose escapes spell no text is unknown like any other.
+            let Some(name) = raw::string(key) else {
                 continue;
             };
-            if slot.replace(map.next_value()?).is_some() {
+            if let Some(slot) = members.slot(name.as_bytes())
+                && slot.replace(value).is_some()
+            {
                 members.repeated = true;
             }
         }
         Ok(members)
-    }
-}
-
-/// Reads a key as bytes, so that an unknown key with broken escapes costs nothing.
-struct KeySeed;
-
-impl<'a> DeserializeSeed<'a> for KeySeed {
-    type Value = Cow<'a, [u8]>;
-
-    fn deserialize<D: serde::Deserializer<'a>>(
-        self,
-        deserializer: D,
-    ) -> Result<Cow<'a, [u8]>, D::Error> {
-        deserializer.deserialize_bytes(self)
-    }
-}
-
-impl<'a> Visitor<'a> for KeySeed {
-    type Value = Cow<'a, [u8]>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a member name")
-    }
-
-    fn visit_borrowed_bytes<E: serde::de::Error>(self, key: &'a [u8]) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(key))
-    }
-
-    fn visit_bytes<E: serde::de::Error>(self, key: &[u8]) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(key.to_owned()))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Self::Value, E> {
-        self.visit_bytes(key.as_bytes())
     }
 }
 

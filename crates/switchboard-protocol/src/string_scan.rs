@@ -84,51 +84,87 @@ fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
     let mut position = start;
     let mut plain_blocks = 0;
     while let Some(block) = chunk::<64>(bytes, position) {
-        let (quotes, mut backslashes) = masks(block);
-        let end_at = |quotes: u64| Stretch::End(position + quotes.trailing_zeros() as usize + 1);
         if CHECK && has_control(block) {
             // It may stand past the end of the string, where whitespace is fine; look at each byte.
             return end_in_tail::<CHECK>(bytes, position).map(Stretch::End);
         }
+        let (quotes, backslashes) = masks(block);
+        let escaped = after_odd_runs(backslashes);
+        let ends = quotes & !escaped;
+        if CHECK {
+            let before_end = ends.wrapping_sub(1) & !ends;
+            check_escapes(bytes, position, block, escaped & before_end)?;
+        }
+        if ends != 0 {
+            return Some(Stretch::End(position + ends.trailing_zeros() as usize + 1));
+        }
         if backslashes == 0 {
-            if quotes != 0 {
-                return Some(end_at(quotes));
-            }
-            position += 64;
             plain_blocks += 1;
             if plain_blocks == 2 {
-                return Some(Stretch::Plain(position));
+                return Some(Stretch::Plain(position + 64));
             }
-            continue;
+        } else {
+            plain_blocks = 0;
         }
-        plain_blocks = 0;
-        let mut escaped = 0_u64;
-        let mut next = position + 64;
-        while backslashes != 0 {
-            let at = backslashes.trailing_zeros();
-            let ends = quotes & !escaped & ((1 << at) - 1);
-            if ends != 0 {
-                return Some(end_at(ends));
-            }
-            if CHECK && !is_escape(bytes, position + at as usize + 1) {
+        position += 64;
+        // An odd run at the very end escapes the byte after the block.
+        if backslashes.leading_ones() % 2 == 1 {
+            if CHECK && !is_escape(bytes, position) {
                 return None;
             }
-            // The byte after is escaped; if that lies in the next block, that block starts one later.
-            if at == 63 {
-                next += 1;
-                break;
-            }
-            escaped |= 2 << at;
-            backslashes &= !(3 << at);
+            position += 1;
         }
-        let ends = quotes & !escaped;
-        if ends != 0 {
-            return Some(end_at(ends));
-        }
-        position = next;
     }
     end_in_tail::<CHECK>(bytes, position).map(Stretch::End)
 }
+
+/// The bytes that follow a run of backslashes of odd length: those that are escaped and no backslash themselves.
+///
+/// Adding a run's first bit to it carries through the run and leaves one bit just past its end. A run is odd where
+/// the parity of that place differs from the parity of its start.
+fn after_odd_runs(backslashes: u64) -> u64 {
+    const EVEN: u64 = u64::from_ne_bytes([0b0101_0101; 8]);
+    let starts = backslashes & !(backslashes << 1);
+    let ends_of = |starts: u64| backslashes.wrapping_add(starts) & !backslashes;
+    (ends_of(starts & EVEN) & !EVEN) | (ends_of(starts & !EVEN) & EVEN)
+}
+
+/// Checks the letters of the escapes marked in `escaped`.
+fn check_escapes(bytes: &[u8], position: usize, block: &[u8; 64], escaped: u64) -> Option<()> {
+    let mut worst = SIMPLE;
+    let mut rest = escaped;
+    while rest != 0 {
+        let letter = block[rest.trailing_zeros() as usize % 64];
+        worst |= LETTERS[usize::from(letter)];
+        rest &= rest - 1;
+    }
+    if worst == SIMPLE {
+        return Some(());
+    }
+    let mut rest = escaped;
+    while rest != 0 {
+        if !is_escape(bytes, position + rest.trailing_zeros() as usize) {
+            return None;
+        }
+        rest &= rest - 1;
+    }
+    Some(())
+}
+
+const SIMPLE: u8 = 0;
+const TO_LOOK_AT: u8 = 1;
+
+/// Which letters make an escape of two bytes.
+const LETTERS: [u8; 256] = {
+    let mut letters = [TO_LOOK_AT; 256];
+    let simple = b"\"\\/bfnrt";
+    let mut index = 0;
+    while index < simple.len() {
+        letters[simple[index] as usize] = SIMPLE;
+        index += 1;
+    }
+    letters
+};
 
 /// Goes on byte by byte.
 fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {

@@ -432,6 +432,16 @@ fn logs_on_stdout_are_named_as_no_json() {
 }
 
 #[test]
+fn a_control_character_in_a_key_is_no_json() {
+    check_error(
+        "{\"id\":9,\"res\u{1}ult\":{}}",
+        r#"not JSON at byte 11: control character (\u0000-\u001F) found while parsing a string, near `{"id":9,"res\u{1}ult":{}}`"#,
+        Some("9"),
+        false,
+    );
+}
+
+#[test]
 fn broken_json_still_tells_whose_call_it_was() {
     check_error(
         r#"{"jsonrpc":"2.0","id":9,"result":{"value":NaN}}"#,

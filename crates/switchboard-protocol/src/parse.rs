@@ -3,7 +3,8 @@
 //! Owns the reading of the envelope and its errors. A peer's mistake costs as little as it can: what has one
 //! sensible reading is read and noted as a [`Quirk`], and what has none is an error that carries the id
 //! wherever there is one, so that the call it belongs to can be failed. Recursion never follows the input:
-//! nested values are skipped iteratively and stay raw.
+//! nested values are skipped iteratively and stay raw. The common message takes the fast path of `scan`; all
+//! others go through `serde_json`, which also words the errors.
 //!
 //! Repeated members: the last one counts, as in JavaScript, Python and Go, so that every party that sees the
 //! same bytes reads the same message.

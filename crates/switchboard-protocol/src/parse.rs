@@ -38,7 +38,7 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Parse
         return classify(&members).map(Incoming::Single);
     }
     check_depth(bytes, limits.max_depth)?;
-    match text.as_bytes().first() {
+    let mut outcome = match text.as_bytes().first() {
         None => Err(ParseError::bare(ParseErrorKind::Empty)),
         Some(b'{') => read_object(text).map(Incoming::Single),
         Some(b'[') => read_batch(text, limits.max_batch).map(Incoming::Batch),
@@ -48,7 +48,18 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Parse
                 Err(error) => not_json(text, &error),
             },
         )),
+    };
+    // What was trimmed counts in the offset of a fault. Both are slices of one frame.
+    let trimmed = (text.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
+    let fault = match &mut outcome {
+        Err(error) => Some(error),
+        Ok(Incoming::Batch(members)) => members.last_mut().and_then(|last| last.as_mut().err()),
+        Ok(Incoming::Single(_)) => None,
+    };
+    if let Some(ParseErrorKind::NotJson { offset, .. }) = fault.map(|error| &mut error.kind) {
+        *offset += trimmed;
     }
+    outcome
 }
 
 /// Why a message could not be read, and which call is the poorer for it.

@@ -21,6 +21,7 @@ pub struct Salvaged {
 /// trusted and a later `id` may well belong to something nested.
 pub fn salvage(bytes: &[u8]) -> Salvaged {
     let mut salvaged = Salvaged::default();
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let Some(start) = bytes.iter().position(|byte| !byte.is_ascii_whitespace()) else {
         return salvaged;
     };
@@ -114,6 +115,7 @@ mod tests {
         );
         check(br#"{"id":7,"method":"ping","params":{]"#, Some("7"), true);
         check(b"{\"result\":\"\xff\xfe\",\"id\":3}", Some("3"), false);
+        check(b"\xef\xbb\xbf{\"id\":3,", Some("3"), false);
         check(br#"{"id":1.0,"id":2,"#, Some("1.0"), false);
         check(br#"{"result":NaN,"id":4}"#, Some("4"), false);
         check(br#"{"text":"id","x":"\"id\":9"}"#, None, false);

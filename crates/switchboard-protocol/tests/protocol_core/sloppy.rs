@@ -432,6 +432,22 @@ fn logs_on_stdout_are_named_as_no_json() {
 }
 
 #[test]
+fn positions_are_those_of_the_frame() {
+    check_error(
+        "\u{feff} {\"id\":9,oops}",
+        r#"not JSON at byte 12: key must be a string, near `{"id":9,oops}`"#,
+        Some("9"),
+        false,
+    );
+    check_error(
+        "  oops",
+        "not JSON at byte 2: expected value, near `oops`",
+        None,
+        false,
+    );
+}
+
+#[test]
 fn a_control_character_in_a_key_is_no_json() {
     check_error(
         "{\"id\":9,\"res\u{1}ult\":{}}",

@@ -8,6 +8,7 @@
 
 mod encoding;
 mod errors;
+mod examples;
 mod header_rules;
 mod ids;
 mod meta_rules;

@@ -71,16 +71,16 @@ fn benchmark(criterion: &mut Criterion) {
         bencher.iter(|| serde_json::from_str::<serde_json::Value>(black_box(&json)).ok());
     });
     group.bench_function("json/load", |bencher| {
-        bencher.iter(load("/c/mcp.json", &json))
+        bencher.iter(load("/c/mcp.json", &json));
     });
     group.bench_function("json/load-project", |bencher| {
-        bencher.iter(load("/p/.mcp.json", &json))
+        bencher.iter(load("/p/.mcp.json", &json));
     });
     group.bench_function("toml/bare", |bencher| {
-        bencher.iter(|| black_box(&toml).parse::<toml::Table>().ok())
+        bencher.iter(|| black_box(&toml).parse::<toml::Table>().ok());
     });
     group.bench_function("toml/load", |bencher| {
-        bencher.iter(load("/c/mcp.toml", &toml))
+        bencher.iter(load("/c/mcp.toml", &toml));
     });
     group.bench_function("hcl/bare", |bencher| {
         bencher.iter(|| black_box(&hcl).parse::<hcl_edit::structure::Body>().ok());

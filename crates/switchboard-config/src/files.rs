@@ -439,7 +439,11 @@ pub(crate) fn open(
         return refuse(Diagnostic::error("unknown-format", path, message).with_hint(hint));
     };
     match String::from_utf8(bytes) {
-        Ok(text) => {
+        Ok(mut text) => {
+            // Some editors begin a file with a byte order mark, which is no part of any format.
+            if text.starts_with('\u{feff}') {
+                text.drain(..'\u{feff}'.len_utf8());
+            }
             let file = SourceFile::new(path, scope, text);
             Ok(Some(Source {
                 file,

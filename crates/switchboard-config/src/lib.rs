@@ -1,6 +1,7 @@
 //! Where Switchboard's configuration comes from, what it means, and how it is changed.
 //!
-//! Synchronous and free of ambient state: folders, environment and file contents come in as values.
+//! Synchronous and free of ambient state: folders, environment and file contents come in as values. Start with
+//! [`resolve::Config::load`].
 
 pub mod diagnostic;
 pub mod document;

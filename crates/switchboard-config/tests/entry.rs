@@ -1,5 +1,4 @@
 //! What a server entry may say, in every format, and what is said about a wrong one.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 

@@ -5,14 +5,14 @@
     reason = "a helper that cannot go on fails the test"
 )]
 
-#[path = "foreign/arbitrary.rs"]
+#[path = "common/arbitrary.rs"]
 mod arbitrary;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use arbitrary::{any_entry, as_said_by};
+use arbitrary::any_entry;
 use proptest::prelude::*;
 use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::entry::{
@@ -412,4 +412,45 @@ proptest! {
             }
         }
     }
+}
+
+/// The entry as a tool says it that has other words for the same: names that are passed on are variables that
+/// hold themselves, and a bearer token is a header.
+fn as_said_by(tool: Tool, mut entry: ServerEntry) -> ServerEntry {
+    let has_authorization = |entry: &ServerEntry| {
+        entry
+            .headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    };
+    if matches!(tool, Tool::Codex | Tool::Goose) {
+        let is_passed = |(name, value): &(String, Secret)| value.expose() == format!("${{{name}}}");
+        let passed = entry
+            .env
+            .iter()
+            .filter(|pair| is_passed(pair))
+            .map(|(name, _)| name.clone());
+        entry.env_vars.extend(passed.collect::<Vec<_>>());
+        entry.env.retain(|pair| !is_passed(pair));
+    }
+    if tool == Tool::Codex {
+        return entry;
+    }
+    if tool != Tool::Goose {
+        for name in std::mem::take(&mut entry.env_vars) {
+            if entry.env.iter().all(|(other, _)| *other != name) {
+                let value = Secret::new(format!("${{{name}}}"));
+                entry.env.push((name, value));
+            }
+        }
+    }
+    if !has_authorization(&entry)
+        && let Some(name) = entry.bearer_token_env_var.take()
+    {
+        entry.headers.push((
+            "Authorization".into(),
+            Secret::new(format!("Bearer ${{{name}}}")),
+        ));
+    }
+    entry
 }

@@ -10,19 +10,21 @@ use crate::tree::{Node, Value};
 /// A tree as the text of a file.
 pub(super) fn write(format: Format, root: &Node<'_>) -> String {
     match format {
-        Format::Toml => toml(root),
+        // TOML has no null, and nothing here writes one.
+        Format::Toml => toml::to_string(&Plain(root)).unwrap_or_default(),
         Format::Yaml => yaml(root),
         Format::Json | Format::Hcl => {
-            let mut text = serde_json::to_string_pretty(&Json(root)).unwrap_or_default();
+            let mut text = serde_json::to_string_pretty(&Plain(root)).unwrap_or_default();
             text.push('\n');
             text
         }
     }
 }
 
-struct Json<'n, 'a>(&'n Node<'a>);
+/// A tree as serde sees it.
+struct Plain<'n, 'a>(&'n Node<'a>);
 
-impl Serialize for Json<'_, '_> {
+impl Serialize for Plain<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0.value {
             Value::Null => serializer.serialize_unit(),
@@ -33,60 +35,18 @@ impl Serialize for Json<'_, '_> {
             Value::Array(elements) => {
                 let mut list = serializer.serialize_seq(Some(elements.len()))?;
                 for element in elements {
-                    list.serialize_element(&Json(element))?;
+                    list.serialize_element(&Plain(element))?;
                 }
                 list.end()
             }
             Value::Table(members) => {
                 let mut map = serializer.serialize_map(Some(members.len()))?;
                 for member in members {
-                    map.serialize_entry(member.key.as_ref(), &Json(&member.value))?;
+                    map.serialize_entry(member.key.as_ref(), &Plain(&member.value))?;
                 }
                 map.end()
             }
         }
-    }
-}
-
-/// Servers as tables with headings, what is inside of a server on one line each.
-fn toml(root: &Node<'_>) -> String {
-    let mut document = toml_edit::DocumentMut::new();
-    for member in root.as_table().unwrap_or_default() {
-        document.insert(&member.key, toml_item(&member.value, 1));
-    }
-    document.to_string()
-}
-
-fn toml_item(node: &Node<'_>, headings: usize) -> toml_edit::Item {
-    let Some(members) = node.as_table().filter(|_| headings < 3) else {
-        return toml_edit::Item::Value(toml_value(node));
-    };
-    let mut table = toml_edit::Table::new();
-    table.set_implicit(headings < 2 && !members.is_empty());
-    for member in members {
-        table.insert(&member.key, toml_item(&member.value, headings + 1));
-    }
-    toml_edit::Item::Table(table)
-}
-
-fn toml_value(node: &Node<'_>) -> toml_edit::Value {
-    match &node.value {
-        // TOML has no null; nothing here writes one.
-        Value::Null => "".into(),
-        Value::Bool(value) => (*value).into(),
-        Value::Integer(value) => (*value).into(),
-        Value::Float(value) => (*value).into(),
-        Value::String(text) => text.as_ref().into(),
-        Value::Array(elements) => elements
-            .iter()
-            .map(toml_value)
-            .collect::<toml_edit::Array>()
-            .into(),
-        Value::Table(members) => members
-            .iter()
-            .map(|member| (member.key.to_string(), toml_value(&member.value)))
-            .collect::<toml_edit::InlineTable>()
-            .into(),
     }
 }
 

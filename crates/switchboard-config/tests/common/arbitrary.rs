@@ -1,10 +1,9 @@
-//! Entries of every kind, and how the tools say them.
+//! Entries of every kind.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 use switchboard_config::entry::{OAuthEntry, Permission, ServerEntry, ToolEntry, Transport};
-use switchboard_config::foreign::Tool;
 use switchboard_config::secret::Secret;
 
 /// A text of our own syntax, in the spelling that an import writes.
@@ -159,45 +158,4 @@ pub(crate) fn any_entry() -> impl Strategy<Value = ServerEntry> {
                 }
             },
         )
-}
-
-/// The entry as a tool says it that has other words for the same: names that are passed on are variables that
-/// hold themselves, and a bearer token is a header.
-pub(crate) fn as_said_by(tool: Tool, mut entry: ServerEntry) -> ServerEntry {
-    let has_authorization = |entry: &ServerEntry| {
-        entry
-            .headers
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
-    };
-    if matches!(tool, Tool::Codex | Tool::Goose) {
-        let is_passed = |(name, value): &(String, Secret)| value.expose() == format!("${{{name}}}");
-        let passed = entry
-            .env
-            .iter()
-            .filter(|pair| is_passed(pair))
-            .map(|(name, _)| name.clone());
-        entry.env_vars.extend(passed.collect::<Vec<_>>());
-        entry.env.retain(|pair| !is_passed(pair));
-    }
-    if tool == Tool::Codex {
-        return entry;
-    }
-    if tool != Tool::Goose {
-        for name in std::mem::take(&mut entry.env_vars) {
-            if entry.env.iter().all(|(other, _)| *other != name) {
-                let value = Secret::new(format!("${{{name}}}"));
-                entry.env.push((name, value));
-            }
-        }
-    }
-    if !has_authorization(&entry)
-        && let Some(name) = entry.bearer_token_env_var.take()
-    {
-        entry.headers.push((
-            "Authorization".into(),
-            Secret::new(format!("Bearer ${{{name}}}")),
-        ));
-    }
-    entry
 }

@@ -1,0 +1,202 @@
+//! Messages to bytes: each function appends one whole message to a buffer.
+//!
+//! Owns the writing of the envelope. What it appends is always one line, whatever raw values it was given, so
+//! the same bytes serve stdio, SSE and HTTP; the frame around it (newline, `data:`) is the transport's. On an
+//! error the buffer is as it was before.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    error::ErrorObject,
+    id::RequestId,
+    message::Message,
+    meta::{self, MetaMembers},
+};
+
+/// For a request or notification without params.
+pub const NO_PARAMS: Option<&RawValue> = None;
+
+/// Why a message could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The params or the result do not turn into JSON.
+    #[error("the value cannot be written as JSON")]
+    Value(#[source] serde_json::Error),
+    /// The params cannot carry `_meta`.
+    #[error(transparent)]
+    Meta(#[from] meta::MergeError),
+}
+
+/// Appends a request.
+pub fn request<P: Serialize + ?Sized>(
+    buffer: &mut Vec<u8>,
+    id: &RequestId<'_>,
+    method: &str,
+    params: Option<&P>,
+) -> Result<(), EncodeError> {
+    append(buffer, |buffer| {
+        start_request(buffer, id, method)?;
+        write_member(buffer, b",\"params\":", params)
+    })
+}
+
+/// Appends a request whose params get `members` merged into their `_meta`, without an intermediate copy.
+pub fn request_with_meta(
+    buffer: &mut Vec<u8>,
+    id: &RequestId<'_>,
+    method: &str,
+    params: Option<&RawValue>,
+    members: &MetaMembers,
+) -> Result<(), EncodeError> {
+    if members.is_empty() {
+        return request(buffer, id, method, params);
+    }
+    append(buffer, |buffer| {
+        start_request(buffer, id, method)?;
+        buffer.extend_from_slice(b",\"params\":");
+        Ok(meta::merge_into(buffer, params, members)?)
+    })
+}
+
+/// Appends a notification.
+pub fn notification<P: Serialize + ?Sized>(
+    buffer: &mut Vec<u8>,
+    method: &str,
+    params: Option<&P>,
+) -> Result<(), EncodeError> {
+    append(buffer, |buffer| {
+        buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
+        write_value(buffer, method)?;
+        write_member(buffer, b",\"params\":", params)
+    })
+}
+
+/// Appends a good answer.
+pub fn response<R: Serialize + ?Sized>(
+    buffer: &mut Vec<u8>,
+    id: &RequestId<'_>,
+    result: &R,
+) -> Result<(), EncodeError> {
+    append(buffer, |buffer| {
+        buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        id.write_json(buffer);
+        write_member(buffer, b",\"result\":", Some(result))
+    })
+}
+
+/// Appends a bad answer. Without an id the member is left out, as MCP's schema has it; give
+/// [`RequestId::null`] to a peer that wants JSON-RPC's `null`.
+pub fn error(
+    buffer: &mut Vec<u8>,
+    id: Option<&RequestId<'_>>,
+    error: &ErrorObject<'_>,
+) -> Result<(), EncodeError> {
+    append(buffer, |buffer| {
+        buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
+        if let Some(id) = id {
+            buffer.extend_from_slice(b"\"id\":");
+            id.write_json(buffer);
+            buffer.push(b',');
+        }
+        buffer.extend_from_slice(b"\"error\":{\"code\":");
+        match &error.named_code {
+            // Words are passed on as they came: the next reader may know them.
+            Some(name) => write_value(buffer, name)?,
+            None => write_value(buffer, &error.code.0)?,
+        }
+        buffer.extend_from_slice(b",\"message\":");
+        write_value(buffer, &error.message)?;
+        write_member(buffer, b",\"data\":", error.data.as_deref())?;
+        buffer.push(b'}');
+        Ok(())
+    })
+}
+
+/// Appends any message.
+pub fn message(buffer: &mut Vec<u8>, message: &Message<'_>) -> Result<(), EncodeError> {
+    match message {
+        Message::Request { id, method, params } => request(buffer, id, method, *params),
+        Message::Notification { method, params } => notification(buffer, method, *params),
+        Message::Response { id, result } => response(buffer, id, *result),
+        Message::Error { id, error: object } => error(buffer, id.as_ref(), object),
+    }
+}
+
+/// Appends a batch, for a peer of revision 2025-03-26.
+pub fn batch<'m, 'a: 'm>(
+    buffer: &mut Vec<u8>,
+    messages: impl IntoIterator<Item = &'m Message<'a>>,
+) -> Result<(), EncodeError> {
+    let start = buffer.len();
+    buffer.push(b'[');
+    for (index, member) in messages.into_iter().enumerate() {
+        if index > 0 {
+            buffer.push(b',');
+        }
+        if let Err(error) = message(buffer, member) {
+            buffer.truncate(start);
+            return Err(error);
+        }
+    }
+    buffer.push(b']');
+    Ok(())
+}
+
+/// Makes JSON one line, in place: a raw newline or carriage return becomes a space.
+///
+/// JSON strings cannot hold either byte unescaped, so both only ever stand between tokens, where a space
+/// means the same. Nothing moves and nothing is copied.
+pub fn make_single_line(json: &mut [u8]) {
+    let mut rest = json;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+        let (head, tail) = rest.split_at_mut(at + 1);
+        if let Some(byte) = head.last_mut() {
+            *byte = b' ';
+        }
+        rest = tail;
+    }
+}
+
+/// Runs `write`, closes the object, and keeps the promises: one line, or nothing at all.
+fn append(
+    buffer: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    let start = buffer.len();
+    if let Err(error) = write(buffer) {
+        buffer.truncate(start);
+        return Err(error);
+    }
+    buffer.push(b'}');
+    if let Some(written) = buffer.get_mut(start..) {
+        make_single_line(written);
+    }
+    Ok(())
+}
+
+fn start_request(
+    buffer: &mut Vec<u8>,
+    id: &RequestId<'_>,
+    method: &str,
+) -> Result<(), EncodeError> {
+    buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    id.write_json(buffer);
+    buffer.extend_from_slice(b",\"method\":");
+    write_value(buffer, method)
+}
+
+fn write_member<T: Serialize + ?Sized>(
+    buffer: &mut Vec<u8>,
+    key: &[u8],
+    value: Option<&T>,
+) -> Result<(), EncodeError> {
+    let Some(value) = value else { return Ok(()) };
+    buffer.extend_from_slice(key);
+    write_value(buffer, value)
+}
+
+fn write_value<T: Serialize + ?Sized>(buffer: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
+    serde_json::to_writer(buffer, value).map_err(EncodeError::Value)
+}

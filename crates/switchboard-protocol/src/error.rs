@@ -1,0 +1,241 @@
+//! The JSON-RPC error object and its codes.
+//!
+//! Owns [`ErrorObject`] and [`ErrorCode`], read from whatever a peer put under `error` and written strictly.
+//! It does not decide what an error means for the era; that is [`negotiate`](crate::negotiate).
+
+use std::{borrow::Cow, fmt};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{decimal::Decimal, raw, revision::Revision};
+
+/// The `error` member of a response.
+///
+/// Reading never fails: a peer that reports an error badly still reports an error, and the call it belongs to
+/// must end.
+#[derive(Debug, Clone)]
+pub struct ErrorObject<'a> {
+    /// The numeric code; [`ErrorCode::UNSTATED`] where the peer gave none that is a number.
+    pub code: ErrorCode,
+    /// The message; the best stand-in where the peer gave none.
+    pub message: Cow<'a, str>,
+    /// The `data` member, untouched. Where `error` was neither an object nor a string, its whole value.
+    pub data: Option<Cow<'a, RawValue>>,
+    /// A code the peer gave as words, such as `"ECONNREFUSED"`.
+    pub named_code: Option<Cow<'a, str>>,
+}
+
+/// A JSON-RPC error code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ErrorCode(pub i64);
+
+impl ErrorCode {
+    /// Stands for a code that was missing or no number; never sent by us.
+    pub const UNSTATED: Self = Self(0);
+    /// The text was no JSON.
+    pub const PARSE_ERROR: Self = Self(-32700);
+    /// The JSON was no request.
+    pub const INVALID_REQUEST: Self = Self(-32600);
+    /// No such method.
+    pub const METHOD_NOT_FOUND: Self = Self(-32601);
+    /// The params do not fit the method, or `_meta` lacks what the stateless era requires.
+    pub const INVALID_PARAMS: Self = Self(-32602);
+    /// The receiver failed.
+    pub const INTERNAL_ERROR: Self = Self(-32603);
+    /// No such resource, in revisions up to 2025-11-25; later ones use [`INVALID_PARAMS`](Self::INVALID_PARAMS).
+    pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
+    /// A URL must be visited first (2025-11-25 only).
+    pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
+    /// HTTP headers and body disagree.
+    pub const HEADER_MISMATCH: Self = Self(-32020);
+    /// The request needs a capability the client did not declare.
+    pub const MISSING_CLIENT_CAPABILITY: Self = Self(-32021);
+    /// The protocol version is not served; the answer lists those that are.
+    pub const UNSUPPORTED_VERSION: Self = Self(-32022);
+
+    /// What the code means where the specification says so.
+    pub const fn meaning(self) -> Option<&'static str> {
+        Some(match self {
+            Self::PARSE_ERROR => "parse error",
+            Self::INVALID_REQUEST => "invalid request",
+            Self::METHOD_NOT_FOUND => "method not found",
+            Self::INVALID_PARAMS => "invalid params",
+            Self::INTERNAL_ERROR => "internal error",
+            Self::RESOURCE_NOT_FOUND => "resource not found",
+            Self::URL_ELICITATION_REQUIRED => "url elicitation required",
+            Self::HEADER_MISMATCH => "header mismatch",
+            Self::MISSING_CLIENT_CAPABILITY => "missing client capability",
+            Self::UNSUPPORTED_VERSION => "unsupported protocol version",
+            _ => return None,
+        })
+    }
+
+    /// The HTTP status a server of the stateless era sends this code with.
+    ///
+    /// Only what the specification fixes: an unknown method is 404, a malformed or refused request 400, and
+    /// everything else travels with 200.
+    pub const fn http_status(self) -> u16 {
+        match self {
+            Self::METHOD_NOT_FOUND => 404,
+            Self::PARSE_ERROR
+            | Self::INVALID_REQUEST
+            | Self::HEADER_MISMATCH
+            | Self::MISSING_CLIENT_CAPABILITY
+            | Self::UNSUPPORTED_VERSION => 400,
+            _ => 200,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl<'a> ErrorObject<'a> {
+    /// An error of ours.
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+            named_code: None,
+        }
+    }
+
+    /// Adds `data`; a value that cannot be written as JSON is left out, since the error itself must go out.
+    #[must_use]
+    pub fn with_data<T: Serialize + ?Sized>(mut self, data: &T) -> Self {
+        self.data = serde_json::value::to_raw_value(data).ok().map(Cow::Owned);
+        self
+    }
+
+    /// The answer to a version that is not served: −32022 with the versions that are.
+    pub fn unsupported_version(requested: &str, supported: &[Revision]) -> Self {
+        #[derive(Serialize)]
+        struct Data<'d> {
+            supported: &'d [Revision],
+            requested: &'d str,
+        }
+        Self::new(
+            ErrorCode::UNSUPPORTED_VERSION,
+            "unsupported protocol version",
+        )
+        .with_data(&Data {
+            supported,
+            requested,
+        })
+    }
+
+    /// The answer to a request that needs a capability the client did not declare: −32021 naming it.
+    pub fn missing_client_capability<T: Serialize + ?Sized>(
+        message: impl Into<Cow<'a, str>>,
+        required: &T,
+    ) -> Self {
+        #[derive(Serialize)]
+        struct Data<'d, T: ?Sized> {
+            #[serde(rename = "requiredCapabilities")]
+            required: &'d T,
+        }
+        Self::new(ErrorCode::MISSING_CLIENT_CAPABILITY, message).with_data(&Data { required })
+    }
+
+    /// Reads whatever stands under `error`: an object, a bare string, a bare number, anything.
+    pub fn from_raw(value: &'a RawValue) -> Self {
+        if !raw::is_object(value) {
+            return Self::from_scalar(value);
+        }
+        let (mut code, mut message, mut data) = (None, None, None);
+        raw::for_each_member(value, |member| {
+            if member.is("code") {
+                code = Some(member.value);
+            } else if member.is("message") {
+                message = Some(member.value);
+            } else if member.is("data") {
+                data = Some(member.value);
+            }
+        });
+        let named_code = code.and_then(raw::string);
+        let number = match (&named_code, code) {
+            (Some(text), _) => read_code(text),
+            (None, Some(code)) => read_code(code.get()),
+            (None, None) => None,
+        };
+        let code = number.unwrap_or(ErrorCode::UNSTATED);
+        Self {
+            code,
+            message: read_message(message, data, code),
+            data: data.map(Cow::Borrowed),
+            named_code: named_code.filter(|_| number.is_none()),
+        }
+    }
+
+    /// Detaches the error from the message it was read from.
+    pub fn into_owned(self) -> ErrorObject<'static> {
+        ErrorObject {
+            code: self.code,
+            message: Cow::Owned(self.message.into_owned()),
+            data: self.data.map(|data| Cow::Owned(data.into_owned())),
+            named_code: self.named_code.map(|code| Cow::Owned(code.into_owned())),
+        }
+    }
+
+    fn from_scalar(value: &'a RawValue) -> Self {
+        if let Some(message) = raw::string(value) {
+            return Self::new(ErrorCode::UNSTATED, message);
+        }
+        let code = read_code(value.get());
+        Self {
+            data: code.is_none().then_some(Cow::Borrowed(value)),
+            ..Self::new(
+                code.unwrap_or(ErrorCode::UNSTATED),
+                stand_in(code.unwrap_or(ErrorCode::UNSTATED)),
+            )
+        }
+    }
+}
+
+impl PartialEq for ErrorObject<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code
+            && self.message == other.message
+            && self.named_code == other.named_code
+            && self.data.as_deref().map(RawValue::get) == other.data.as_deref().map(RawValue::get)
+    }
+}
+
+impl fmt::Display for ErrorObject<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)?;
+        match (&self.named_code, self.code) {
+            (Some(name), _) => write!(formatter, " (code {name})"),
+            (None, ErrorCode::UNSTATED) => Ok(()),
+            (None, code) => write!(formatter, " (code {code})"),
+        }
+    }
+}
+
+impl std::error::Error for ErrorObject<'_> {}
+
+fn read_code(text: &str) -> Option<ErrorCode> {
+    let integer = Decimal::parse(text.trim())?.to_integer()?;
+    i64::try_from(integer).ok().map(ErrorCode)
+}
+
+fn read_message<'a>(
+    message: Option<&'a RawValue>,
+    data: Option<&'a RawValue>,
+    code: ErrorCode,
+) -> Cow<'a, str> {
+    if let Some(message) = message.filter(|message| !raw::is_null(message)) {
+        return raw::string(message).unwrap_or(Cow::Borrowed(message.get()));
+    }
+    data.and_then(raw::string)
+        .unwrap_or(Cow::Borrowed(stand_in(code)))
+}
+
+fn stand_in(code: ErrorCode) -> &'static str {
+    code.meaning().unwrap_or("the peer gave no message")
+}

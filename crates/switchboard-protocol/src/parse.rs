@@ -1,0 +1,441 @@
+//! Bytes to messages, once, borrowed, and forgiving.
+//!
+//! Owns the reading of the envelope and its errors. A peer's mistake costs as little as it can: what has one
+//! sensible reading is read and noted as a [`Quirk`], and what has none is an error that carries the id
+//! wherever there is one, so that the call it belongs to can be failed. Recursion never follows the input:
+//! nested values are skipped iteratively and stay raw. The common message takes the fast path of `scan`; all
+//! others go through `serde_json`, which also words the errors.
+//!
+//! Repeated members: the last one counts, as in JavaScript, Python and Go, so that every party that sees the
+//! same bytes reads the same message.
+
+use std::fmt;
+
+use serde::{
+    Deserializer as _,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    error::{ErrorCode, ErrorObject},
+    id::RequestId,
+    limits::{Limits, depth_exceeded_at},
+    message::{Incoming, Message, Quirk, Quirks, Received},
+    printable::printable,
+    raw,
+    salvage::{Salvaged, salvage},
+    scan::{self, Members},
+};
+
+/// Reads one frame: a message, or a batch of them.
+///
+/// A leading byte order mark and surrounding whitespace are forgiven. In a batch that breaks off, the members
+/// before the break are kept and the break is the last entry.
+pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, ParseError> {
+    let text = admit(bytes, limits)?;
+    if let Some(members) = scan::envelope(text, limits.max_depth) {
+        return classify(&members).map(Incoming::Single);
+    }
+    check_depth(bytes, limits.max_depth)?;
+    let mut outcome = match text.as_bytes().first() {
+        None => Err(ParseError::bare(ParseErrorKind::Empty)),
+        Some(b'{') => read_object(text).map(Incoming::Single),
+        Some(b'[') => read_batch(text, limits.max_batch).map(Incoming::Batch),
+        Some(_) => Err(ParseError::bare(
+            match serde_json::from_str::<&RawValue>(text) {
+                Ok(_) => ParseErrorKind::NotAnObject,
+                Err(error) => not_json(text, &error),
+            },
+        )),
+    };
+    // What was trimmed counts in the offset of a fault. Both are slices of one frame.
+    let trimmed = (text.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
+    let fault = match &mut outcome {
+        Err(error) => Some(error),
+        Ok(Incoming::Batch(members)) => members.last_mut().and_then(|last| last.as_mut().err()),
+        Ok(Incoming::Single(_)) => None,
+    };
+    if let Some(ParseErrorKind::NotJson { offset, .. }) = fault.map(|error| &mut error.kind) {
+        *offset += trimmed;
+    }
+    outcome
+}
+
+/// Why a message could not be read, and which call is the poorer for it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{kind}")]
+#[non_exhaustive]
+pub struct ParseError {
+    /// What was wrong.
+    pub kind: ParseErrorKind,
+    /// The id of the message, if it could be had.
+    pub id: Option<RequestId<'static>>,
+    /// Whether the message had a method: then the id is the peer's, and is to be answered, not failed.
+    pub has_method: bool,
+}
+
+/// The ways a message can be unreadable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseErrorKind {
+    /// Nothing but whitespace.
+    #[error("empty message")]
+    Empty,
+    /// More bytes than [`Limits::max_bytes`].
+    #[error("message of {size} bytes is larger than the limit of {limit}")]
+    TooLarge {
+        /// Bytes given.
+        size: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// Deeper than [`Limits::max_depth`].
+    #[error("message is nested deeper than the limit of {limit} levels at byte {offset}")]
+    TooDeep {
+        /// Levels allowed.
+        limit: usize,
+        /// Offset of the first bracket too many.
+        offset: usize,
+    },
+    /// More members than [`Limits::max_batch`].
+    #[error("batch has more members than the limit of {limit}")]
+    TooManyMembers {
+        /// Members allowed.
+        limit: usize,
+    },
+    /// A batch without members.
+    #[error("empty batch")]
+    EmptyBatch,
+    /// Not UTF-8.
+    #[error("not UTF-8 at byte {offset}")]
+    NotUtf8 {
+        /// Offset of the first bad byte.
+        offset: usize,
+    },
+    /// Not JSON.
+    #[error("not JSON at byte {offset}: {reason}, near `{excerpt}`")]
+    NotJson {
+        /// Offset of the fault, give or take a byte.
+        offset: usize,
+        /// What the parser says.
+        reason: String,
+        /// The text around the fault, control characters made visible.
+        excerpt: String,
+    },
+    /// JSON, but a string, number, boolean or `null`; in a batch, also an array.
+    #[error("a message must be a JSON object")]
+    NotAnObject,
+    /// The id is a boolean, an array or an object.
+    #[error("the id is neither a string nor a number")]
+    InvalidId,
+    /// The method is no string.
+    #[error("the method is not a string")]
+    InvalidMethod,
+    /// A result that does not say whose it is.
+    #[error("a result without an id")]
+    ResultWithoutId,
+    /// An id with neither a result nor an error.
+    #[error("a response with neither a result nor an error")]
+    NoResultNorError,
+    /// An object with nothing that makes it a message.
+    #[error("neither a request nor a response")]
+    Ambiguous,
+}
+
+impl ParseError {
+    /// The code to answer a peer's request with.
+    pub const fn code(&self) -> ErrorCode {
+        match self.kind {
+            ParseErrorKind::Empty
+            | ParseErrorKind::NotUtf8 { .. }
+            | ParseErrorKind::NotJson { .. } => ErrorCode::PARSE_ERROR,
+            _ => ErrorCode::INVALID_REQUEST,
+        }
+    }
+
+    fn bare(kind: ParseErrorKind) -> Self {
+        Self {
+            kind,
+            id: None,
+            has_method: false,
+        }
+    }
+
+    /// Cold on purpose: the scan for the id must not weigh on the good path.
+    #[cold]
+    fn salvaged(kind: ParseErrorKind, bytes: &[u8]) -> Self {
+        let Salvaged { id, has_method } = salvage(bytes);
+        Self {
+            kind,
+            id,
+            has_method,
+        }
+    }
+}
+
+/// Checks what can be checked before any parsing, and trims.
+fn admit<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, ParseError> {
+    if bytes.len() > limits.max_bytes {
+        let kind = ParseErrorKind::TooLarge {
+            size: bytes.len(),
+            limit: limits.max_bytes,
+        };
+        return Err(ParseError::salvaged(kind, bytes));
+    }
+    let text = simdutf8::basic::from_utf8(bytes).map_err(|_| {
+        let valid_up_to = std::str::from_utf8(bytes)
+            .err()
+            .map(|error| error.valid_up_to());
+        let kind = ParseErrorKind::NotUtf8 {
+            offset: valid_up_to.unwrap_or_default(),
+        };
+        ParseError::salvaged(kind, bytes)
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    Ok(text.trim_matches([' ', '\t', '\r', '\n']))
+}
+
+/// The depth of what the fast path did not take.
+fn check_depth(bytes: &[u8], max_depth: usize) -> Result<(), ParseError> {
+    // A text needs a bracket to open and one to close each level, so a short one cannot be too deep.
+    if bytes.len() <= max_depth.saturating_mul(2) {
+        return Ok(());
+    }
+    match depth_exceeded_at(bytes, max_depth) {
+        None => Ok(()),
+        Some(offset) => {
+            let kind = ParseErrorKind::TooDeep {
+                limit: max_depth,
+                offset,
+            };
+            Err(ParseError::salvaged(kind, bytes))
+        }
+    }
+}
+
+/// Reads an object the slow way, which words the errors and takes what the fast one does not.
+fn read_object(text: &str) -> Result<Received<'_>, ParseError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let members = deserializer
+        .deserialize_map(EnvelopeVisitor)
+        .and_then(|members| deserializer.end().map(|()| members))
+        .map_err(|error| ParseError::salvaged(not_json(text, &error), text.as_bytes()))?;
+    classify(&members)
+}
+
+/// Decides what kind of message the members make.
+fn classify<'a>(members: &Members<'a>) -> Result<Received<'a>, ParseError> {
+    let mut quirks = Quirks::default();
+    match members.jsonrpc.map(RawValue::get) {
+        Some("\"2.0\"") => {}
+        Some(_) => quirks.add(Quirk::OtherVersion),
+        None => quirks.add(Quirk::NoVersion),
+    }
+    if members.repeated {
+        quirks.add(Quirk::RepeatedMember);
+    }
+
+    let not_null = |value: Option<&'a RawValue>| value.filter(|value| !raw::is_null(value));
+    let method = not_null(members.method);
+    let fail = |kind, id: Option<RequestId<'_>>| {
+        Err(ParseError {
+            kind,
+            id: id.map(RequestId::into_owned),
+            has_method: method.is_some(),
+        })
+    };
+    let id = match not_null(members.id) {
+        None => None,
+        Some(id) => match RequestId::from_raw(id) {
+            Some(id) => Some(id),
+            None => return fail(ParseErrorKind::InvalidId, None),
+        },
+    };
+    let error = not_null(members.error);
+    let result = not_null(members.result);
+    let answers =
+        error.is_some() || result.is_some() || (method.is_none() && members.result.is_some());
+
+    if answers {
+        if method.is_some() {
+            quirks.add(Quirk::MethodInResponse);
+        }
+        if members.error.is_some() && members.result.is_some() {
+            quirks.add(Quirk::ResultAndError);
+        }
+        let message = match (error, result.or(members.result), id) {
+            (Some(error), _, id) => {
+                let error = ErrorObject::from_raw(error);
+                if error.code == ErrorCode::UNSTATED || !is_tidy(members.error) {
+                    quirks.add(Quirk::OddError);
+                }
+                Message::Error { id, error }
+            }
+            (None, Some(result), Some(id)) => Message::Response { id, result },
+            (None, _, id) => return fail(ParseErrorKind::ResultWithoutId, id),
+        };
+        return Ok(Received { message, quirks });
+    }
+
+    let Some(method) = method else {
+        return match id {
+            Some(id) => fail(ParseErrorKind::NoResultNorError, Some(id)),
+            None => fail(ParseErrorKind::Ambiguous, None),
+        };
+    };
+    let Some(method) = raw::string(method) else {
+        return fail(ParseErrorKind::InvalidMethod, id);
+    };
+    if members.params.is_some_and(|params| !raw::is_object(params)) {
+        quirks.add(Quirk::OddParams);
+    }
+    let params = not_null(members.params);
+    let message = if let Some(id) = id {
+        Message::Request { id, method, params }
+    } else {
+        if members.id.is_some() {
+            quirks.add(Quirk::NullId);
+        }
+        Message::Notification { method, params }
+    };
+    Ok(Received { message, quirks })
+}
+
+/// Whether an error object is as the specification wants it: an integer code and a message.
+fn is_tidy(error: Option<&RawValue>) -> bool {
+    let Some(error) = error else { return false };
+    let integer = |value: &RawValue| value.get().parse::<i64>().is_ok();
+    raw::member(error, "code").is_some_and(integer)
+        && raw::member(error, "message").is_some_and(|message| message.get().starts_with('"'))
+}
+
+struct EnvelopeVisitor;
+
+impl<'a> Visitor<'a> for EnvelopeVisitor {
+    type Value = Members<'a>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a message object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Members<'a>, A::Error> {
+        let mut members = Members::default();
+        while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            // A key whose escapes spell no text is unknown like any other.
+            let Some(name) = raw::string(key) else {
+                continue;
+            };
+            if let Some(slot) = members.slot(name.as_bytes())
+                && slot.replace(value).is_some()
+            {
+                members.repeated = true;
+            }
+        }
+        Ok(members)
+    }
+}
+
+fn read_batch(
+    text: &str,
+    max_batch: usize,
+) -> Result<Vec<Result<Received<'_>, ParseError>>, ParseError> {
+    let mut values = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let outcome = deserializer
+        .deserialize_seq(BatchVisitor {
+            values: &mut values,
+            max_batch,
+        })
+        .and_then(|()| deserializer.end());
+    if values.len() > max_batch {
+        return Err(ParseError::bare(ParseErrorKind::TooManyMembers {
+            limit: max_batch,
+        }));
+    }
+    let broken = outcome.err().map(|error| not_json(text, &error));
+    let mut members: Vec<_> = values
+        .into_iter()
+        .map(|value| {
+            if raw::is_object(value) {
+                read_object(value.get())
+            } else {
+                Err(ParseError::bare(ParseErrorKind::NotAnObject))
+            }
+        })
+        .collect();
+    match broken {
+        // A log line such as `[INFO] ready` starts like a batch and is none.
+        Some(kind) if members.iter().all(Result::is_err) => Err(ParseError::bare(kind)),
+        Some(kind) => {
+            members.push(Err(ParseError::bare(kind)));
+            Ok(members)
+        }
+        None if members.is_empty() => Err(ParseError::bare(ParseErrorKind::EmptyBatch)),
+        None => Ok(members),
+    }
+}
+
+/// Collects into a vector outside, so that what came before a break survives it.
+struct BatchVisitor<'v, 'a> {
+    values: &'v mut Vec<&'a RawValue>,
+    max_batch: usize,
+}
+
+impl<'a> Visitor<'a> for BatchVisitor<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a batch of messages")
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut sequence: A) -> Result<(), A::Error> {
+        while let Some(value) = sequence.next_element()? {
+            self.values.push(value);
+            if self.values.len() > self.max_batch {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn not_json(text: &str, error: &serde_json::Error) -> ParseErrorKind {
+    let offset = if error.is_eof() {
+        text.len()
+    } else {
+        offset_of(text, error.line(), error.column())
+    };
+    let full = error.to_string();
+    let reason = full
+        .rsplit_once(" at line ")
+        .map_or(full.as_str(), |(reason, _)| reason);
+    ParseErrorKind::NotJson {
+        offset,
+        reason: reason.to_owned(),
+        excerpt: excerpt(text, offset),
+    }
+}
+
+/// `serde_json` counts lines from one and columns in bytes, the column being how many bytes were consumed.
+fn offset_of(text: &str, line: usize, column: usize) -> usize {
+    let line_start = match line.checked_sub(2) {
+        None => 0,
+        Some(skip) => memchr::memchr_iter(b'\n', text.as_bytes())
+            .nth(skip)
+            .map_or(0, |newline| newline + 1),
+    };
+    (line_start + column.saturating_sub(1)).min(text.len())
+}
+
+/// A few characters on either side of `offset`, safe to print.
+fn excerpt(text: &str, offset: usize) -> String {
+    const BEFORE: usize = 16;
+    const LENGTH: usize = 40;
+    let mut start = offset.saturating_sub(BEFORE).min(text.len());
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    printable(text.get(start..).unwrap_or_default(), LENGTH)
+}

@@ -1,0 +1,204 @@
+//! Shallow reading of raw JSON: the members of one object, the text of one string.
+//!
+//! Owns the one way this crate looks into a [`RawValue`] without building a tree. Each look is one iterative
+//! pass of `serde_json` over the text; nested values stay raw, so depth costs no stack.
+
+use std::{borrow::Cow, fmt, marker::PhantomData};
+
+use serde::{
+    Deserializer as _,
+    de::{DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer},
+};
+use serde_json::value::RawValue;
+
+/// One member of an object: the key as written, with its quotes, and the value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Member<'a> {
+    pub(crate) key: &'a RawValue,
+    pub(crate) value: &'a RawValue,
+}
+
+impl Member<'_> {
+    /// Whether the key means `name`, escapes undone.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        string(self.key).is_some_and(|key| key == name)
+    }
+}
+
+/// Calls `visit` for each member in order; `false` where the value is not an object.
+pub(crate) fn for_each_member<'a>(value: &'a RawValue, visit: impl FnMut(Member<'a>)) -> bool {
+    if !is_object(value) {
+        return false;
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(value.get());
+    deserializer
+        .deserialize_map(Members {
+            visit,
+            lifetime: PhantomData,
+        })
+        .is_ok()
+}
+
+/// The value of the last member called `name`, the one every common JSON parser keeps.
+pub(crate) fn member<'a>(value: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    let mut found = None;
+    for_each_member(value, |member| {
+        if member.is(name) {
+            found = Some(member.value);
+        }
+    });
+    found
+}
+
+/// The text of a string value, borrowed unless it has escapes; `None` for any other type and for escapes
+/// that spell no Unicode text.
+pub(crate) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
+    string_token(value.get())
+}
+
+/// As [`string`], for a token that is known to be JSON.
+pub(crate) fn string_token(token: &str) -> Option<Cow<'_, str>> {
+    let inner = token.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    serde_json::from_str(token).ok().map(Cow::Owned)
+}
+
+/// Text that is known to be one JSON value, as a [`RawValue`] and without reading it again.
+///
+/// `serde_json` makes a borrowed `RawValue` from a map of one entry, a private key and the text. Its own parser
+/// offers that map after skipping over a value; this offers the same for a value that has been checked already.
+/// The key is the name `serde_json` itself asks for, so nothing is assumed of it, and should the exchange ever
+/// change, `None` sends the caller to the ordinary way.
+pub(crate) fn trusted(text: &str) -> Option<&RawValue> {
+    serde::Deserialize::deserialize(Trusted { text, name: None }).ok()
+}
+
+/// Whether the value is an object.
+pub(crate) fn is_object(value: &RawValue) -> bool {
+    value.get().starts_with('{')
+}
+
+/// Whether the value is `null`.
+pub(crate) fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+struct Members<'a, F> {
+    visit: F,
+    lifetime: PhantomData<&'a ()>,
+}
+
+impl<'a, F: FnMut(Member<'a>)> Visitor<'a> for Members<'a, F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some((key, value)) = map.next_entry()? {
+            (self.visit)(Member { key, value });
+        }
+        Ok(())
+    }
+}
+
+/// A deserializer that knows nothing but how to hand out a raw value.
+struct Trusted<'a> {
+    text: &'a str,
+    /// The key, once it has been asked for and until it has been given.
+    name: Option<&'static str>,
+}
+
+impl<'de> serde::Deserializer<'de> for Trusted<'de> {
+    type Error = serde::de::value::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+        Err(serde::de::Error::custom("only a raw value can be had"))
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_map(Trusted {
+            name: Some(name),
+            ..self
+        })
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+impl<'a> MapAccess<'a> for Trusted<'a> {
+    type Error = serde::de::value::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'a>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Self::Error> {
+        match self.name.take() {
+            Some(name) => seed
+                .deserialize(BorrowedStrDeserializer::new(name))
+                .map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'a>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, Self::Error> {
+        seed.deserialize(BorrowedStrDeserializer::new(self.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> &RawValue {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts_however_it_is_spelled() {
+        let value = raw(r#"{"a":1,"b":{"a":9},"\u0061":2}"#);
+        assert_eq!(member(value, "a").map(RawValue::get), Some("2"));
+        assert_eq!(member(value, "b").map(RawValue::get), Some(r#"{"a":9}"#));
+        assert_eq!(member(value, "c").map(RawValue::get), None);
+        assert_eq!(member(raw("[1]"), "a").map(RawValue::get), None);
+    }
+
+    #[test]
+    fn a_key_that_is_no_unicode_costs_only_itself() {
+        let value = raw(r#"{"\ud800":1,"a":2}"#);
+        assert_eq!(member(value, "a").map(RawValue::get), Some("2"));
+    }
+
+    #[test]
+    fn trusted_text_becomes_a_raw_value_without_being_read() {
+        let text = r#"{"a":1}"#;
+        let value = trusted(text).unwrap();
+        assert_eq!(value.get().as_ptr(), text.as_ptr());
+        assert_eq!(value.get(), text);
+        assert_eq!(serde_json::to_string(value).unwrap(), text);
+    }
+
+    #[test]
+    fn strings_are_borrowed_unless_escaped() {
+        assert!(matches!(
+            string(raw(r#""plain""#)),
+            Some(Cow::Borrowed("plain"))
+        ));
+        assert_eq!(string(raw(r#""\u00e9\n""#)).as_deref(), Some("é\n"));
+        assert_eq!(string(raw(r#""\ud800""#)), None);
+        assert_eq!(string(raw("1")), None);
+    }
+}

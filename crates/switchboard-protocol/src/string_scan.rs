@@ -1,0 +1,324 @@
+//! Where a JSON string ends, found fast for keys, for long texts and for texts full of escapes.
+//!
+//! Owns the one loop that most bytes of a message go through. Three kinds of strings call for three ways: a key
+//! ends within a few words of eight bytes; a long run without escapes is the business of a vectorised search; a
+//! text with an escape every few bytes would stop either at each of them, so it is read in blocks of 64 bytes, with
+//! one bit for each quote and each backslash.
+
+/// The offset just past the quote that ends a string whose inside starts at `start`; `None` if none does.
+///
+/// For text that has been checked, or that nobody will rely on: an escape is two bytes, whatever they are.
+pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
+    end::<false>(bytes, start)
+}
+
+/// As [`end_of_string`]; `None` too where the string is not one of JSON, for a control character or an escape
+/// that is none.
+pub(crate) fn end_of_checked_string(bytes: &[u8], start: usize) -> Option<usize> {
+    end::<true>(bytes, start)
+}
+
+fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut position = start;
+    for _ in 0..SHORT_WORDS {
+        let Some(word) = chunk::<8>(bytes, position) else {
+            return end_in_tail::<CHECK>(bytes, position);
+        };
+        let word = u64::from_le_bytes(*word);
+        let special = equal_to(word, b'"') | equal_to(word, b'\\');
+        let first = special.trailing_zeros() as usize / 8;
+        if CHECK && has_control_before(word, special) {
+            return None;
+        }
+        if special != 0 {
+            position += first;
+            return match bytes.get(position)? {
+                b'"' => Some(position + 1),
+                _ => end_of_long_string::<CHECK>(bytes, Stretch::Dense(position)),
+            };
+        }
+        position += 8;
+    }
+    end_of_long_string::<CHECK>(bytes, Stretch::Plain(position))
+}
+
+/// Words to look at before a string counts as long.
+const SHORT_WORDS: usize = 4;
+
+/// What a long string goes on with, and where.
+#[derive(Debug, PartialEq)]
+enum Stretch {
+    /// No escape has been seen for a while.
+    Plain(usize),
+    /// An escape stands here.
+    Dense(usize),
+    /// The string has ended before this offset.
+    End(usize),
+}
+
+fn end_of_long_string<const CHECK: bool>(bytes: &[u8], start: Stretch) -> Option<usize> {
+    let mut stretch = start;
+    loop {
+        stretch = match stretch {
+            Stretch::Plain(position) => read_plain::<CHECK>(bytes, position)?,
+            Stretch::Dense(position) => read_dense::<CHECK>(bytes, position)?,
+            Stretch::End(position) => return Some(position),
+        };
+    }
+}
+
+fn read_plain<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> {
+    let mut position = start;
+    loop {
+        let rest = bytes.get(position..)?;
+        // In windows, so that the second look at the bytes finds them in the nearest cache.
+        let window = rest.get(..WINDOW).unwrap_or(rest);
+        let found = memchr::memchr2(b'"', b'\\', window);
+        let run = window.get(..found.unwrap_or(window.len()))?;
+        if CHECK && has_control(run) {
+            return None;
+        }
+        position += run.len();
+        match bytes.get(position)? {
+            _ if found.is_none() => {}
+            b'"' => return Some(Stretch::End(position + 1)),
+            _ => return Some(Stretch::Dense(position)),
+        }
+    }
+}
+
+const WINDOW: usize = 16 * 1024;
+
+/// Reads blocks until two in a row have no escape.
+fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> {
+    let mut position = start;
+    let mut plain_blocks = 0;
+    while let Some(block) = chunk::<64>(bytes, position) {
+        if CHECK && has_control(block) {
+            // It may stand past the end of the string, where whitespace is fine; look at each byte.
+            return end_in_tail::<CHECK>(bytes, position).map(Stretch::End);
+        }
+        let (quotes, backslashes) = masks(block);
+        let escaped = after_odd_runs(backslashes);
+        let ends = quotes & !escaped;
+        if CHECK {
+            let before_end = ends.wrapping_sub(1) & !ends;
+            check_escapes(bytes, position, block, escaped & before_end)?;
+        }
+        if ends != 0 {
+            return Some(Stretch::End(position + ends.trailing_zeros() as usize + 1));
+        }
+        if backslashes == 0 {
+            plain_blocks += 1;
+            if plain_blocks == 2 {
+                return Some(Stretch::Plain(position + 64));
+            }
+        } else {
+            plain_blocks = 0;
+        }
+        position += 64;
+        // An odd run at the very end escapes the byte after the block.
+        if backslashes.leading_ones() % 2 == 1 {
+            if CHECK && !is_escape(bytes, position) {
+                return None;
+            }
+            position += 1;
+        }
+    }
+    end_in_tail::<CHECK>(bytes, position).map(Stretch::End)
+}
+
+/// The bytes that follow a run of backslashes of odd length: those that are escaped and no backslash themselves.
+///
+/// Adding a run's first bit to it carries through the run and leaves one bit just past its end. A run is odd where
+/// the parity of that place differs from the parity of its start.
+fn after_odd_runs(backslashes: u64) -> u64 {
+    const EVEN: u64 = u64::from_ne_bytes([0b0101_0101; 8]);
+    let starts = backslashes & !(backslashes << 1);
+    let ends_of = |starts: u64| backslashes.wrapping_add(starts) & !backslashes;
+    (ends_of(starts & EVEN) & !EVEN) | (ends_of(starts & !EVEN) & EVEN)
+}
+
+/// Checks the letters of the escapes marked in `escaped`.
+fn check_escapes(bytes: &[u8], position: usize, block: &[u8; 64], escaped: u64) -> Option<()> {
+    let mut worst = SIMPLE;
+    let mut rest = escaped;
+    while rest != 0 {
+        let letter = block[rest.trailing_zeros() as usize % 64];
+        worst |= LETTERS[usize::from(letter)];
+        rest &= rest - 1;
+    }
+    if worst == SIMPLE {
+        return Some(());
+    }
+    let mut rest = escaped;
+    while rest != 0 {
+        if !is_escape(bytes, position + rest.trailing_zeros() as usize) {
+            return None;
+        }
+        rest &= rest - 1;
+    }
+    Some(())
+}
+
+const SIMPLE: u8 = 0;
+const TO_LOOK_AT: u8 = 1;
+
+/// Which letters make an escape of two bytes.
+const LETTERS: [u8; 256] = {
+    let mut letters = [TO_LOOK_AT; 256];
+    let simple = b"\"\\/bfnrt";
+    let mut index = 0;
+    while index < simple.len() {
+        letters[simple[index] as usize] = SIMPLE;
+        index += 1;
+    }
+    letters
+};
+
+/// Goes on byte by byte.
+fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut position = start;
+    loop {
+        match bytes.get(position)? {
+            b'"' => return Some(position + 1),
+            b'\\' => {
+                if CHECK && !is_escape(bytes, position + 1) {
+                    return None;
+                }
+                position += 2;
+            }
+            0..=0x1f if CHECK => return None,
+            _ => position += 1,
+        }
+    }
+}
+
+/// Whether the letter at `position` makes an escape. Hexadecimal digits are then read as ordinary characters.
+fn is_escape(bytes: &[u8], position: usize) -> bool {
+    match bytes.get(position) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,
+        Some(b'u') => bytes
+            .get(position + 1..position + 5)
+            .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
+        _ => false,
+    }
+}
+
+/// Written as a minimum, the loop is vectorised.
+fn has_control(bytes: &[u8]) -> bool {
+    bytes.iter().fold(u8::MAX, |least, &byte| least.min(byte)) < b' '
+}
+
+/// Whether a control character stands before the first of the `special` bytes.
+fn has_control_before(word: u64, special: u64) -> bool {
+    // A byte below 0x20 stays below 0x80 when 0x60 is added; no byte carries into the next.
+    let controls = !((word & !HIGHS).wrapping_add(ONES * 0x60) | word) & HIGHS;
+    controls != 0 && controls.trailing_zeros() < special.trailing_zeros()
+}
+
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const HIGHS: u64 = ONES << 7;
+
+/// The highest bit of each byte that equals `byte`.
+#[inline]
+fn equal_to(word: u64, byte: u8) -> u64 {
+    let zero_where_equal = word ^ (ONES * u64::from(byte));
+    // Adding 0x7f to the lower seven bits sets the highest unless they are all zero.
+    !(((zero_where_equal & !HIGHS) + !HIGHS) | zero_where_equal) & HIGHS
+}
+
+/// One bit for each quote and each backslash of a block.
+#[inline]
+fn masks(block: &[u8; 64]) -> (u64, u64) {
+    // Gathers the highest bit of each byte in the topmost byte, the first byte's lowest.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let gather = |bits: u64| (bits >> 7).wrapping_mul(GATHER) >> 56;
+    let (mut quotes, mut backslashes) = (0, 0);
+    let (words, _) = block.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        quotes |= gather(equal_to(word, b'"')) << (8 * index);
+        backslashes |= gather(equal_to(word, b'\\')) << (8 * index);
+    }
+    (quotes, backslashes)
+}
+
+#[inline]
+fn chunk<const SIZE: usize>(bytes: &[u8], start: usize) -> Option<&[u8; SIZE]> {
+    bytes.get(start..)?.first_chunk()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    #[test]
+    fn strings_end_at_the_first_quote_that_is_not_escaped() {
+        for length in 0..200 {
+            let plain = "x".repeat(length);
+            for (inside, ends) in [
+                (plain.clone(), true),
+                (format!("{plain}\\\""), true),
+                (format!("{plain}\\\\"), true),
+                (format!("{plain}\\\\\\\"{plain}"), true),
+                (format!("\\n{plain}\\u00e9"), true),
+                (format!("é{plain}\u{7f}"), true),
+                (format!("{plain}\\"), false),
+                (format!("{plain}\\x"), false),
+                (format!("{plain}\\u00g0"), false),
+                (format!("{plain}\n"), false),
+                (format!("\\\\{plain}\u{1f}{plain}"), false),
+            ] {
+                let text = format!("{inside}\" \\ \n\" and more");
+                let expected = ends.then_some(inside.len() + 1);
+                assert_eq!(
+                    end_of_checked_string(text.as_bytes(), 0),
+                    expected,
+                    "{text:?}"
+                );
+                if ends {
+                    assert_eq!(end_of_string(text.as_bytes(), 0), expected, "{text:?}");
+                }
+                assert_eq!(
+                    end_of_checked_string(inside.as_bytes(), 0),
+                    None,
+                    "{inside:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn alternating_stretches_do_not_recurse() {
+        let text = format!("{}\"", format!("\\n{}", "x".repeat(300)).repeat(50_000));
+        assert_eq!(end_of_checked_string(text.as_bytes(), 0), Some(text.len()));
+    }
+
+    /// Long strings over an alphabet where everything matters.
+    fn dense() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![
+            8 => Just(b'x'),
+            4 => Just(b'\\'),
+            1 => Just(b'"'),
+            2 => Just(b'n'),
+            1 => Just(b'u'),
+            1 => Just(b'0'),
+            1 => prop_oneof![Just(b'\n'), Just(0x1f), Just(0xc3), Just(0x7f), Just(0xa9)],
+        ];
+        vec(byte, 0..400)
+    }
+
+    proptest! {
+        #[test]
+        fn every_way_finds_the_same_end(bytes in dense()) {
+            prop_assert_eq!(end_of_checked_string(&bytes, 0), end_in_tail::<true>(&bytes, 0));
+            prop_assert_eq!(end_of_string(&bytes, 0), end_in_tail::<false>(&bytes, 0));
+            let dense = |check: fn(&[u8], Stretch) -> Option<usize>| check(&bytes, Stretch::Dense(0));
+            prop_assert_eq!(dense(end_of_long_string::<true>), end_in_tail::<true>(&bytes, 0));
+            prop_assert_eq!(dense(end_of_long_string::<false>), end_in_tail::<false>(&bytes, 0));
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The protocol core from outside: messages, eras, headers, as tables and as properties.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says when it was skipped"
+)]
+
+mod encoding;
+mod errors;
+mod examples;
+mod header_rules;
+mod ids;
+mod meta_rules;
+mod negotiation;
+mod param_header_rules;
+mod parsing;
+mod properties;
+mod revisions;
+mod serving;
+mod sloppy;
+
+use serde_json::value::RawValue;
+
+/// A raw value from JSON text.
+pub(crate) fn raw(text: &str) -> &RawValue {
+    serde_json::from_str(text).unwrap()
+}

@@ -179,10 +179,8 @@ impl Document {
             // VS Code-style `inputs` and the like belong to the other program.
             return;
         }
-        let span = Some(Span {
-            start: member.key_span.start,
-            end: node.span.end,
-        });
+        // An approval is bound to these bytes, so nothing of the member may stand outside of them.
+        let span = Some(member.extent());
         match key {
             "settings" => {
                 self.settings = Section {

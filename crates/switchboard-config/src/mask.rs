@@ -85,6 +85,14 @@ pub fn argument(argument: &str) -> Cow<'_, str> {
     }
 }
 
+/// A name as it may be shown. One that has its value joined to it is a mistake that people make.
+pub fn name(name: &str) -> Cow<'_, str> {
+    match name.split_once([':', '=']) {
+        Some((before, _)) => Cow::Owned(format!("{before}: {MASK}")),
+        None => Cow::Borrowed(name),
+    }
+}
+
 /// Whether a whole command line in one text has something in it that is masked.
 pub(crate) fn hides_in_line(line: &str) -> bool {
     let words = crate::words::split(line).unwrap_or_else(|| vec![line.to_owned()]);

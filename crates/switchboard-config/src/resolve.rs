@@ -528,8 +528,9 @@ impl<'i, F: Files> Resolver<'i, F> {
         };
         let lost = |(loser, winner): (Contender, Option<(usize, Span)>)| {
             let reason = match (loser.question, winner) {
-                (Some(question), _) => ShadowReason::Untrusted(Box::new(question)),
-                (None, Some((document, span))) => ShadowReason::SameName(origin(document, span)?),
+                // Trust would not make it win, so nobody is asked about it.
+                (_, Some((document, span))) => ShadowReason::SameName(origin(document, span)?),
+                (Some(question), None) => ShadowReason::Untrusted(Box::new(question)),
                 (None, None) => return None,
             };
             let origin = origin(loser.document, loser.server.name_span)?;

@@ -17,12 +17,16 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// A file with its text.
+    /// A file with its text. A byte order mark is no part of the text.
     pub fn new(path: impl Into<PathBuf>, scope: Scope, text: impl Into<String>) -> Arc<Self> {
+        let mut text = text.into();
+        if text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
         Arc::new(Self {
             path: path.into(),
             scope,
-            text: text.into(),
+            text,
             line_starts: OnceLock::new(),
         })
     }

@@ -23,6 +23,14 @@ impl Span {
             end: u32::try_from(end).unwrap_or(u32::MAX),
         }
     }
+
+    /// The smallest span with both in it.
+    fn and(self, other: Self) -> Self {
+        Self {
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+        }
+    }
 }
 
 /// One value and where it stands.
@@ -64,7 +72,27 @@ pub struct Member<'a> {
     pub value: Node<'a>,
 }
 
+impl Member<'_> {
+    /// The bytes from the first to the last of everything in it. A TOML table's own span is its header alone.
+    pub fn extent(&self) -> Span {
+        self.key_span.and(self.value.extent())
+    }
+}
+
 impl<'a> Node<'a> {
+    /// The bytes from the first to the last of everything in it.
+    pub fn extent(&self) -> Span {
+        match &self.value {
+            Value::Array(elements) => elements
+                .iter()
+                .fold(self.span, |span, element| span.and(element.extent())),
+            Value::Table(members) => members
+                .iter()
+                .fold(self.span, |span, member| span.and(member.extent())),
+            _ => self.span,
+        }
+    }
+
     /// A node that stands in no file, for values that are about to be written.
     pub fn detached(value: impl Into<Value<'a>>) -> Self {
         Self {

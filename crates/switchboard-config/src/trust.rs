@@ -304,8 +304,9 @@ impl Components {
                 let names = references(value.expose());
                 values.push(format!("{key}<-{}", names.join(",")));
                 let from: Vec<String> = names.iter().map(|name| format!("${{{name}}}")).collect();
+                let key = mask::name(key);
                 shown.push(if from.is_empty() {
-                    key.clone()
+                    key.into_owned()
                 } else {
                     format!("{key}={}", from.concat())
                 });

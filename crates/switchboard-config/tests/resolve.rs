@@ -733,8 +733,7 @@ fn a_file_named_by_hand_is_local_and_needs_no_trust() {
     machine.inputs.extra_files = vec!["/elsewhere/x.json".into(), "/elsewhere/absent.toml".into()];
     machine.check(
         "s = local hand ready
-         shadowed s of project: not trusted, so it replaces nothing
-         asks about s
+         shadowed s of project: local scope has the same name, at /elsewhere/x.json:1:17
          error /elsewhere/absent.toml:1:1: the file does not exist; check the path given to --config",
     );
 }

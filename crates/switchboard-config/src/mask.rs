@@ -178,12 +178,12 @@ fn parameter(part: &str) -> String {
 }
 
 fn without_user(base: &str) -> String {
-    let Some((scheme, rest)) = base.split_once("://") else {
-        return base.to_owned();
-    };
+    // An address that lost its scheme still has its password.
+    let start = base.find("://").map_or(0, |at| at + "://".len());
+    let (scheme, rest) = base.split_at(start);
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://{MASK}@{host}{path}"),
+        Some((_, host)) => format!("{scheme}{MASK}@{host}{path}"),
         None => base.to_owned(),
     }
 }
@@ -265,6 +265,7 @@ mod tests {
             "https://me:pw@a.example/mcp",
             "https://********@a.example/mcp",
         );
+        check("me:pw@a.example/mcp", "********@a.example/mcp");
         check(
             "https://a.example/mcp?api_key=abc&x=1",
             "https://a.example/mcp?api_key=********&x=1",

@@ -158,7 +158,8 @@ pub(crate) struct AddJsonArguments {
     /// The server's name
     pub(crate) name: String,
     /// The entry, as a JSON object with `command` or `url`, or - to read it from standard input
-    pub(crate) json: String,
+    #[arg(value_name = "JSON")]
+    pub(crate) entry: String,
     /// Where to add it
     #[arg(long, short, value_enum, default_value_t = WritableScope::Local)]
     pub(crate) scope: WritableScope,

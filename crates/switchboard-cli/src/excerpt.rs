@@ -111,6 +111,8 @@ fn without_secrets(line: &str) -> String {
     let characters: Vec<char> = line.chars().collect();
     let mut at = 0;
     let mut expects_key = true;
+    // `[mcp_servers.name]`, where the words are keys although nothing follows them.
+    let heading = line.trim_start().starts_with('[') && !line.contains(['"', '\'', ',', '=']);
     let mut harmless = false;
     // A line may be the middle of a text that began above it, so a first word counts as a key only when
     // something follows that a key is followed by.
@@ -138,7 +140,7 @@ fn without_secrets(line: &str) -> String {
                 shown.push(plain(character));
             }
             Kind::Word { text } => {
-                let key = expects_key && is_key(&text, &characters, token.end);
+                let key = expects_key && is_key(&text, &characters, token.end, heading);
                 if key {
                     harmless = HARMLESS.contains(&text.as_str());
                 }
@@ -212,7 +214,7 @@ impl Token {
 }
 
 /// Whether a word is a key: a plain name with one `=`, `:`, `{` or `]` after it.
-fn is_key(text: &str, characters: &[char], end: usize) -> bool {
+fn is_key(text: &str, characters: &[char], end: usize, heading: bool) -> bool {
     let plain_name = !text.is_empty()
         && text.len() <= 64
         && text
@@ -227,7 +229,8 @@ fn is_key(text: &str, characters: &[char], end: usize) -> bool {
         // Base64 ends in `==`.
         Some('=') => plain_name && rest.next() != Some(&'='),
         Some(':') => plain_name && rest.next() != Some(&'/'),
-        Some('{' | ']') => plain_name,
+        Some('{') => plain_name,
+        Some(']') => plain_name && heading,
         // `mcp_servers "name" {` names a block.
         Some('"') => matches!(text, "mcp_servers" | "hooks" | "settings"),
         _ => false,
@@ -271,6 +274,6 @@ mod tests {
         check("MIIEvQIBADANBgkq", "················");
         check("# token = abc", "#············");
         check("x = \"unclosed secret", "x = \"········ ······");
-        check("url = https://me:pw@host", "url = ·····:··········");
+        check("url = https://me:pw@host", "url = ·····:····:·······");
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn masked(entry: &ServerEntry) -> ServerEntry {
     let pairs = |pairs: &[(String, Secret)]| {
         pairs
             .iter()
-            .map(|(name, secret)| (name.clone(), Secret::new(secret.shown())))
+            .map(|(name, secret)| (mask::name(name).into_owned(), Secret::new(secret.shown())))
             .collect()
     };
     let address = |text: &Option<String>| text.as_deref().map(|url| mask::url(url).into_owned());

@@ -165,7 +165,7 @@ fn lines_of_codex_work_unchanged() {
         (
             "codex mcp add 3dsmax-mcp -- uv run --directory \"C:\\\\path\\\\to\\\\3dsmax-mcp\" 3dsmax-mcp",
             LOCAL,
-            "[mcp_servers.3dsmax-mcp]\ncommand = \"uv\"\nargs = [\"run\", \"--directory\", 'C:\\path\\to\\3dsmax-mcp', \"3dsmax-mcp\"]",
+            "[mcp_servers.3dsmax-mcp]\ncommand = \"uv\"\nargs = [\"run\", \"--directory\", \"C:\\\\path\\\\to\\\\3dsmax-mcp\", \"3dsmax-mcp\"]",
         ),
     ] {
         check(line, file, text);

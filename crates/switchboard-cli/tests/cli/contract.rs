@@ -77,7 +77,7 @@ fn json_is_one_document_and_nothing_else() {
         "completions bash",
         "mcp disable a",
         "mcp enable a",
-        "mcp add-json b {\"command\":\"npx\"}",
+        "mcp add-json b '{\"command\":\"npx\"}'",
         "mcp remove b",
     ] {
         let run = context.line(&format!("--json {line}"));

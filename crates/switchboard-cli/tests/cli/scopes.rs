@@ -85,11 +85,13 @@ fn every_value_has_its_place_and_says_what_it_hides() {
         scopes,
         ["cloud", "dynamic", "plugin", "project", "project", "user"]
     );
-    assert!(
-        shadows
-            .iter()
-            .all(|lost| lost["reason"].as_str().unwrap().contains("local"))
-    );
+    for lost in shadows {
+        let reason = lost["reason"].as_str().unwrap();
+        assert!(
+            reason.starts_with("local scope has the same name, at "),
+            "{reason}"
+        );
+    }
     let twin = &named(&shown["servers"], "only-user")["shadows"][0];
     assert_eq!(twin["name"], "twin");
     assert!(

@@ -72,6 +72,59 @@ fn a_part_of_a_file_is_approved_by_its_name() {
 }
 
 #[test]
+fn any_change_inside_of_an_approved_part_asks_again() {
+    let check = |file: &str, text: &str, before: &str, after: &str| {
+        let context = TestContext::new();
+        context.write(&format!("project/{file}"), text);
+        assert_eq!(context.line("trust approve --yes").code, 0, "{text}");
+        let states = || -> Vec<String> {
+            let list = context.json("trust list --json");
+            let rows = list.as_array().unwrap().iter();
+            rows.map(|row| row["state"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(states(), ["trusted"], "{text}");
+        assert!(text.contains(before));
+        context.write(&format!("project/{file}"), text.replace(before, after));
+        assert_eq!(states(), ["changed"], "{text}");
+        assert_eq!(
+            context.json("config show --json")["waiting"][0]["state"],
+            "changed",
+            "{text}"
+        );
+    };
+    let hooks = "[[hooks]]\nevent = \"PreToolUse\"\ncommand = [\"a\"]\n\n[[hooks]]\nevent = \"PreToolUse\"\ncommand = [\"b\"]\n";
+    check(".mcp.toml", hooks, "\"a\"", "\"evil\"");
+    check(".mcp.toml", hooks, "\"b\"", "\"evil\"");
+    check(
+        ".mcp.toml",
+        "[[permissions.rules]]\ntool = \"x\"\naction = \"ask\"\n",
+        "\"ask\"",
+        "\"allow\"",
+    );
+    check(
+        ".mcp.toml",
+        "[security]\nmcp_server_denylist = [\"x\", \"y\"]\n",
+        ", \"y\"",
+        "",
+    );
+    check(".mcp.toml", "settings.tool_timeout_sec = 5\n", "5", "6");
+    check(".mcp.toml", "[settings]\ntool_timeout_sec = 5\n", "5", "6");
+    check(
+        "switchboard.hcl",
+        "settings {\n  tool_timeout_sec = 5\n}\n",
+        "5",
+        "6",
+    );
+    check(
+        "switchboard.hcl",
+        "hooks {\n  event = \"PreToolUse\"\n  command = [\"a\"]\n}\nhooks {\n  event = \"PreToolUse\"\n  command = [\"b\"]\n}\n",
+        "\"b\"",
+        "\"evil\"",
+    );
+}
+
+#[test]
 fn eight_processes_at_once_lose_no_approval() {
     let context = project_with(8);
     std::thread::scope(|scope| {

@@ -15,10 +15,10 @@ use crate::error::{Failure, Outcome};
 
 pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
     let name = &arguments.name;
-    let text = if arguments.json == "-" {
+    let text = if arguments.entry == "-" {
         read_stdin()?
     } else {
-        arguments.json.clone()
+        arguments.entry.clone()
     };
     let value: Value = serde_json::from_str(&text).map_err(|error| {
         Failure::usage("the entry is not JSON").because(error).hint(

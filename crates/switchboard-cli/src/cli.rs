@@ -110,7 +110,6 @@ pub(crate) enum McpCommand {
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
-            required = true,
             value_name = "WORDS",
             hide = true
         )]

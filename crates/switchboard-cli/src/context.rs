@@ -97,6 +97,12 @@ impl Context {
         Config::load(&inputs, &Disk)
     }
 
+    /// Warns of what is wrong with the files, for commands that do not need the configuration itself.
+    pub(crate) fn warn_of_findings(&self, decisions: &Decisions) {
+        let inputs = self.inputs(decisions.clone());
+        report::in_passing(&Config::load(&inputs, &Disk).diagnostics, &self.printer);
+    }
+
     fn inputs(&self, decisions: Decisions) -> Inputs {
         Inputs {
             folders: Folders {

@@ -16,6 +16,7 @@ mod local_file;
 mod printer;
 mod report;
 mod store;
+mod terminal;
 mod view;
 mod workspace;
 

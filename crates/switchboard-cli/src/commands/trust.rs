@@ -1,7 +1,6 @@
 //! `switchboard trust …`: what a project's files want to do, and the user's word on it.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, IsTerminal as _};
 
 use anstyle::Style;
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::guarded::{self, Guarded};
 use crate::printer::{Table, paint, style};
-use crate::{store, view};
+use crate::{store, terminal, view};
 
 pub(crate) fn run(command: TrustCommand, context: &Context) -> Outcome {
     match command {
@@ -28,6 +27,7 @@ pub(crate) fn run(command: TrustCommand, context: &Context) -> Outcome {
 fn list(context: &Context) -> Outcome {
     let printer = &context.printer;
     let decisions = context.decisions();
+    context.warn_of_findings(&decisions);
     let guarded = guarded::all(context, &decisions);
     // An approval of something that no file has any more is shown, so that it can be taken back.
     let gone: Vec<&str> = decisions
@@ -83,6 +83,7 @@ fn list(context: &Context) -> Outcome {
 fn approve(name: Option<&str>, yes: bool, context: &Context) -> Outcome {
     let printer = &context.printer;
     let decisions = context.try_decisions()?;
+    context.warn_of_findings(&decisions);
     let mut wanted = chosen(name, guarded::all(context, &decisions))?;
     wanted.retain(Guarded::waits);
     if wanted.is_empty() {
@@ -126,13 +127,8 @@ fn finish(approved: &[String], context: &Context) -> Outcome {
 
 /// Asks on the terminal. With no terminal the answer is no.
 fn consent(wanted: &[Guarded], context: &Context) -> Result<bool, Failure> {
-    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        let what = if wanted.len() == 1 {
-            "it is"
-        } else {
-            "they are"
-        };
-        return Err(Failure::new(Exit::Denied, format!("{what} not approved"))
+    if !terminal::is_there() {
+        return Err(Failure::new(Exit::Denied, "nothing was approved")
             .because("there is no terminal to ask on")
             .hint("look at what is shown above, and repeat the command with --yes"));
     }
@@ -142,14 +138,12 @@ fn consent(wanted: &[Guarded], context: &Context) -> Result<bool, Failure> {
         format!("these {}", wanted.len())
     };
     context.printer.ask(format!("approve {what}? [y/N] "));
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    match read {
-        Ok(0) => Err(Failure::new(Exit::Interrupted, "no answer was given")),
-        Ok(_) => Ok(matches!(
-            answer.trim().to_ascii_lowercase().as_str(),
-            "y" | "yes"
-        )),
+    let key = terminal::key();
+    context.printer.note("");
+    match key {
+        Ok(Some(key)) => Ok(matches!(key, 'y' | 'Y')),
+        Ok(None) => Err(Failure::new(Exit::Interrupted, "no answer was given")
+            .hint("repeat the command with --yes")),
         Err(error) => Err(Failure::failed("could not read the answer").because(error)),
     }
 }
@@ -214,6 +208,7 @@ fn changes(now: &Fingerprint, earlier: &Fingerprint) -> String {
 
 fn revoke(name: Option<&str>, context: &Context) -> Outcome {
     let printer = &context.printer;
+    context.warn_of_findings(&context.decisions());
     let revoked = store::change_decisions(context, |decisions, _| {
         decisions.revoke(&context.project, name)
     })?;
@@ -241,7 +236,9 @@ fn revoke(name: Option<&str>, context: &Context) -> Outcome {
 
 fn diff(name: Option<&str>, context: &Context) -> Outcome {
     let printer = &context.printer;
-    let guarded = chosen(name, guarded::all(context, &context.decisions()))?;
+    let decisions = context.decisions();
+    context.warn_of_findings(&decisions);
+    let guarded = chosen(name, guarded::all(context, &decisions))?;
     if printer.json {
         let waiting = guarded.iter().filter(|each| each.waits());
         printer.json(&waiting.map(diff_json).collect())?;

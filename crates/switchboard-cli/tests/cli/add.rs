@@ -296,7 +296,7 @@ fn the_entry_is_printed_as_json_with_secrets_masked() {
 #[test]
 fn what_makes_no_sense_is_refused_and_nothing_is_written() {
     for (line, said) in [
-        ("mcp add", "WORDS"),
+        ("mcp add", "the server has no name"),
         ("mcp add --scope user", "the server has no name"),
         ("mcp add x", "there is no address and no command for `x`"),
         (

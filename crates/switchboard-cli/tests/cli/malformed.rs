@@ -189,6 +189,24 @@ fn check(context: &TestContext, about: &str, path: &Path, case: &Case) {
         "ready",
         "{about}\n{servers}"
     );
+    // Commands that change nothing first, and one that changes another file.
+    for line in [
+        "config show",
+        "config path",
+        "mcp get healthy",
+        "trust list",
+        "trust diff",
+        "tools",
+        "mcp import --dry-run --scope local",
+        "mcp add --scope local added -- npx",
+    ] {
+        let run = context.line(line);
+        // An enterprise file leaves no room for what is added.
+        assert_eq!(run.code, 0, "{about}: {line}\n{}", run.all());
+        let warned =
+            run.stderr.contains("warning:") && run.stderr.contains(&path.display().to_string());
+        assert!(warned, "{about}: {line}\n{}", run.stderr);
+    }
     for shown in [&checked.stdout, &listed.stderr] {
         assert!(
             !shown.contains(['\0', '\u{202e}']),

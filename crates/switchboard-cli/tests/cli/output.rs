@@ -1,5 +1,7 @@
 //! What people see, word for word: each command plain, in colour, and for scripts.
 
+use std::fmt::Write as _;
+
 use crate::support::TestContext;
 
 /// A machine with something of every kind on it.
@@ -16,6 +18,11 @@ fn scene() -> TestContext {
     context
 }
 
+/// Adds a run to what is shown.
+fn record(shown: &mut String, context: &TestContext, line: &str) {
+    let _ = writeln!(shown, "$ switchboard {line}\n{}", context.snapshot(line));
+}
+
 macro_rules! snapshots {
     ($($name:ident: $line:literal,)*) => {
         $(
@@ -25,7 +32,7 @@ macro_rules! snapshots {
                 let mut shown = String::new();
                 for flags in ["", "--color always ", "--json "] {
                     let line = format!("{flags}{}", $line);
-                    shown.push_str(&format!("$ switchboard {line}\n{}\n", context.snapshot(&line)));
+                    record(&mut shown, &context, &line);
                 }
                 insta::assert_snapshot!(shown);
             }
@@ -75,10 +82,7 @@ fn a_first_hour() {
         "mcp export --to cursor",
         "mcp list --verbose",
     ] {
-        shown.push_str(&format!(
-            "$ switchboard {line}\n{}\n",
-            context.snapshot(line)
-        ));
+        record(&mut shown, &context, line);
     }
     insta::assert_snapshot!(shown);
 }
@@ -101,10 +105,7 @@ fn a_changed_entry() {
         "--color always trust diff",
         "mcp get a",
     ] {
-        shown.push_str(&format!(
-            "$ switchboard {line}\n{}\n",
-            context.snapshot(line)
-        ));
+        record(&mut shown, &context, line);
     }
     insta::assert_snapshot!(shown);
 }
@@ -131,10 +132,7 @@ fn names_that_try_to_paint_the_terminal() {
                 || ('\u{200b}'..='\u{202e}').contains(&character)
         };
         assert!(!run.all().contains(hidden), "{line}");
-        shown.push_str(&format!(
-            "$ switchboard {line}\n{}\n",
-            context.snapshot(line)
-        ));
+        record(&mut shown, &context, line);
     }
     insta::assert_snapshot!(shown);
 }
@@ -149,19 +147,13 @@ fn tools_of_the_embedded_server() {
         "tools --server workspace",
         "tools --server nobody",
     ] {
-        shown.push_str(&format!(
-            "$ switchboard {line}\n{}\n",
-            context.snapshot(line)
-        ));
+        record(&mut shown, &context, line);
     }
     context.write(
         "config/mcp.toml",
         "[mcp_servers.other]\ncommand = \"npx\"\n[mcp_servers.workspace]\ntransport = \"sdk\"\n",
     );
-    shown.push_str(&format!(
-        "$ switchboard tools\n{}\n",
-        context.snapshot("tools")
-    ));
+    record(&mut shown, &context, "tools");
     insta::assert_snapshot!(shown);
 }
 

@@ -113,9 +113,32 @@ impl TestContext {
 
     pub(crate) fn filtered(&self, text: &str) -> String {
         // Escape sequences are shown, so that a snapshot can be read.
-        text.replace(&self.root().display().to_string(), "[ROOT]")
+        let text = text
+            .replace(&self.root().display().to_string(), "[ROOT]")
             .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
-            .replace('\u{1b}', "␛")
+            .replace('\u{1b}', "␛");
+        // The width of a column depends on the length of the temporary folder's name.
+        let has_path = |line: &str| {
+            ["[ROOT]", "SOURCE", "FILE", "PATH"]
+                .iter()
+                .any(|part| line.contains(part))
+        };
+        let narrowed = |line: &str| {
+            let mut line = line.to_owned();
+            while line.trim_start().contains("   ") {
+                let indent = line.len() - line.trim_start().len();
+                line = line[..indent].to_owned() + &line[indent..].replace("   ", "  ");
+            }
+            line
+        };
+        let lines = text.split('\n').map(|line| {
+            if has_path(line) {
+                narrowed(line)
+            } else {
+                line.to_owned()
+            }
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use switchboard_config::resolve::{Config, Server, Status};
+use switchboard_config::resolve::{Config, Server, ShadowReason, Status};
 use switchboard_config::text::visible;
 
 use crate::printer::{paint, style};
@@ -52,14 +52,18 @@ pub(crate) fn server_text(server: &Server, config: &Config, home: &Path) -> Stri
         let _ = writeln!(text, "    {line}{:gap$}{}", "", paint(style::QUIET, place));
     }
     for lost in view::shadowed_by(server, config) {
+        let (verb, reason) = match lost.reason {
+            ShadowReason::SameName(_) => ("shadows", "the same name"),
+            ShadowReason::SameEndpoint { .. } => ("shadows", "the same endpoint"),
+            ShadowReason::Untrusted(_) => ("ignores", "not trusted, so it replaces nothing"),
+        };
         let _ = writeln!(
             text,
-            "    {} {} of {} scope at {}: {}",
-            paint(style::WARNING, "shadows"),
+            "    {} {} of {} scope at {}: {reason}",
+            paint(style::WARNING, verb),
             visible(&lost.name),
             lost.origin.scope(),
             view::place(&lost.origin, home),
-            visible(&lost.reason.to_string()),
         );
     }
     text

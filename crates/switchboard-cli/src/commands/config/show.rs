@@ -47,6 +47,10 @@ fn to_text(config: &Config, context: &Context) -> String {
     }
     if let Some((url, origin)) = &config.cloud_url {
         let place = paint(style::QUIET, view::place(origin, home));
+        let place = match config.enterprise {
+            Some(_) => format!("{place}  not fetched: the enterprise file keeps cloud servers out"),
+            None => place,
+        };
         let _ = writeln!(
             text,
             "{}  {}  {place}",

@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: &ImportArguments, context: &Context) -> Outcome {
         Some(name) => vec![tool_of_name(name)?],
         None => Tool::ALL.to_vec(),
     };
+    context.warn_of_findings(&context.decisions());
     let mut found: Vec<(Tool, PathBuf, Imported)> = Vec::new();
     for tool in tools {
         for (path, imported) in files_of(tool, context) {

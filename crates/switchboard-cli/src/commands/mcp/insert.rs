@@ -42,6 +42,7 @@ pub(super) fn run(
 ) -> Outcome {
     let printer = &context.printer;
     check(name, entry)?;
+    context.warn_of_findings(&context.decisions());
     let target = Target::of_scope(scope, context);
     insert(name, entry, &target, existing, context)?;
     let transport = entry

@@ -51,7 +51,7 @@ pub(crate) fn run(no_connect: bool, context: &Context) -> Outcome {
             "servers wait"
         };
         printer.note(format!(
-            "{waiting} {what} for your approval: `switchboard trust list` shows them"
+            "{waiting} {what} for your approval: look with `switchboard trust list`"
         ));
     }
     Ok(Exit::Done)

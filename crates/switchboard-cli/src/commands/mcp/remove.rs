@@ -16,7 +16,9 @@ use crate::printer::{paint, style};
 use crate::{store, view};
 
 pub(crate) fn run(name: &str, scope: Option<WritableScope>, context: &Context) -> Outcome {
-    let config = context.load_files(context.decisions());
+    let decisions = context.decisions();
+    context.warn_of_findings(&decisions);
+    let config = context.load_files(decisions);
     let mut places = places(name, &config);
     if places.is_empty() {
         let known = config.servers.iter().map(|server| server.name.as_str());

@@ -21,7 +21,9 @@ pub(super) enum Wanted {
 }
 
 pub(super) fn run(name: &str, wanted: Wanted, context: &Context) -> Outcome {
-    let config = context.load_files(context.decisions());
+    let decisions = context.decisions();
+    context.warn_of_findings(&decisions);
+    let config = context.load_files(decisions);
     let Some(server) = config.server(name) else {
         let known = config.servers.iter().map(|server| server.name.as_str());
         return Err(no_such_server(name, known));

@@ -1,5 +1,7 @@
 //! What a project's files want that needs the user's trust, and whether they have it.
 
+use std::collections::HashSet;
+
 use switchboard_config::resolve::{Config, ShadowReason, Status};
 use switchboard_config::source::Origin;
 use switchboard_config::trust::{Decisions, Fingerprint, Question, Subject, Verdict};
@@ -52,12 +54,10 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<Guarded> {
         decisions.verdict(&context.project, &question.subject, &question.fingerprint)
     };
     let mut servers: Vec<Guarded> = Vec::new();
+    let mut seen: HashSet<&Subject> = HashSet::new();
     for (question, origin) in server_questions(&undecided) {
         // Of two entries with one name only the higher one can ever start, and one name has one approval.
-        if !servers
-            .iter()
-            .any(|other| other.subject == question.subject)
-        {
+        if seen.insert(&question.subject) {
             servers.push(Guarded {
                 subject: question.subject.clone(),
                 origin: Some(origin.clone()),

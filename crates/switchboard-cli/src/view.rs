@@ -1,11 +1,12 @@
 //! Configuration as it may be shown: secrets masked, hidden characters visible, origins attached.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use serde_json::{Map, Number, Value as Json, json};
 use switchboard_config::entry::{OAuthEntry, ServerEntry, Transport};
 use switchboard_config::mask;
-use switchboard_config::resolve::{Config, Server, Shadowed};
+use switchboard_config::resolve::{Config, Server, ShadowReason, Shadowed};
 use switchboard_config::scope::Scope;
 use switchboard_config::secret::Secret;
 use switchboard_config::source::Origin;
@@ -70,7 +71,7 @@ pub(crate) fn place_json(origin: &Origin) -> Json {
 }
 
 /// A server for scripts: every stated value with its place, and what it shadows.
-pub(crate) fn server_json(server: &Server, config: &Config) -> Json {
+pub(crate) fn server_json(server: &Server, shadows: &Shadows<'_>) -> Json {
     let shown = masked(&server.entry);
     let node = shown.to_node();
     let values: Map<String, Json> = stated(server, &node)
@@ -86,12 +87,13 @@ pub(crate) fn server_json(server: &Server, config: &Config) -> Json {
         .collect();
     json!({
         "name": server.name,
+        "scope": server.scope().name(),
         "transport": server.transport().map(Transport::name),
         "state": server.status.word(),
         "reason": server.status.reason(),
         "source": place_json(&server.origin),
         "values": values,
-        "shadows": shadowed_by(server, config).map(shadowed_json).collect::<Vec<_>>(),
+        "shadows": shadows.by(server).iter().map(|lost| shadowed_json(lost)).collect::<Vec<_>>(),
     })
 }
 
@@ -118,19 +120,47 @@ pub(crate) fn stated<'s>(
     })
 }
 
-/// The entries that a server hides.
-pub(crate) fn shadowed_by<'c>(
-    server: &'c Server,
-    config: &'c Config,
-) -> impl Iterator<Item = &'c Shadowed> {
-    use switchboard_config::resolve::ShadowReason;
-    config
-        .shadowed
-        .iter()
-        .filter(move |lost| match &lost.reason {
-            ShadowReason::SameEndpoint { name, .. } => *name == server.name,
-            _ => lost.name == server.name,
-        })
+/// Entries that lost, by the server that hides them.
+#[derive(Debug)]
+pub(crate) struct Shadows<'c> {
+    by_server: HashMap<&'c str, Vec<&'c Shadowed>>,
+    servers: HashSet<&'c str>,
+}
+
+impl<'c> Shadows<'c> {
+    pub(crate) fn of(config: &'c Config) -> Self {
+        let mut by_server: HashMap<&str, Vec<&Shadowed>> = HashMap::new();
+        for lost in &config.shadowed {
+            let hidden_by = match &lost.reason {
+                ShadowReason::SameEndpoint { name, .. } => name,
+                _ => &lost.name,
+            };
+            by_server.entry(hidden_by).or_default().push(lost);
+        }
+        let servers = config.servers.iter().map(|server| server.name.as_str());
+        Self {
+            by_server,
+            servers: servers.collect(),
+        }
+    }
+
+    /// What a server hides.
+    pub(crate) fn by(&self, server: &Server) -> &[&'c Shadowed] {
+        self.by_server
+            .get(server.name.as_str())
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// What is hidden by an entry that is hidden itself.
+    pub(crate) fn indirect(&self) -> Vec<&'c Shadowed> {
+        let hidden = self
+            .by_server
+            .iter()
+            .filter(|(name, _)| !self.servers.contains(*name));
+        let mut indirect: Vec<_> = hidden.flat_map(|(_, lost)| lost.iter().copied()).collect();
+        indirect.sort_by(|one, other| one.name.cmp(&other.name));
+        indirect
+    }
 }
 
 /// The masked entry as JSON.

@@ -1,5 +1,6 @@
 //! `switchboard trust …`: what a project's files want to do, and the user's word on it.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use anstyle::Style;
@@ -29,11 +30,15 @@ fn list(context: &Context) -> Outcome {
     let decisions = context.decisions();
     context.warn_of_findings(&decisions);
     let guarded = guarded::all(context, &decisions);
+    let names: HashSet<String> = guarded
+        .iter()
+        .map(|each| each.subject.to_string())
+        .collect();
     // An approval of something that no file has any more is shown, so that it can be taken back.
     let gone: Vec<&str> = decisions
         .approvals(&context.project)
         .map(|(name, _)| name)
-        .filter(|name| !guarded.iter().any(|each| each.subject.to_string() == *name))
+        .filter(|name| !names.contains(*name))
         .collect();
     if printer.json {
         let present = guarded.iter().map(|each| {

@@ -157,3 +157,36 @@ fn an_exclusive_file_is_all_there_is() {
         .collect();
     assert_eq!(names, ["everywhere", "only-enterprise"]);
 }
+
+#[test]
+fn what_is_hidden_by_something_hidden_is_still_shown() {
+    let context = TestContext::new();
+    context.write(
+        "managed.toml",
+        "mode = \"merge\"\n[mcp_servers.b]\nurl = \"https://x.example\"\n",
+    );
+    context.write(
+        "config/mcp.toml",
+        "[mcp_servers.a]\nurl = \"https://x.example\"\n",
+    );
+    context.write(
+        "state/dynamic.toml",
+        "[mcp_servers.a]\nurl = \"https://y.example\"\n",
+    );
+    let shown = context.json("config show --json");
+    assert_eq!(shown["shadowed"].as_array().map(Vec::len), Some(2));
+    let text = context.line("config show").stdout;
+    assert!(text.contains("a  shadowed  dynamic scope"), "{text}");
+}
+
+#[test]
+fn an_allow_list_without_a_good_pattern_allows_nothing_and_says_so() {
+    let context = TestContext::new();
+    context.write(
+        "config/mcp.toml",
+        "[security]\nmcp_server_allowlist = [\"[\"]\n[mcp_servers.a]\ncommand = \"npx\"\n",
+    );
+    let text = context.line("config show").stdout;
+    assert!(text.contains("allow nothing"), "{text}");
+    assert_eq!(context.json("mcp list --json")[0]["state"], "blocked");
+}

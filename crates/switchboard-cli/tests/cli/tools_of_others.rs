@@ -142,3 +142,21 @@ fn an_export_goes_to_standard_output_or_into_a_file_that_keeps_the_rest() {
     assert_eq!(run.code, 0, "{}", run.all());
     assert!(context.read("project/new/mcp.json").contains("\"npx\""));
 }
+
+#[test]
+fn servers_of_the_project_do_not_become_the_users() {
+    let context = TestContext::new();
+    let evil = r#"{"mcpServers": {"evil": {"command": "npx"}}}"#;
+    context.write("project/.cursor/mcp.json", evil);
+    let imported = context.json("mcp import --json");
+    assert_eq!(named(&imported, "evil")["result"], "skipped");
+    assert!(!context.exists("config/mcp.toml"));
+    let imported = context.json("mcp import --json --scope local");
+    assert_eq!(named(&imported, "evil")["result"], "added");
+    let list = context.json("mcp list --json");
+    assert_eq!(
+        named(&list, "evil")["state"],
+        "untrusted",
+        "the project wrote it, not the user"
+    );
+}

@@ -188,3 +188,62 @@ fn an_approval_holds_for_one_project_only() {
     let list = context.json("--cwd inside mcp list --json");
     assert_eq!(named(&list, "s0")["state"], "ready");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn one_key_on_a_terminal_is_the_answer() {
+    use std::io::{Read as _, Write as _};
+    use std::process::{Command, Stdio};
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    for (key, code, state) in [("y", 0, "trusted"), ("n", 5, "new"), ("\r", 5, "new")] {
+        let context = project_with(1);
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new())
+            .unwrap()
+            .into_string()
+            .unwrap();
+        let terminal = || {
+            std::fs::File::options()
+                .read(true)
+                .write(true)
+                .open(&name)
+                .unwrap()
+        };
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("switchboard"))
+            .args(["trust", "approve"])
+            .env_clear()
+            .env("HOME", context.path("home"))
+            .env("PATH", context.path("bin"))
+            .env("SWITCHBOARD_CONFIG_DIR", context.path("config"))
+            .env("SWITCHBOARD_STATE_DIR", context.path("state"))
+            .env("SWITCHBOARD_MANAGED_FILE", context.path("managed.toml"))
+            .current_dir(context.path("project"))
+            .stdin(Stdio::from(terminal()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::from(terminal()))
+            .spawn()
+            .unwrap();
+        let mut controller = std::fs::File::from(controller);
+        let mut shown = String::new();
+        let mut buffer = [0; 1024];
+        while !shown.contains("[y/N]") {
+            let count = controller.read(&mut buffer).unwrap();
+            shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        assert!(
+            shown.contains("npx"),
+            "what is approved is shown first: {shown}"
+        );
+        controller.write_all(key.as_bytes()).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{key:?}");
+        assert_eq!(
+            context.json("trust list --json")[0]["state"],
+            state,
+            "{key:?}"
+        );
+    }
+}

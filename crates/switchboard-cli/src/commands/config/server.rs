@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use switchboard_config::resolve::{Config, Server, ShadowReason, Status};
+use switchboard_config::resolve::{Server, ShadowReason, Status};
 use switchboard_config::text::visible;
 
 use crate::printer::{paint, style};
-use crate::view;
+use crate::view::{self, Shadows};
 
 /// The block of one server, in `config show` and `mcp get`.
-pub(crate) fn server_text(server: &Server, config: &Config, home: &Path) -> String {
+pub(crate) fn server_text(server: &Server, shadows: &Shadows<'_>, home: &Path) -> String {
     let mut text = String::new();
     let state = match server.status {
         Status::Ready => style::GOOD,
@@ -51,7 +51,7 @@ pub(crate) fn server_text(server: &Server, config: &Config, home: &Path) -> Stri
         let gap = width.saturating_sub(line.chars().count()) + 2;
         let _ = writeln!(text, "    {line}{:gap$}{}", "", paint(style::QUIET, place));
     }
-    for lost in view::shadowed_by(server, config) {
+    for lost in shadows.by(server) {
         let (verb, reason) = match lost.reason {
             ShadowReason::SameName(_) => ("shadows", "the same name"),
             ShadowReason::SameEndpoint { .. } => ("shadows", "the same endpoint"),

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use switchboard_config::document::EnterpriseMode;
 use switchboard_config::mask;
-use switchboard_config::policy::{HookEntry, HookEvent, RuleEntry, ServerPattern};
+use switchboard_config::policy::{HookEntry, HookEvent, RuleEntry};
 use switchboard_config::resolve::Config;
 use switchboard_config::settings::{Setting, SettingOrigin};
+use switchboard_config::source::Origin;
 use switchboard_config::text::visible;
 use switchboard_config::trust::Question;
 use switchboard_config::words;
@@ -17,7 +18,7 @@ use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::Exit;
 use crate::printer::{paint, style};
-use crate::view;
+use crate::view::{self, Shadows};
 
 pub(crate) fn run(context: &Context) -> Outcome {
     let config = context.load();
@@ -58,17 +59,32 @@ fn to_text(config: &Config, context: &Context) -> String {
             visible(&mask::url(url))
         );
     }
+    let shadows = Shadows::of(config);
     heading(&mut text, "servers", config.servers.is_empty());
     for server in &config.servers {
-        text.push_str(&server_text(server, config, home));
+        text.push_str(&server_text(server, &shadows, home));
+    }
+    for lost in shadows.indirect() {
+        let place = paint(style::QUIET, view::place(&lost.origin, home));
+        let _ = writeln!(
+            text,
+            "{}  shadowed  {} scope  {place}\n    because {}",
+            paint(style::NAME, visible(&lost.name)),
+            lost.origin.scope(),
+            visible(&lost.reason.to_string()),
+        );
     }
     heading(&mut text, "settings", false);
     settings_text(&mut text, config, context);
     let lists: Vec<_> = list_rows(config).collect();
     heading(&mut text, "server lists", lists.is_empty());
-    for (list, pattern) in lists {
-        let place = paint(style::QUIET, view::place(&pattern.origin, home));
-        let _ = writeln!(text, "{list} \"{}\"  {place}", visible(&pattern.text));
+    for (list, pattern, origin) in lists {
+        let place = paint(style::QUIET, view::place(origin, home));
+        let pattern = pattern.map_or_else(
+            || "nothing".to_owned(),
+            |text| format!("\"{}\"", visible(text)),
+        );
+        let _ = writeln!(text, "{list} {pattern}  {place}");
     }
     heading(&mut text, "permission rules", config.rules.is_empty());
     for rule in &config.rules {
@@ -133,11 +149,16 @@ fn settings_text(text: &mut String, config: &Config, context: &Context) {
     }
 }
 
-fn list_rows(config: &Config) -> impl Iterator<Item = (&'static str, &ServerPattern)> {
+/// List, pattern and place. An allow list without a single good pattern allows nothing.
+fn list_rows(config: &Config) -> impl Iterator<Item = (&'static str, Option<&str>, &Origin)> {
     config.lists.iter().flat_map(|(_, lists)| {
+        let empty = lists.allow.iter().filter(|allow| allow.patterns.is_empty());
         let allow = lists.allow.iter().flat_map(|allow| &allow.patterns);
         let allow = allow.map(|pattern| ("allow", pattern));
-        allow.chain(lists.deny.iter().map(|pattern| ("deny", pattern)))
+        let stated = allow.chain(lists.deny.iter().map(|pattern| ("deny", pattern)));
+        empty.map(|allow| ("allow", None, &allow.origin)).chain(
+            stated.map(|(list, pattern)| (list, Some(pattern.text.as_str()), &pattern.origin)),
+        )
     })
 }
 
@@ -189,10 +210,11 @@ fn question_word(question: &Question) -> &'static str {
 }
 
 fn to_json(config: &Config, context: &Context) -> Value {
+    let shadows = Shadows::of(config);
     let servers = config
         .servers
         .iter()
-        .map(|server| view::server_json(server, config));
+        .map(|server| view::server_json(server, &shadows));
     let rules = config.rules.iter().map(|rule| {
         let conditions = rule.arguments.iter().map(|condition| {
             json!({
@@ -218,8 +240,8 @@ fn to_json(config: &Config, context: &Context) -> Value {
             "source": view::place_json(&hook.origin),
         })
     });
-    let lists = list_rows(config).map(|(list, pattern)| {
-        json!({"list": list, "pattern": pattern.text, "source": view::place_json(&pattern.origin)})
+    let lists = list_rows(config).map(|(list, pattern, origin)| {
+        json!({"list": list, "pattern": pattern, "source": view::place_json(origin)})
     });
     let waiting = config.questions.iter().map(|question| {
         json!({
@@ -238,6 +260,7 @@ fn to_json(config: &Config, context: &Context) -> Value {
             "source": view::place_json(origin),
         })),
         "servers": servers.collect::<Vec<_>>(),
+        "shadowed": config.shadowed.iter().map(view::shadowed_json).collect::<Vec<_>>(),
         "settings": Setting::all().map(|setting| setting_json(setting, config)).collect::<Vec<_>>(),
         "lists": lists.collect::<Vec<_>>(),
         "rules": rules.collect::<Vec<_>>(),

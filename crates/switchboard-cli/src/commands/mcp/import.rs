@@ -80,6 +80,12 @@ fn take_over(
         };
         return Ok(("skipped", Some(reason)));
     }
+    // A repository must not get its servers into every other project by the back door.
+    let of_project = is_of_project(server, context);
+    if of_project && target.scope == Scope::User {
+        let reason = "a file of the project; take it over with --scope local, then approve it";
+        return Ok(("skipped", Some(reason.to_owned())));
+    }
     let text = match Disk.read(&target.path) {
         Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
         Ok(None) => String::new(),
@@ -105,7 +111,7 @@ fn take_over(
         Existing::Refuse,
         context,
     )?;
-    if target.scope != Scope::User {
+    if target.scope != Scope::User && !of_project {
         insert::settle(&server.name, target, context)?;
     }
     Ok(("added", None))
@@ -172,6 +178,12 @@ fn print(
         target.shown()
     ));
     Ok(())
+}
+
+/// Whether the project's files, and not the user's, have the server.
+fn is_of_project(server: &ImportedServer, context: &Context) -> bool {
+    context.project != context.environment.home
+        && server.origin.path().starts_with(&context.project)
 }
 
 /// The tool of a name, or what names there are.

@@ -22,6 +22,8 @@ pub(crate) fn fuzz(seconds: u32) -> Result<(), String> {
             &target,
             "--",
             &limit,
+            "-dict=fuzz/mcp.dict",
+            "-max_len=4096",
             "-timeout=10",
             "-rss_limit_mb=2048",
         ];

@@ -145,8 +145,13 @@ impl Document {
     /// error stands in is not used, and lists that may be incomplete let nobody through.
     fn distrust_what_is_broken(&mut self, broken_at: &[Span]) {
         let text = self.source.file.text();
-        let has_lists =
-            || text.contains("mcp_server_allowlist") || text.contains("mcp_server_denylist");
+        // Not so a project's file, with which somebody could otherwise lock the user out.
+        let has_lists = || {
+            !self.source.guarded
+                && ["mcp_server_allowlist", "mcp_server_denylist"]
+                    .iter()
+                    .any(|key| text.contains(key))
+        };
         if let Some(span) = broken_at.first().filter(|_| has_lists()) {
             let origin = self.origin(*span);
             self.lists.content.allow = Some(AllowList {

@@ -706,13 +706,21 @@ fn a_file_whose_server_lists_cannot_be_read_lets_nobody_through() {
 
 #[test]
 fn a_broken_project_file_locks_nobody_out() {
-    let machine = Machine::new()
-        .file(PROJECT, "[security]\nmcp_server_allowlist = [\"a\n")
-        .file(USER, &toml("mine", "user"));
-    assert_eq!(
-        machine.load().server("mine").unwrap().status.word(),
-        "ready"
-    );
+    for (file, text) in [
+        (PROJECT, "[security]\nmcp_server_allowlist = [\"a\n"),
+        (PROJECT, "%mcp_server_denylist"),
+        (PROJECT_JSON, "{ mcp_server_allowlist"),
+    ] {
+        let config = Machine::new()
+            .file(file, text)
+            .file(USER, &toml("mine", "user"))
+            .load();
+        assert_eq!(
+            config.server("mine").unwrap().status.word(),
+            "ready",
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -4,10 +4,10 @@
 
 use std::io::Read as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use reqwest::Url;
-use reqwest::blocking::Client;
+use reqwest::blocking::{Client, Response};
 use reqwest::redirect::{Attempt, Policy};
 use serde::{Deserialize, Serialize};
 use switchboard_config::document::Source;
@@ -27,7 +27,7 @@ const FRESH: Duration = Duration::from_secs(60 * 60);
 /// A command must not wait long for somebody else's machine.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// No answer is larger.
-const LARGEST_ANSWER: u64 = 4 * 1024 * 1024;
+const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 const MOST_REDIRECTS: usize = 5;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -103,6 +103,7 @@ fn keep(path: &Path, cached: &Cached, printer: &Printer) {
 fn fetch(url: &str) -> Result<String, String> {
     let url = Url::parse(url).map_err(|error| error.to_string())?;
     let start = url.clone();
+    let start_time = Instant::now();
     // Fails only when a provider is installed already, which is just as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
@@ -119,18 +120,37 @@ fn fetch(url: &str) -> Result<String, String> {
     if !response.status().is_success() {
         return Err(format!("it answered with status {}", response.status()));
     }
-    let mut text = String::new();
-    response
-        .take(LARGEST_ANSWER + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| error.to_string())?;
-    if text.len() as u64 > LARGEST_ANSWER {
-        return Err(format!("it answered with more than {LARGEST_ANSWER} bytes"));
-    }
+    let text = read_text(response, start_time)?;
     match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&text) {
         Ok(_) => Ok(text),
         Err(error) => Err(format!("it did not answer with a JSON object: {error}")),
     }
+}
+
+/// Reads the answer. The client's deadline is for each piece of it, so one that trickles is cut off here.
+fn read_text(mut response: Response, start_time: Instant) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        let count = response
+            .read(&mut piece)
+            .map_err(|error| error.to_string())?;
+        if count == 0 {
+            break;
+        }
+        bytes.extend_from_slice(piece.get(..count).unwrap_or_default());
+        if bytes.len() > LARGEST_ANSWER {
+            return Err(format!("it answered with more than {LARGEST_ANSWER} bytes"));
+        }
+        if start_time.elapsed() > DEADLINE {
+            return Err(too_slow());
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| "it did not answer with UTF-8 text".to_owned())
+}
+
+fn too_slow() -> String {
+    format!("it did not answer within {} seconds", DEADLINE.as_secs())
 }
 
 fn follow(attempt: Attempt<'_>, start: &Url) -> reqwest::redirect::Action {
@@ -160,7 +180,7 @@ fn is_loopback(url: &Url) -> bool {
 fn reason(error: reqwest::Error) -> String {
     let error = error.without_url();
     if error.is_timeout() {
-        return format!("it did not answer within {} seconds", DEADLINE.as_secs());
+        return too_slow();
     }
     // The outer error says only that a request failed; the innermost says why.
     let mut innermost: &dyn std::error::Error = &error;

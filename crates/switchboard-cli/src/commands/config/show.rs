@@ -111,13 +111,13 @@ fn to_text(config: &Config, context: &Context) -> String {
 }
 
 fn heading(text: &mut String, name: &str, empty: bool) {
-    let none = if empty { "  none" } else { "" };
-    let _ = writeln!(
-        text,
-        "\n{}{}",
-        paint(style::HINT, format!("[{name}]")),
-        paint(style::QUIET, none)
-    );
+    let name = paint(style::HINT, format!("[{name}]"));
+    let none = if empty {
+        format!("  {}", paint(style::QUIET, "none"))
+    } else {
+        String::new()
+    };
+    let _ = writeln!(text, "\n{name}{none}");
 }
 
 fn settings_text(text: &mut String, config: &Config, context: &Context) {

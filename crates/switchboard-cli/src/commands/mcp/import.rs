@@ -112,7 +112,7 @@ fn take_over(
         context,
     )?;
     if target.scope != Scope::User && !of_project {
-        insert::settle(&server.name, target, context)?;
+        insert::settle(&server.name, &server.entry, target, context)?;
     }
     Ok(("added", None))
 }

@@ -57,7 +57,7 @@ pub(super) fn run(
     ));
     warn_of_shared_secrets(entry, &target, context);
     remind_of_git(&target, context);
-    settle(name, &target, context)?;
+    settle(name, entry, &target, context)?;
     if printer.json {
         printer.json(&view::entry_json(entry))?;
     }
@@ -167,7 +167,12 @@ fn renamed<'n>(mut node: Node<'n>, target: &Target) -> Node<'n> {
 }
 
 /// Records the user's trust in what the user typed, and says when the entry has no effect.
-pub(super) fn settle(name: &str, target: &Target, context: &Context) -> Result<(), Failure> {
+pub(super) fn settle(
+    name: &str,
+    entry: &ServerEntry,
+    target: &Target,
+    context: &Context,
+) -> Result<(), Failure> {
     let printer = &context.printer;
     let config = context.load_files(context.decisions());
     if config.enterprise == Some(EnterpriseMode::Exclusive) {
@@ -177,7 +182,7 @@ pub(super) fn settle(name: &str, target: &Target, context: &Context) -> Result<(
         );
         return Ok(());
     }
-    if let Some(question) = question(name, target, &config) {
+    if let Some(question) = question(name, &for_file(entry, target), target, &config) {
         let (subject, fingerprint) = (question.subject.clone(), question.fingerprint.clone());
         store::change_decisions(context, |decisions, now| {
             decisions.approve(&context.project, &subject, fingerprint, now);
@@ -211,26 +216,31 @@ pub(super) fn settle(name: &str, target: &Target, context: &Context) -> Result<(
     Ok(())
 }
 
-/// What would be asked about the entry of this file.
-fn question<'c>(name: &str, target: &Target, config: &'c Config) -> Option<&'c Question> {
+/// What would be asked about the entry of this file, as long as the file says what the user typed.
+fn question<'c>(
+    name: &str,
+    entry: &ServerEntry,
+    target: &Target,
+    config: &'c Config,
+) -> Option<&'c Question> {
     let standing = config
         .servers
         .iter()
         .filter(|server| server.name == name && server.origin.path() == target.path)
         .find_map(|server| match &server.status {
-            Status::Untrusted(question) => Some(question.as_ref()),
+            Status::Untrusted(question) => Some((&server.entry, question.as_ref())),
             _ => None,
         });
-    standing.or_else(|| {
-        config
-            .shadowed
-            .iter()
-            .filter(|lost| lost.name == name && lost.origin.path() == target.path)
-            .find_map(|lost| match &lost.reason {
-                ShadowReason::Untrusted(question) => Some(question.as_ref()),
-                _ => None,
-            })
-    })
+    let lost = config
+        .shadowed
+        .iter()
+        .filter(|lost| lost.name == name && lost.origin.path() == target.path)
+        .find_map(|lost| match &lost.reason {
+            ShadowReason::Untrusted(question) => Some((&lost.entry, question.as_ref())),
+            _ => None,
+        });
+    let (read, question) = standing.or(lost)?;
+    (read == entry).then_some(question)
 }
 
 fn warn_of_shared_secrets(entry: &ServerEntry, target: &Target, context: &Context) {

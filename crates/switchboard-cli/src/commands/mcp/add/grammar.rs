@@ -292,6 +292,10 @@ fn unknown_option(word: &str) -> Failure {
     // What is joined to the option could be a secret.
     let option = word.split('=').next().unwrap_or(word);
     let failure = Failure::usage(format!("there is no option {}", visible(option)));
+    if matches!(option, "-h" | "--help") {
+        return failure
+            .hint("`switchboard mcp add --help`, with nothing before it, shows all options");
+    }
     match nearest(option, options::long_spellings()) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => {

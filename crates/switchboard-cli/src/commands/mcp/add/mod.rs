@@ -19,7 +19,7 @@ pub(super) const CLIENT_SECRET: &str = "MCP_CLIENT_SECRET";
 
 /// What `--help` says, since the words are parsed here and not by clap.
 pub(crate) const HELP: &str = "\
-Options:
+What can be said about the server:
   -t, --transport <T>             stdio, http, sse or ws; inferred from the URL or command
   -s, --scope <SCOPE>             local (default), user or project
   -e, --env <KEY=VALUE>           A variable for the program; may be repeated

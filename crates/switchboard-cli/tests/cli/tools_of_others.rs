@@ -160,3 +160,20 @@ fn servers_of_the_project_do_not_become_the_users() {
         "the project wrote it, not the user"
     );
 }
+
+#[test]
+fn files_that_are_read_anyway_are_not_imported() {
+    let context = TestContext::new();
+    let servers = r#"{"mcpServers": {"a": {"command": "npx"}}}"#;
+    for file in ["project/.mcp.json", "home/.claude/settings.json"] {
+        context.write(file, servers);
+    }
+    let imported = context.json("mcp import --json --scope local");
+    let rows = imported.as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert!(
+        rows.iter()
+            .all(|row| row["reason"] == "read from there already"),
+        "{imported}"
+    );
+}

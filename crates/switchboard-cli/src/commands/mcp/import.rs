@@ -1,5 +1,6 @@
 //! `switchboard mcp import`: takes over the servers of other tools.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,7 +37,8 @@ pub(crate) fn run(arguments: &ImportArguments, context: &Context) -> Outcome {
         Some(name) => vec![tool_of_name(name)?],
         None => Tool::ALL.to_vec(),
     };
-    context.warn_of_findings(&context.decisions());
+    let decisions = context.decisions();
+    context.warn_of_findings(&decisions);
     let mut found: Vec<(Tool, PathBuf, Imported)> = Vec::new();
     for tool in tools {
         for (path, imported) in files_of(tool, context) {
@@ -47,10 +49,12 @@ pub(crate) fn run(arguments: &ImportArguments, context: &Context) -> Outcome {
         report::in_passing(&imported.notes, printer);
     }
     let target = Target::of_scope(arguments.scope, context);
+    let looked = context.load_files(decisions).looked;
+    let ours: HashSet<PathBuf> = looked.into_iter().map(|looked| looked.path).collect();
     let mut fates: Vec<Fate<'_>> = Vec::new();
     for (tool, _, imported) in &found {
         for server in &imported.servers {
-            let fate = take_over(server, &target, arguments.dry_run, &fates, context)?;
+            let fate = take_over(server, &target, arguments.dry_run, &fates, &ours, context)?;
             fates.push(Fate {
                 tool: *tool,
                 server,
@@ -69,6 +73,7 @@ fn take_over(
     target: &Target,
     dry_run: bool,
     earlier: &[Fate<'_>],
+    ours: &HashSet<PathBuf>,
     context: &Context,
 ) -> Result<(&'static str, Option<String>), Failure> {
     let same_name = |fate: &&Fate<'_>| fate.reason.is_none() && fate.server.name == server.name;
@@ -79,6 +84,9 @@ fn take_over(
             format!("{} has a different server of that name", first.tool)
         };
         return Ok(("skipped", Some(reason)));
+    }
+    if ours.contains(server.origin.path()) {
+        return Ok(("skipped", Some("read from there already".to_owned())));
     }
     // A repository must not get its servers into every other project by the back door.
     let of_project = is_of_project(server, context);

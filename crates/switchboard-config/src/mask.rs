@@ -88,6 +88,7 @@ pub fn argument(argument: &str) -> Cow<'_, str> {
 /// A name as it may be shown. One that has its value joined to it is a mistake that people make.
 pub fn name(name: &str) -> Cow<'_, str> {
     match name.split_once([':', '=']) {
+        _ if looks_secret(name) => Cow::Borrowed(MASK),
         Some((before, _)) => Cow::Owned(format!("{before}: {MASK}")),
         None => Cow::Borrowed(name),
     }
@@ -168,9 +169,7 @@ pub fn url(address: &str) -> Cow<'_, str> {
 
 fn parameter(part: &str) -> String {
     match part.split_once('=') {
-        Some((name, secret))
-            if sounds_secret(name) || name.eq_ignore_ascii_case("key") || looks_secret(secret) =>
-        {
+        Some((name, secret)) if sounds_secret(name) || looks_secret(secret) => {
             format!("{name}={}", value(secret))
         }
         _ => part.to_owned(),
@@ -178,8 +177,13 @@ fn parameter(part: &str) -> String {
 }
 
 fn without_user(base: &str) -> String {
-    // An address that lost its scheme still has its password.
-    let start = base.find("://").map_or(0, |at| at + "://".len());
+    let Some(start) = base.find("://").map(|at| at + "://".len()) else {
+        // An address that lost its scheme still has its password, and nobody knows where it begins.
+        return match base.rsplit_once('@') {
+            Some((_, rest)) => format!("{MASK}@{rest}"),
+            None => base.to_owned(),
+        };
+    };
     let (scheme, rest) = base.split_at(start);
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     match authority.rsplit_once('@') {
@@ -198,7 +202,7 @@ fn value(secret: &str) -> Cow<'_, str> {
 
 fn sounds_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word))
+    name.trim_start_matches('-') == "key" || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
 fn looks_secret(text: &str) -> bool {
@@ -235,6 +239,11 @@ mod tests {
         check(&["-y", "server", "/tmp"], &["-y", "server", "/tmp"]);
         check(&["--api-key", "abc", "x"], &["--api-key", MASK, "x"]);
         check(&["--token=abc"], &["--token=********"]);
+        check(
+            &["--key=abc", "-key", "abc"],
+            &["--key=********", "-key", MASK],
+        );
+        check(&["--keyboard=abc"], &["--keyboard=abc"]);
         check(&["--token", "${TOKEN}"], &["--token", "${TOKEN}"]);
         check(&["--token", "--verbose"], &["--token", "--verbose"]);
         check(&["sk-1234567890"], &[MASK]);
@@ -266,6 +275,8 @@ mod tests {
             "https://********@a.example/mcp",
         );
         check("me:pw@a.example/mcp", "********@a.example/mcp");
+        check("https:/me:pw@a.example/mcp", "********@a.example/mcp");
+        check("https://a.example/@scope/x", "https://a.example/@scope/x");
         check(
             "https://a.example/mcp?api_key=abc&x=1",
             "https://a.example/mcp?api_key=********&x=1",

@@ -336,7 +336,8 @@ impl<'f, 'd> Reader<'f, 'd> {
         self.warning(
             "unknown-key",
             member.key_span,
-            format!("unknown key `{key}`"),
+            // What follows a missing quote can end up as a key.
+            format!("unknown key `{}`", mask::name(key)),
             hint,
         );
     }

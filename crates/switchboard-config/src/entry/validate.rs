@@ -69,7 +69,7 @@ pub(super) fn validate(
     for (header, value) in &entry.headers {
         if !is_header_name(header) {
             // `"Authorization: Bearer …"` is a mistake that people make, and its end is secret.
-            let shown = header.split(':').next().unwrap_or_default();
+            let shown = mask::name(header);
             let message = format!("`headers` has the impossible name {shown:?}");
             reader.error(
                 "bad-value",

@@ -1,323 +1,24 @@
-//! From files to the one configuration in force: layering, trust, lists, expansion, duplicates.
-//!
-//! For one server name the highest scope wins *whole*. Nothing in a file that needs trust and lacks it has
-//! any effect: its servers do not start, shadow nothing and lend their place to nobody. Every entry that
-//! loses is listed with the reason.
+//! Who wins, and with which status.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::document::{Document, EnterpriseMode, RawServer, Section, Source};
-use crate::entry::{Decoded, Field, ServerEntry, Transport};
+use crate::diagnostic::Diagnostic;
+use crate::document::{Document, RawServer, Section};
+use crate::entry::{Decoded, ServerEntry};
 use crate::expand::{Environment, ExpandError, Variables, expand};
-use crate::files::{self, Candidate, Files, Folders, Looked};
-use crate::mask;
-use crate::policy::{HookEntry, RuleEntry, ServerLists};
+use crate::files::{Files, Looked};
+use crate::policy::ServerLists;
 use crate::scope::Scope;
-use crate::settings::{self, Settings};
+use crate::settings;
 use crate::source::Origin;
 use crate::tree::Span;
-use crate::trust::{Decisions, Fingerprint, Question, Subject, Verdict};
+use crate::trust::{Fingerprint, Question, Subject, Verdict};
 
-/// Everything a configuration is made from.
-#[derive(Debug, Default)]
-pub struct Inputs {
-    /// Where to look.
-    pub folders: Folders,
-    /// The environment.
-    pub environment: Environment,
-    /// Files named by hand; they belong to the local scope and need no trust.
-    pub extra_files: Vec<PathBuf>,
-    /// Sources that are no files: added at run time, or fetched.
-    pub further: Vec<Source>,
-    /// Whether the project's files are left out.
-    pub skip_project: bool,
-    /// Whether the project is trusted for this run.
-    pub trust_project: bool,
-    /// The trust decisions.
-    pub decisions: Decisions,
-}
+use super::endpoint::one_per_endpoint;
+use super::{Config, Inputs, Server, ShadowReason, Shadowed, Status};
 
-/// The configuration in force.
-#[derive(Debug)]
-pub struct Config {
-    /// One server for each name, sorted by name.
-    pub servers: Vec<Server>,
-    /// Entries that lost, and why.
-    pub shadowed: Vec<Shadowed>,
-    /// Scalar settings.
-    pub settings: Settings,
-    /// Server lists in force, with the scopes they come from.
-    pub lists: Vec<(Scope, ServerLists)>,
-    /// Permission rules in force, highest scope first.
-    pub rules: Vec<RuleEntry>,
-    /// Hooks in force, highest scope first.
-    pub hooks: Vec<HookEntry>,
-    /// What waits for the user's trust.
-    pub questions: Vec<Question>,
-    /// Where further servers are fetched from.
-    pub cloud_url: Option<(String, Origin)>,
-    /// How an enterprise file stands to the rest, when there is one.
-    pub enterprise: Option<EnterpriseMode>,
-    /// Every place that was looked at, highest precedence first.
-    pub looked: Vec<Looked>,
-    /// What is wrong.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-/// A server in force, or the best there is for its name.
-#[derive(Debug, Clone)]
-pub struct Server {
-    /// Its name.
-    pub name: String,
-    /// Where its entry stands.
-    pub origin: Origin,
-    /// The entry as written.
-    pub entry: ServerEntry,
-    /// Whether it may be connected, and if not, why.
-    pub status: Status,
-    expanded: Option<Box<ServerEntry>>,
-    spans: Vec<(Field, Span)>,
-}
-
-impl Server {
-    /// The scope it comes from.
-    pub fn scope(&self) -> Scope {
-        self.origin.scope()
-    }
-
-    /// The entry with every reference replaced. Only meaningful when the server is [`Status::Ready`].
-    pub fn effective(&self) -> &ServerEntry {
-        self.expanded.as_deref().unwrap_or(&self.entry)
-    }
-
-    /// How it is reached.
-    pub fn transport(&self) -> Option<Transport> {
-        self.effective().effective_transport()
-    }
-
-    /// Where each field that was stated stands.
-    pub fn fields(&self) -> impl Iterator<Item = (Field, Origin)> {
-        self.spans.iter().map(|(field, span)| {
-            (
-                *field,
-                Origin {
-                    file: self.origin.file.clone(),
-                    span: *span,
-                },
-            )
-        })
-    }
-}
-
-/// Whether a server may be connected.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Status {
-    /// It may.
-    Ready,
-    /// It is switched off.
-    Disabled,
-    /// Its entry is wrong; the diagnostics say how.
-    Faulty(Vec<String>),
-    /// Its project is not trusted.
-    Untrusted(Box<Question>),
-    /// A server list keeps it out.
-    Blocked {
-        /// Why, in words.
-        reason: String,
-        /// The list.
-        origin: Origin,
-    },
-}
-
-impl Status {
-    /// One word for tables and scripts.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Status::Ready => "ready",
-            Status::Disabled => "disabled",
-            Status::Faulty(_) => "invalid",
-            Status::Untrusted(_) => "untrusted",
-            Status::Blocked { .. } => "blocked",
-        }
-    }
-
-    /// Why it may not be connected, for people.
-    pub fn reason(&self) -> Option<String> {
-        match self {
-            Status::Ready => None,
-            Status::Disabled => Some("disabled in its entry".to_owned()),
-            Status::Faulty(reasons) => Some(reasons.join("; ")),
-            Status::Untrusted(question) if question.earlier.is_some() => {
-                Some("changed since it was approved".to_owned())
-            }
-            Status::Untrusted(_) => Some("not approved yet".to_owned()),
-            Status::Blocked { reason, .. } => Some(reason.clone()),
-        }
-    }
-}
-
-/// An entry that lost.
-#[derive(Debug, Clone)]
-pub struct Shadowed {
-    /// Its name.
-    pub name: String,
-    /// Where it stands.
-    pub origin: Origin,
-    /// The entry as written.
-    pub entry: ServerEntry,
-    /// Why it lost.
-    pub reason: ShadowReason,
-}
-
-/// Why an entry lost.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ShadowReason {
-    /// A higher file has an entry of the same name.
-    SameName(Origin),
-    /// A server of a higher scope points to the same endpoint.
-    SameEndpoint {
-        /// The other server's name.
-        name: String,
-        /// Where it stands.
-        origin: Origin,
-    },
-    /// It is not trusted, and another entry has the name.
-    Untrusted(Box<Question>),
-}
-
-impl std::fmt::Display for ShadowReason {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ShadowReason::SameName(origin) => write!(
-                formatter,
-                "{} scope has the same name, at {origin}",
-                origin.scope()
-            ),
-            ShadowReason::SameEndpoint { name, origin } => {
-                write!(
-                    formatter,
-                    "same endpoint as `{name}` of {} scope, at {origin}",
-                    origin.scope()
-                )
-            }
-            ShadowReason::Untrusted(_) => {
-                formatter.write_str("not trusted, so it replaces nothing")
-            }
-        }
-    }
-}
-
-impl Config {
-    /// Reads and resolves everything.
-    pub fn load(inputs: &Inputs, files: &impl Files) -> Self {
-        let mut diagnostics = Vec::new();
-        let (documents, looked) = read_documents(inputs, files, &mut diagnostics);
-        Resolver {
-            inputs,
-            files,
-            diagnostics,
-            programs: HashMap::new(),
-        }
-        .resolve(documents, looked)
-    }
-
-    /// The server of a name.
-    pub fn server(&self, name: &str) -> Option<&Server> {
-        self.servers
-            .binary_search_by(|server| server.name.as_str().cmp(name))
-            .ok()
-            .and_then(|at| self.servers.get(at))
-    }
-
-    /// Whether something is wrong enough for `config check` to fail.
-    pub fn has_errors(&self) -> bool {
-        self.diagnostics
-            .iter()
-            .any(|diagnostic| diagnostic.severity == Severity::Error)
-    }
-}
-
-/// Reads the files of all scopes that count, highest precedence first.
-fn read_documents(
-    inputs: &Inputs,
-    files: &impl Files,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> (Vec<Document>, Vec<Looked>) {
-    let mut documents = Vec::new();
-    let mut looked = Vec::new();
-    let mut candidates = inputs.folders.candidates(files);
-    let by_hand = inputs
-        .extra_files
-        .iter()
-        .map(|path| Candidate::by_hand(path.clone()));
-    let first_local = candidates
-        .iter()
-        .position(|candidate| candidate.scope < Scope::Enterprise)
-        .unwrap_or(0);
-    candidates.splice(first_local..first_local, by_hand);
-    for candidate in candidates {
-        let (scope, path, by_hand) = (candidate.scope, candidate.path.clone(), candidate.by_hand);
-        if inputs.skip_project && candidate.guarded {
-            continue;
-        }
-        let outcome = files::open(candidate, &inputs.folders.project, files, diagnostics);
-        let found = !matches!(outcome, Ok(None));
-        looked.push(Looked {
-            scope,
-            path: path.clone(),
-            found,
-        });
-        match outcome {
-            Ok(Some(source)) => {
-                let document = Document::read(source, diagnostics);
-                let exclusive = scope == Scope::Enterprise && document.excludes_others(diagnostics);
-                documents.push(document);
-                if exclusive {
-                    return (documents, looked);
-                }
-            }
-            // A managed file that cannot be read still rules: nothing else may be loaded in its place.
-            Err(()) if scope == Scope::Enterprise => return (documents, looked),
-            Ok(None) if by_hand => {
-                let error = Diagnostic::error("unreadable", path, "the file does not exist");
-                diagnostics.push(error.with_hint("check the path given to --config"));
-            }
-            Ok(None) | Err(()) => {}
-        }
-    }
-    let merged = documents
-        .iter()
-        .any(|document| document.scope() == Scope::Enterprise);
-    let further = inputs
-        .further
-        .iter()
-        .filter(|source| !(merged && source.file.scope() == Scope::Cloud));
-    for source in further {
-        looked.push(Looked {
-            scope: source.file.scope(),
-            path: source.file.path().to_owned(),
-            found: true,
-        });
-        documents.push(Document::read(source.clone(), diagnostics));
-    }
-    documents.sort_by_key(|document| std::cmp::Reverse(document.scope()));
-    (documents, looked)
-}
-
-impl Document {
-    /// Whether this enterprise file keeps every other scope out. A broken one does.
-    fn excludes_others(&self, diagnostics: &[Diagnostic]) -> bool {
-        let broken = !self.readable
-            || diagnostics
-                .iter()
-                .any(|diagnostic| diagnostic.code == "syntax");
-        broken || self.mode() == EnterpriseMode::Exclusive
-    }
-}
-
-struct Resolver<'i, F> {
+pub(super) struct Resolver<'i, F> {
     inputs: &'i Inputs,
     files: &'i F,
     diagnostics: Vec<Diagnostic>,
@@ -333,7 +34,16 @@ struct Contender {
 }
 
 impl<'i, F: Files> Resolver<'i, F> {
-    fn resolve(mut self, mut documents: Vec<Document>, looked: Vec<Looked>) -> Config {
+    pub(super) fn new(inputs: &'i Inputs, files: &'i F, diagnostics: Vec<Diagnostic>) -> Self {
+        Self {
+            inputs,
+            files,
+            diagnostics,
+            programs: HashMap::new(),
+        }
+    }
+
+    pub(super) fn resolve(mut self, mut documents: Vec<Document>, looked: Vec<Looked>) -> Config {
         let enterprise = documents
             .iter()
             .find(|document| document.scope() == Scope::Enterprise);
@@ -716,84 +426,6 @@ fn blocked(server: &Server, lists: &[(Scope, ServerLists)]) -> Option<Status> {
         }
     }
     None
-}
-
-/// What makes two entries one server.
-#[derive(PartialEq, Eq, Hash)]
-enum Endpoint {
-    Program {
-        command: String,
-        args: Vec<String>,
-        env: Vec<(String, String)>,
-        cwd: Option<String>,
-    },
-    Address(String),
-}
-
-impl Endpoint {
-    fn of(entry: &ServerEntry) -> Option<Self> {
-        if let Some(url) = &entry.url {
-            return Some(Endpoint::Address(mask::url_signature(url)));
-        }
-        let mut env: Vec<_> = entry
-            .env
-            .iter()
-            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
-            .collect();
-        env.sort();
-        let command = entry.command.clone()?;
-        Some(Endpoint::Program {
-            command,
-            args: entry.args.clone(),
-            env,
-            cwd: entry.cwd.clone(),
-        })
-    }
-}
-
-/// Keeps one server for each endpoint, that of the highest scope, sorted by name.
-fn one_per_endpoint(mut servers: Vec<Server>, shadowed: &mut Vec<Shadowed>) -> Vec<Server> {
-    servers.sort_by(|one, other| {
-        other
-            .scope()
-            .cmp(&one.scope())
-            .then_with(|| one.name.cmp(&other.name))
-    });
-    // With one scope there is nothing to compare.
-    let several = servers.first().map(Server::scope) != servers.last().map(Server::scope);
-    let mut seen: HashMap<Endpoint, (String, Origin)> = HashMap::new();
-    let mut kept = Vec::with_capacity(servers.len());
-    for server in servers {
-        let comparable = several && matches!(server.status, Status::Ready | Status::Disabled);
-        let endpoint = if comparable {
-            Endpoint::of(server.effective())
-        } else {
-            None
-        };
-        match endpoint.as_ref().and_then(|endpoint| seen.get(endpoint)) {
-            Some((name, origin)) if origin.scope() != server.scope() => {
-                let reason = ShadowReason::SameEndpoint {
-                    name: name.clone(),
-                    origin: origin.clone(),
-                };
-                shadowed.push(Shadowed {
-                    name: server.name,
-                    origin: server.origin,
-                    entry: server.entry,
-                    reason,
-                });
-            }
-            _ => {
-                if let Some(endpoint) = endpoint {
-                    seen.entry(endpoint)
-                        .or_insert_with(|| (server.name.clone(), server.origin.clone()));
-                }
-                kept.push(server);
-            }
-        }
-    }
-    kept.sort_by(|one, other| one.name.cmp(&other.name));
-    kept
 }
 
 /// The file that a command starts: a path as it is, a bare name by `PATH`.

@@ -1,0 +1,32 @@
+//! What a file says about permission: server allow and deny lists, permission rules and hooks.
+//!
+//! Owns reading them and matching servers against the lists. Permission rules and hooks are only read here;
+//! the host enforces them.
+
+mod hooks;
+mod lists;
+mod rules;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::tree::Node;
+
+pub(crate) use hooks::{HOOK_KEYS, hooks};
+pub use hooks::{HookEntry, HookEvent};
+pub use lists::{AllowList, ServerLists, ServerPattern};
+pub(crate) use lists::{SECURITY_KEYS, server_lists};
+pub use rules::{ArgumentCondition, ArgumentTest, RuleEntry};
+pub(crate) use rules::{RULE_KEYS, rules};
+
+fn glob(pattern: &str) -> Option<GlobMatcher> {
+    GlobBuilder::new(pattern)
+        .case_insensitive(true)
+        .build()
+        .ok()
+        .map(|glob| glob.compile_matcher())
+}
+
+/// One table stands for a list of one, which is how HCL writes a single block.
+fn one_or_many<'n, 'a>(node: &'n Node<'a>) -> &'n [Node<'a>] {
+    node.as_array().unwrap_or(std::slice::from_ref(node))
+}

@@ -1,0 +1,152 @@
+//! What resolving comes to: servers with a status, and entries that lost with a reason.
+
+use std::fmt;
+
+use crate::entry::{Field, ServerEntry, Transport};
+use crate::scope::Scope;
+use crate::source::Origin;
+use crate::tree::Span;
+use crate::trust::Question;
+
+/// A server in force, or the best there is for its name.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Its name.
+    pub name: String,
+    /// Where its entry stands.
+    pub origin: Origin,
+    /// The entry as written.
+    pub entry: ServerEntry,
+    /// Whether it may be connected, and if not, why.
+    pub status: Status,
+    pub(super) expanded: Option<Box<ServerEntry>>,
+    pub(super) spans: Vec<(Field, Span)>,
+}
+
+impl Server {
+    /// The scope it comes from.
+    pub fn scope(&self) -> Scope {
+        self.origin.scope()
+    }
+
+    /// The entry with every reference replaced. Only meaningful when the server is [`Status::Ready`].
+    pub fn effective(&self) -> &ServerEntry {
+        self.expanded.as_deref().unwrap_or(&self.entry)
+    }
+
+    /// How it is reached.
+    pub fn transport(&self) -> Option<Transport> {
+        self.effective().effective_transport()
+    }
+
+    /// Where each field that was stated stands.
+    pub fn fields(&self) -> impl Iterator<Item = (Field, Origin)> {
+        self.spans.iter().map(|(field, span)| {
+            (
+                *field,
+                Origin {
+                    file: self.origin.file.clone(),
+                    span: *span,
+                },
+            )
+        })
+    }
+}
+
+/// Whether a server may be connected.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Status {
+    /// It may.
+    Ready,
+    /// It is switched off.
+    Disabled,
+    /// Its entry is wrong; the diagnostics say how.
+    Faulty(Vec<String>),
+    /// Its project is not trusted.
+    Untrusted(Box<Question>),
+    /// A server list keeps it out.
+    Blocked {
+        /// Why, in words.
+        reason: String,
+        /// The list.
+        origin: Origin,
+    },
+}
+
+impl Status {
+    /// One word for tables and scripts.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Status::Ready => "ready",
+            Status::Disabled => "disabled",
+            Status::Faulty(_) => "invalid",
+            Status::Untrusted(_) => "untrusted",
+            Status::Blocked { .. } => "blocked",
+        }
+    }
+
+    /// Why it may not be connected, for people.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Status::Ready => None,
+            Status::Disabled => Some("disabled in its entry".to_owned()),
+            Status::Faulty(reasons) => Some(reasons.join("; ")),
+            Status::Untrusted(question) if question.earlier.is_some() => {
+                Some("changed since it was approved".to_owned())
+            }
+            Status::Untrusted(_) => Some("not approved yet".to_owned()),
+            Status::Blocked { reason, .. } => Some(reason.clone()),
+        }
+    }
+}
+
+/// An entry that lost.
+#[derive(Debug, Clone)]
+pub struct Shadowed {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub origin: Origin,
+    /// The entry as written.
+    pub entry: ServerEntry,
+    /// Why it lost.
+    pub reason: ShadowReason,
+}
+
+/// Why an entry lost.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ShadowReason {
+    /// A higher file has an entry of the same name.
+    SameName(Origin),
+    /// A server of a higher scope points to the same endpoint.
+    SameEndpoint {
+        /// The other server's name.
+        name: String,
+        /// Where it stands.
+        origin: Origin,
+    },
+    /// It is not trusted, and another entry has the name.
+    Untrusted(Box<Question>),
+}
+
+impl fmt::Display for ShadowReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShadowReason::SameName(origin) => write!(
+                formatter,
+                "{} scope has the same name, at {origin}",
+                origin.scope()
+            ),
+            ShadowReason::SameEndpoint { name, origin } => {
+                write!(
+                    formatter,
+                    "same endpoint as `{name}` of {} scope, at {origin}",
+                    origin.scope()
+                )
+            }
+            ShadowReason::Untrusted(_) => {
+                formatter.write_str("not trusted, so it replaces nothing")
+            }
+        }
+    }
+}

@@ -128,14 +128,13 @@ fn quoted(line: &str) -> Vec<Range<usize>> {
     for (at, byte) in line.bytes().enumerate() {
         match open {
             None if matches!(byte, b'"' | b'\'') => open = Some((byte, at + 1)),
-            None => {}
             Some(_) if escaped => escaped = false,
             Some((b'"', _)) if byte == b'\\' => escaped = true,
             Some((quote, start)) if byte == quote => {
                 ranges.push(start..at);
                 open = None;
             }
-            Some(_) => {}
+            _ => {}
         }
     }
     ranges.extend(open.map(|(_, start)| start..line.trim_end().len().max(start)));

@@ -111,9 +111,16 @@ fn without_secrets(line: &str) -> String {
     let characters: Vec<char> = line.chars().collect();
     let mut at = 0;
     let mut expects_key = true;
-    // `[mcp_servers.name]`, where the words are keys although nothing follows them.
-    let heading = line.trim_start().starts_with('[') && !line.contains(['"', '\'', ',', '=']);
-    let mut harmless = false;
+    let heading = if line.contains([',', '=', ':']) {
+        Heading::No
+    } else if line.trim_start().starts_with('[') && !line.contains(['"', '\'']) {
+        Heading::Table
+    } else if line.contains('[') {
+        Heading::No
+    } else {
+        Heading::Block
+    };
+    let mut harmless = Harmless::No;
     // A line may be the middle of a text that began above it, so a first word counts as a key only when
     // something follows that a key is followed by.
     while let Some(&character) = characters.get(at) {
@@ -122,12 +129,23 @@ fn without_secrets(line: &str) -> String {
             Kind::Punctuation => {
                 match character {
                     '=' | ':' => expects_key = false,
-                    '{' | '}' => {
+                    '{' | '}' | ']' => {
                         expects_key = true;
-                        harmless = false;
+                        harmless = Harmless::No;
+                    }
+                    '[' => {
+                        expects_key = true;
+                        if harmless == Harmless::One {
+                            harmless = Harmless::List;
+                        }
                     }
                     // After a comma comes the next key, or the next value of a list.
-                    ',' | '[' | ']' => expects_key = true,
+                    ',' => {
+                        expects_key = true;
+                        if harmless == Harmless::One {
+                            harmless = Harmless::No;
+                        }
+                    }
                     '#' => {
                         // A comment can hold what was commented out.
                         let rest = characters.len() - at - 1;
@@ -141,13 +159,17 @@ fn without_secrets(line: &str) -> String {
             }
             Kind::Word { text } => {
                 let key = expects_key && is_key(&text, &characters, token.end, heading);
-                if key {
-                    harmless = HARMLESS.contains(&text.as_str());
+                let known = harmless != Harmless::No;
+                if key && HARMLESS.contains(&text.as_str()) {
+                    harmless = Harmless::One;
+                } else if key || harmless == Harmless::One {
+                    // One value follows a key. What else follows is there by mistake.
+                    harmless = Harmless::No;
                 }
                 let literal = matches!(text.as_str(), "true" | "false" | "null");
                 for character in characters.get(at..token.end).unwrap_or_default() {
                     let quote = matches!(character, '"' | '\'');
-                    let kept = key || harmless || literal || quote || character.is_whitespace();
+                    let kept = key || known || literal || quote || character.is_whitespace();
                     shown.push(if kept { plain(*character) } else { '·' });
                 }
             }
@@ -155,6 +177,26 @@ fn without_secrets(line: &str) -> String {
         at = token.end;
     }
     shown
+}
+
+/// Lines whose words are names although no value follows them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heading {
+    No,
+    /// `[mcp_servers.name]`
+    Table,
+    /// `mcp_servers "name" {`
+    Block,
+}
+
+/// Whether the next value is known to be no secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Harmless {
+    No,
+    /// The next one.
+    One,
+    /// All until the end of the list.
+    List,
 }
 
 struct Token {
@@ -214,7 +256,7 @@ impl Token {
 }
 
 /// Whether a word is a key: a plain name with one `=`, `:`, `{` or `]` after it.
-fn is_key(text: &str, characters: &[char], end: usize, heading: bool) -> bool {
+fn is_key(text: &str, characters: &[char], end: usize, heading: Heading) -> bool {
     let plain_name = !text.is_empty()
         && text.len() <= 64
         && text
@@ -229,8 +271,8 @@ fn is_key(text: &str, characters: &[char], end: usize, heading: bool) -> bool {
         // Base64 ends in `==`.
         Some('=') => plain_name && rest.next() != Some(&'='),
         Some(':') => plain_name && rest.next() != Some(&'/'),
-        Some('{') => plain_name,
-        Some(']') => plain_name && heading,
+        Some('{') => plain_name && heading == Heading::Block,
+        Some(']') => plain_name && heading == Heading::Table,
         // `mcp_servers "name" {` names a block.
         Some('"') => matches!(text, "mcp_servers" | "hooks" | "settings"),
         _ => false,
@@ -269,8 +311,17 @@ mod tests {
             "  \"args\": [\"--key\", \"abc\"]",
             "  \"args\": [\"·····\", \"···\"]",
         );
+        check(
+            "\"command\": npx\", \"args\": [\"-t\", \"abc\"]",
+            "\"command\": npx\"· \"····\"· ·\"··\"· \"···\"·",
+        );
+        check(
+            "enabled_tools = [\"a\", \"b\"] # c",
+            "enabled_tools = [\"a\", \"b\"] #··",
+        );
         check("[mcp_servers.github]", "[mcp_servers.github]");
         check("mcp_servers \"github\" {", "mcp_servers \"github\" {");
+        check("args = [\"abc\"{, \"x\"]", "args = [\"···\"{, \"·\"]");
         check("MIIEvQIBADANBgkq", "················");
         check("# token = abc", "#············");
         check("x = \"unclosed secret", "x = \"········ ······");

@@ -127,3 +127,30 @@ fn files_that_hold_secrets_are_private() {
         assert_eq!(mode & 0o077, 0, "{file}");
     }
 }
+
+/// Takes away or doubles one sign after the other, wherever that may move a secret to where none belongs.
+#[test]
+fn a_broken_file_shows_no_secret() {
+    let toml = "[mcp_servers.a]\ncommand = \"npx\"\nargs = [\"--token\", \"CANARY\"]\nenv = { API_KEY = \"CANARY\" }\n\n[mcp_servers.b]\nurl = \"https://u:CANARY@h.example/?token=CANARY\"\nheaders = { Authorization = \"Bearer CANARY\" }\n";
+    let json = "{\"mcpServers\": {\n\"a\": {\"command\": \"npx\", \"args\": [\"--token\", \"CANARY\"], \"env\": {\"API_KEY\": \"CANARY\"}},\n\"b\": {\"url\": \"https://u:CANARY@h.example/?token=CANARY\",\n\"headers\": {\"Authorization\": \"Bearer CANARY\"}}}}\n";
+    let hcl = "mcp_servers \"a\" {\n  command = \"npx\"\n  args = [\"--token\", \"CANARY\"]\n  env = { API_KEY = \"CANARY\" }\n}\n";
+    let context = TestContext::new();
+    let mut runs = 0;
+    for (file, text) in [("mcp.toml", toml), ("mcp.json", json), ("mcp.hcl", hcl)] {
+        let signs = text
+            .char_indices()
+            .filter(|(_, sign)| "\"={}[],:\n".contains(*sign));
+        for (at, sign) in signs {
+            for change in [String::new(), format!("{sign}{sign}")] {
+                let broken = format!("{}{change}{}", &text[..at], &text[at + 1..]);
+                context.write(&format!("config/{file}"), &broken);
+                let run = context.run(&["config", "check"]);
+                assert!([0, 3].contains(&run.code), "{broken}\n{}", run.all());
+                assert!(!run.all().contains(CANARY), "{broken}\n{}", run.all());
+                runs += 1;
+            }
+        }
+        std::fs::remove_file(context.path(&format!("config/{file}"))).unwrap();
+    }
+    assert!(runs > 100);
+}

@@ -18,7 +18,15 @@ pub(crate) fn ci() -> Result<(), String> {
     documentation.env("RUSTDOCFLAGS", "-D warnings");
     run_command(documentation)?;
     if is_installed(&["cargo", "deny", "--version"]) {
-        run(&["cargo", "deny", "--all-features", "check"])?;
+        run(&[
+            "cargo",
+            "deny",
+            "--all-features",
+            "check",
+            "licenses",
+            "bans",
+            "sources",
+        ])?;
     } else {
         println!("\ncargo-deny is not installed: licences, bans and sources were NOT checked");
         println!("install it with `cargo install cargo-deny` to check them");

@@ -5,20 +5,31 @@
 //! text with an escape every few bytes would stop either at each of them, so it is read in blocks of 64 bytes, with
 //! one bit for each quote and each backslash.
 
-/// The offset just past the quote that ends a string whose inside starts at `start`; `None` if none does.
+/// How a string ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StringEnd {
+    /// The offset just past the closing quote.
+    pub(crate) position: usize,
+    /// Whether a backslash stands before it. Without one, what is between the quotes is the text.
+    pub(crate) escaped: bool,
+}
+
+/// The end of a string whose inside starts at `start`; `None` if no quote ends it.
 ///
 /// For text that has been checked, or that nobody will rely on: an escape is two bytes, whatever they are.
-pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
+#[inline]
+pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end::<false>(bytes, start)
 }
 
 /// As [`end_of_string`]; `None` too where the string is not one of JSON, for a control character or an escape
 /// that is none.
-pub(crate) fn end_of_checked_string(bytes: &[u8], start: usize) -> Option<usize> {
+#[inline]
+pub(crate) fn end_of_checked_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end::<true>(bytes, start)
 }
 
-fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
+fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
     let mut position = start;
     for _ in 0..SHORT_WORDS {
         let Some(word) = chunk::<8>(bytes, position) else {
@@ -33,7 +44,10 @@ fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
         if special != 0 {
             position += first;
             return match bytes.get(position)? {
-                b'"' => Some(position + 1),
+                b'"' => Some(StringEnd {
+                    position: position + 1,
+                    escaped: false,
+                }),
                 _ => end_of_long_string::<CHECK>(bytes, Stretch::Dense(position)),
             };
         }
@@ -56,13 +70,17 @@ enum Stretch {
     End(usize),
 }
 
-fn end_of_long_string<const CHECK: bool>(bytes: &[u8], start: Stretch) -> Option<usize> {
+fn end_of_long_string<const CHECK: bool>(bytes: &[u8], start: Stretch) -> Option<StringEnd> {
     let mut stretch = start;
+    let mut escaped = false;
     loop {
         stretch = match stretch {
             Stretch::Plain(position) => read_plain::<CHECK>(bytes, position)?,
-            Stretch::Dense(position) => read_dense::<CHECK>(bytes, position)?,
-            Stretch::End(position) => return Some(position),
+            Stretch::Dense(position) => {
+                escaped = true;
+                read_dense::<CHECK>(bytes, position)?
+            }
+            Stretch::End(position) => return Some(StringEnd { position, escaped }),
         };
     }
 }
@@ -96,7 +114,7 @@ fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
     while let Some(block) = chunk::<64>(bytes, position) {
         if CHECK && has_control(block) {
             // It may stand past the end of the string, where whitespace is fine; look at each byte.
-            return end_in_tail::<CHECK>(bytes, position).map(Stretch::End);
+            return end_in_tail::<CHECK>(bytes, position).map(|end| Stretch::End(end.position));
         }
         let (quotes, backslashes) = masks(block);
         let escaped = after_odd_runs(backslashes);
@@ -125,7 +143,7 @@ fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
             position += 1;
         }
     }
-    end_in_tail::<CHECK>(bytes, position).map(Stretch::End)
+    end_in_tail::<CHECK>(bytes, position).map(|end| Stretch::End(end.position))
 }
 
 /// The bytes that follow a run of backslashes of odd length: those that are escaped and no backslash themselves.
@@ -177,12 +195,19 @@ const LETTERS: [u8; 256] = {
 };
 
 /// Goes on byte by byte.
-fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
+fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
     let mut position = start;
+    let mut escaped = false;
     loop {
         match bytes.get(position)? {
-            b'"' => return Some(position + 1),
+            b'"' => {
+                return Some(StringEnd {
+                    position: position + 1,
+                    escaped,
+                });
+            }
             b'\\' => {
+                escaped = true;
                 if CHECK && !is_escape(bytes, position + 1) {
                     return None;
                 }
@@ -273,7 +298,10 @@ mod tests {
                 (format!("\\\\{plain}\u{1f}{plain}"), false),
             ] {
                 let text = format!("{inside}\" \\ \n\" and more");
-                let expected = ends.then_some(inside.len() + 1);
+                let expected = ends.then_some(StringEnd {
+                    position: inside.len() + 1,
+                    escaped: inside.contains('\\'),
+                });
                 assert_eq!(
                     end_of_checked_string(text.as_bytes(), 0),
                     expected,
@@ -294,7 +322,11 @@ mod tests {
     #[test]
     fn alternating_stretches_do_not_recurse() {
         let text = format!("{}\"", format!("\\n{}", "x".repeat(300)).repeat(50_000));
-        assert_eq!(end_of_checked_string(text.as_bytes(), 0), Some(text.len()));
+        let expected = StringEnd {
+            position: text.len(),
+            escaped: true,
+        };
+        assert_eq!(end_of_checked_string(text.as_bytes(), 0), Some(expected));
     }
 
     /// Long strings over an alphabet where everything matters.
@@ -316,9 +348,12 @@ mod tests {
         fn every_way_finds_the_same_end(bytes in dense()) {
             prop_assert_eq!(end_of_checked_string(&bytes, 0), end_in_tail::<true>(&bytes, 0));
             prop_assert_eq!(end_of_string(&bytes, 0), end_in_tail::<false>(&bytes, 0));
-            let dense = |check: fn(&[u8], Stretch) -> Option<usize>| check(&bytes, Stretch::Dense(0));
-            prop_assert_eq!(dense(end_of_long_string::<true>), end_in_tail::<true>(&bytes, 0));
-            prop_assert_eq!(dense(end_of_long_string::<false>), end_in_tail::<false>(&bytes, 0));
+            let position = |end: Option<StringEnd>| end.map(|end| end.position);
+            let dense = |check: fn(&[u8], Stretch) -> Option<StringEnd>| {
+                position(check(&bytes, Stretch::Dense(0)))
+            };
+            prop_assert_eq!(dense(end_of_long_string::<true>), position(end_in_tail::<true>(&bytes, 0)));
+            prop_assert_eq!(dense(end_of_long_string::<false>), position(end_in_tail::<false>(&bytes, 0)));
         }
     }
 }

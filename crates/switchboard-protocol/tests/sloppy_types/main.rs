@@ -235,19 +235,27 @@ fn texts_cut_in_half_still_decode() {
 
 #[test]
 fn large_text_is_borrowed() {
-    let text = format!(
-        r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#,
-        "x".repeat(1 << 20)
-    );
-    let result: CallToolResult<'_> = decode(raw(&text)).expect("decodes");
-    let ContentBlock::Text(block) = &result.content[0] else {
-        panic!("a text");
-    };
-    let inside = text.as_bytes().as_ptr_range();
-    assert!(
-        inside.contains(&block.text.as_escaped().as_ptr()),
-        "not a copy"
-    );
+    let long = "x".repeat(1 << 20);
+    for (block, is_plain) in [
+        (format!(r#"{{"type":"text","text":"{long}"}}"#), true),
+        (format!(r#"{{"text":"{long}","type":"text"}}"#), true),
+        (
+            format!(r#"{{"text":"{long}\n\"{long}","type":"text"}}"#),
+            false,
+        ),
+    ] {
+        let text = format!(r#"{{"content":[{block}]}}"#);
+        let result: CallToolResult<'_> = decode(raw(&text)).expect("decodes");
+        let ContentBlock::Text(block) = &result.content[0] else {
+            panic!("a text");
+        };
+        let inside = text.as_bytes().as_ptr_range();
+        assert!(
+            inside.contains(&block.text.as_escaped().as_ptr()),
+            "not a copy"
+        );
+        assert_eq!(block.text.is_borrowed(), is_plain);
+    }
 }
 
 #[test]

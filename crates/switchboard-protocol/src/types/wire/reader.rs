@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::error::{DecodeError, DecodeErrorKind, Found, Segment, excerpt};
 use super::{Decode, Extra, Raw};
 use crate::limits::Limits;
-use crate::string_scan::end_of_string;
+use crate::string_scan::{StringEnd, end_of_string};
 use crate::text::{JsonStr, unescape};
 
 /// The cursor that [`Decode`] implementations read from.
@@ -23,6 +23,31 @@ pub struct Reader<'a> {
     nesting: usize,
     max_items: usize,
     max_nesting: usize,
+    crossed: Crossed,
+}
+
+/// The last long string the cursor went over: where its contents start, and its end.
+///
+/// A text often stands before the field that says it is one. Whoever looks ahead for that field crosses the text, and
+/// whoever then decodes the text must not have to search its end again.
+#[derive(Debug, Clone, Copy)]
+struct Crossed {
+    start: usize,
+    end: StringEnd,
+}
+
+impl Crossed {
+    /// Searching a shorter string again is as cheap as remembering it.
+    const LONG: usize = 256;
+
+    /// No contents start at the first byte, where the quotation mark would be.
+    const NOTHING: Self = Self {
+        start: 0,
+        end: StringEnd {
+            position: 0,
+            escaped: false,
+        },
+    };
 }
 
 /// A field's name as it stands in the input.
@@ -62,6 +87,7 @@ impl<'a> Reader<'a> {
             nesting: 0,
             max_items: limits.max_items,
             max_nesting: limits.max_nested_content,
+            crossed: Crossed::NOTHING,
         }
     }
 
@@ -204,13 +230,25 @@ impl<'a> Reader<'a> {
             return Err(self.wrong_type(expected));
         }
         let start = self.position + 1;
-        let end = end_of_string(self.text.as_bytes(), start).ok_or_else(malformed)?;
+        let end = self.string_end(start).ok_or_else(malformed)?;
         let contents = self
             .text
             .get(start..end.position - 1)
             .ok_or_else(malformed)?;
         self.position = end.position;
         Ok((contents, end.escaped))
+    }
+
+    #[inline]
+    fn string_end(&mut self, start: usize) -> Option<StringEnd> {
+        if self.crossed.start == start {
+            return Some(self.crossed.end);
+        }
+        let end = end_of_string(self.text.as_bytes(), start)?;
+        if end.position - start >= Crossed::LONG {
+            self.crossed = Crossed { start, end };
+        }
+        Some(end)
     }
 
     /// A string, copied only if it has escapes.
@@ -229,7 +267,7 @@ impl<'a> Reader<'a> {
         let start = self.mark();
         let bytes = self.text.as_bytes();
         let end = match self.byte() {
-            b'"' => end_of_string(bytes, start + 1).map(|end| end.position),
+            b'"' => self.string_end(start + 1).map(|end| end.position),
             b'{' | b'[' => container_end(bytes, start),
             _ => Some(scalar_end(bytes, start)),
         };
@@ -265,7 +303,7 @@ impl<'a> Reader<'a> {
     ///
     /// It stops at the first, because what names a variant usually comes first and what follows may be large. The
     /// variant's own decoder refuses a second one that says something else.
-    pub(crate) fn find_tag(&self, name: &str) -> Result<Option<Cow<'a, str>>, DecodeError> {
+    pub(crate) fn find_tag(&mut self, name: &str) -> Result<Option<Cow<'a, str>>, DecodeError> {
         let mut ahead = self.clone();
         ahead.begin_object()?;
         while let Some(key) = ahead.next_key()? {
@@ -277,6 +315,7 @@ impl<'a> Reader<'a> {
                 });
             }
             ahead.raw()?;
+            self.crossed = ahead.crossed;
         }
         Ok(None)
     }

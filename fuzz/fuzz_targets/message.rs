@@ -13,6 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
         max_bytes: 4096,
         max_depth: 16,
         max_batch: 8,
+        ..Limits::DEFAULT
     };
     salvage(bytes);
     let outcome = parse(bytes, &limits);

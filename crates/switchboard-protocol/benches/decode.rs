@@ -1,6 +1,7 @@
 //! Decoding the messages a host sees most, ours against rmcp's message types on the same bytes.
 //!
-//! `cargo bench -p switchboard-protocol --bench decode`. Only ratios within one run mean anything.
+//! `cargo bench -p switchboard-protocol --bench decode`. Only ratios within one run mean anything. `cargo xtask bench`
+//! reads the estimates by the names of the cases.
 
 #![expect(clippy::panic, reason = "a benchmark on wrong data must stop")]
 
@@ -10,7 +11,13 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use rmcp::model::{JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
 use serde_json::{json, value::RawValue};
 use switchboard_protocol::{
-    Incoming, Limits, Message, RequestId, encode, limits::depth_exceeded_at, parse,
+    Incoming, Limits, Message, RequestId, encode,
+    limits::depth_exceeded_at,
+    parse,
+    types::{
+        Outcome,
+        method::{CallTool, ListTools, Request as _},
+    },
 };
 
 /// One message and what it must decode to.
@@ -31,22 +38,22 @@ fn cases() -> Vec<Case> {
     let escaped = "a \"quoted\"\tline,\nas tools return it. ".repeat(29_000);
     vec![
         Case {
-            name: "small tools/call response",
+            name: "small_call_response",
             bytes: text_result("The weather in Oslo is 7 °C, light rain."),
             expected: Expected::CallResult,
         },
         Case {
-            name: "list of 1,000 tools",
+            name: "thousand_tools",
             bytes: tool_list(1_000),
             expected: Expected::ToolList { tools: 1_000 },
         },
         Case {
-            name: "1 MiB text result, no escapes",
+            name: "mebibyte_text_plain",
             bytes: text_result(&plain[..1024 * 1024]),
             expected: Expected::CallResult,
         },
         Case {
-            name: "1 MiB text result, escapes",
+            name: "mebibyte_text_escaped",
             bytes: text_result(&escaped[..1024 * 1024]),
             expected: Expected::CallResult,
         },
@@ -99,10 +106,19 @@ fn decode_ours(case: &Case) -> usize {
     decode_result(result, case.expected)
 }
 
-/// The place of the typed decoders: until they are wired in, the result stays raw.
 fn decode_result(result: &RawValue, expected: Expected) -> usize {
     match expected {
-        Expected::CallResult | Expected::ToolList { .. } => result.get().len(),
+        Expected::CallResult => match CallTool::decode_result(result) {
+            Ok(Outcome::Complete(result)) => result.content.len(),
+            other => panic!("no result of a call: {other:?}"),
+        },
+        Expected::ToolList { tools } => match ListTools::decode_result(result) {
+            Ok(Outcome::Complete(result)) => {
+                assert_eq!(result.tools.len(), tools);
+                tools
+            }
+            other => panic!("no list of tools: {other:?}"),
+        },
     }
 }
 
@@ -139,7 +155,7 @@ fn decode(criterion: &mut Criterion) {
 
 /// The scan alone, since it is the price of a limit.
 fn depth(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("depth scan");
+    let mut group = criterion.benchmark_group("depth_scan");
     for case in cases() {
         group.throughput(Throughput::Bytes(case.bytes.len() as u64));
         group.bench_with_input(
@@ -160,7 +176,7 @@ fn write(criterion: &mut Criterion) {
         panic!("no JSON");
     };
     let mut buffer = Vec::with_capacity(1024);
-    criterion.bench_function("encode a small request", |bencher| {
+    criterion.bench_function("encode_small_request", |bencher| {
         bencher.iter(|| {
             buffer.clear();
             let written = encode::request(

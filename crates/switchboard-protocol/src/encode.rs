@@ -12,6 +12,7 @@ use crate::{
     id::RequestId,
     message::Message,
     meta::{self, MetaMembers},
+    types,
 };
 
 /// For a request or notification without params.
@@ -100,16 +101,8 @@ pub fn error(
             id.write_json(buffer);
             buffer.push(b',');
         }
-        buffer.extend_from_slice(b"\"error\":{\"code\":");
-        match &error.named_code {
-            // Words are passed on as they came: the next reader may know them.
-            Some(name) => write_value(buffer, name)?,
-            None => write_value(buffer, &error.code.0)?,
-        }
-        buffer.extend_from_slice(b",\"message\":");
-        write_value(buffer, &error.message)?;
-        write_member(buffer, b",\"data\":", error.data.as_deref())?;
-        buffer.push(b'}');
+        buffer.extend_from_slice(b"\"error\":");
+        buffer.extend_from_slice(types::encode(error).as_bytes());
         Ok(())
     })
 }

@@ -1,6 +1,7 @@
 //! The JSON-RPC error object and its codes.
 //!
-//! Owns [`ErrorObject`] and [`ErrorCode`], read from whatever a peer put under `error` and written strictly.
+//! Owns [`ErrorObject`] and [`ErrorCode`], read from whatever a peer put under `error` and written strictly, in a
+//! response as in a failed task.
 //! It does not decide what an error means for the era; that is [`negotiate`](crate::negotiate).
 
 use std::{borrow::Cow, fmt};
@@ -8,7 +9,16 @@ use std::{borrow::Cow, fmt};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{decimal::Decimal, raw, revision::Revision};
+use crate::{
+    decimal::Decimal,
+    macros::serde_bridge,
+    raw,
+    revision::Revision,
+    types::wire::{
+        Decode, DecodeError, Encode, FieldInfo, Fields, IntoOwned, Lint, Linter, ObjectWriter,
+        Reader, malformed,
+    },
+};
 
 /// The `error` member of a response.
 ///
@@ -218,6 +228,58 @@ impl fmt::Display for ErrorObject<'_> {
 }
 
 impl std::error::Error for ErrorObject<'_> {}
+
+impl Fields for ErrorObject<'_> {
+    // The protocol requires the first two; a peer that leaves one out still reports an error.
+    const FIELDS: &'static [FieldInfo] = &[
+        FieldInfo::optional("code"),
+        FieldInfo::optional("message"),
+        FieldInfo::optional("data"),
+    ];
+}
+
+impl<'a> Decode<'a> for ErrorObject<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let value = raw::trusted(reader.raw()?).ok_or_else(malformed)?;
+        Ok(Self::from_raw(value))
+    }
+}
+
+impl Encode for ErrorObject<'_> {
+    fn encode(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        match &self.named_code {
+            // Words are passed on as they came: the next reader may know them.
+            Some(name) => object.field("code", name),
+            None => object.field("code", &self.code),
+        }
+        object.field("message", &self.message);
+        if let Some(data) = self.data.as_deref() {
+            object.field("data", data);
+        }
+        object.finish();
+    }
+}
+
+impl Encode for ErrorCode {
+    fn encode(&self, out: &mut String) {
+        out.push_str(&self.0.to_string());
+    }
+}
+
+impl IntoOwned for ErrorObject<'_> {
+    type Owned = ErrorObject<'static>;
+
+    fn into_owned(self) -> Self::Owned {
+        self.into_owned()
+    }
+}
+
+impl Lint for ErrorObject<'_> {
+    fn lint(&self, _linter: &mut Linter) {}
+}
+
+serde_bridge!(ErrorObject);
 
 fn read_code(text: &str) -> Option<ErrorCode> {
     let integer = Decimal::parse(text.trim())?.to_integer()?;

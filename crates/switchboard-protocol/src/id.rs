@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::{decimal::Decimal, raw};
+use crate::{decimal::Decimal, raw, types};
 
 /// The id of a request: a string, a number, or `null`.
 ///
@@ -166,9 +166,7 @@ impl From<u64> for RequestId<'static> {
 impl From<&str> for RequestId<'static> {
     /// A string id with this text.
     fn from(text: &str) -> Self {
-        Self(Repr::Token(Cow::Owned(
-            serde_json::Value::from(text).to_string(),
-        )))
+        Self(Repr::Token(Cow::Owned(types::encode(text))))
     }
 }
 

@@ -5,7 +5,10 @@
 
 use crate::string_scan::end_of_string;
 
-/// Bounds on one incoming message; [`Default`] gives the documented ones.
+/// Bounds on what a peer may send; [`Default`] gives the documented ones.
+///
+/// The first three hold for a message as [`parse()`](crate::parse()) reads it, the others for a value as the
+/// [types](crate::types) are decoded from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one message (a whole batch counts as one).
@@ -14,16 +17,23 @@ pub struct Limits {
     pub max_depth: usize,
     /// Members of one batch.
     pub max_batch: usize,
+    /// Entries of one list or map, and unknown fields of one object.
+    pub max_items: usize,
+    /// Content blocks within content blocks (`tool_result` may hold blocks).
+    pub max_nested_content: usize,
 }
 
 impl Limits {
-    /// 16 MiB, 128 levels, 100 members.
+    /// 16 MiB, 128 levels, a batch of 100, 100,000 items, 8 content blocks within one another.
     ///
-    /// 128 is also where `serde_json` stops recursing, so what passes here can be decoded further.
+    /// 128 is also where `serde_json` stops recursing, so what passes here can be decoded further. 100,000 items
+    /// are ten times the longest tool list that Switchboard is measured with.
     pub const DEFAULT: Self = Self {
         max_bytes: 16 * 1024 * 1024,
         max_depth: 128,
         max_batch: 100,
+        max_items: 100_000,
+        max_nested_content: 8,
     };
 }
 
@@ -44,7 +54,7 @@ pub fn depth_exceeded_at(bytes: &[u8], max_depth: usize) -> Option<usize> {
         match CLASSES[usize::from(byte)] {
             OTHER => {}
             QUOTE => {
-                position = end_of_string(bytes, position + 1)?;
+                position = end_of_string(bytes, position + 1)?.position;
                 continue;
             }
             OPEN => {

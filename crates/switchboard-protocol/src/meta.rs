@@ -28,6 +28,8 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// Asks for progress notifications under this token.
 pub const PROGRESS_TOKEN: &str = "progressToken";
+/// Which task a message belongs to (2025-11-25).
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// W3C trace context.
 pub const TRACE_PARENT: &str = "traceparent";
 /// W3C trace state.

@@ -234,6 +234,8 @@ static TABLE: [Row; 36] = {
 
 #[cfg(test)]
 mod tests {
+    use switchboard_test::shared::protocol_data;
+
     use super::*;
 
     #[test]
@@ -269,13 +271,11 @@ mod tests {
     /// Each revision's schema names its methods; the table must have the same.
     #[test]
     fn the_table_agrees_with_the_schemas() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/mcp");
-        if !std::path::Path::new(folder).is_dir() {
-            println!("skipped: the schemas of the specification are not at hand");
-            return;
-        }
         for revision in Revision::ALL {
-            let text = std::fs::read_to_string(format!("{folder}/{revision}/schema.json")).unwrap();
+            let Some(folder) = protocol_data(revision.as_str()) else {
+                return;
+            };
+            let text = std::fs::read_to_string(folder.join("schema.json")).unwrap();
             let schema: serde_json::Value = serde_json::from_str(&text).unwrap();
             let definitions = schema
                 .get("$defs")

@@ -1,15 +1,14 @@
 //! Shallow reading of raw JSON: the members of one object, the text of one string.
 //!
 //! Owns the one way this crate looks into a [`RawValue`] without building a tree. Each look is one iterative
-//! pass of `serde_json` over the text; nested values stay raw, so depth costs no stack.
+//! pass over text that has been checked; nested values stay raw, so depth costs no stack.
 
-use std::{borrow::Cow, fmt, marker::PhantomData};
+use std::borrow::Cow;
 
-use serde::{
-    Deserializer as _,
-    de::{DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer},
-};
+use serde::de::{DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer};
 use serde_json::value::RawValue;
+
+use crate::{limits::Limits, types::wire::Reader};
 
 /// One member of an object: the key as written, with its quotes, and the value.
 #[derive(Debug, Clone, Copy)]
@@ -26,17 +25,19 @@ impl Member<'_> {
 }
 
 /// Calls `visit` for each member in order; `false` where the value is not an object.
-pub(crate) fn for_each_member<'a>(value: &'a RawValue, visit: impl FnMut(Member<'a>)) -> bool {
-    if !is_object(value) {
-        return false;
-    }
-    let mut deserializer = serde_json::Deserializer::from_str(value.get());
-    deserializer
-        .deserialize_map(Members {
-            visit,
-            lifetime: PhantomData,
-        })
-        .is_ok()
+pub(crate) fn for_each_member<'a>(value: &'a RawValue, mut visit: impl FnMut(Member<'a>)) -> bool {
+    let mut read = || {
+        let mut reader = Reader::new(value, &Limits::DEFAULT);
+        reader.begin_object().ok()?;
+        while let Some((key, value)) = reader.next_member().ok()? {
+            visit(Member {
+                key: trusted(key)?,
+                value: trusted(value)?,
+            });
+        }
+        Some(())
+    };
+    is_object(value) && read().is_some()
 }
 
 /// The value of the last member called `name`, the one every common JSON parser keeps.
@@ -83,26 +84,6 @@ pub(crate) fn is_object(value: &RawValue) -> bool {
 /// Whether the value is `null`.
 pub(crate) fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
-}
-
-struct Members<'a, F> {
-    visit: F,
-    lifetime: PhantomData<&'a ()>,
-}
-
-impl<'a, F: FnMut(Member<'a>)> Visitor<'a> for Members<'a, F> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(mut self, mut map: A) -> Result<(), A::Error> {
-        while let Some((key, value)) = map.next_entry()? {
-            (self.visit)(Member { key, value });
-        }
-        Ok(())
-    }
 }
 
 /// A deserializer that knows nothing but how to hand out a raw value.

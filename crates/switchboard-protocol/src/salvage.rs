@@ -37,9 +37,9 @@ pub fn salvage(bytes: &[u8]) -> Salvaged {
                     return salvaged;
                 };
                 if depth == 1 {
-                    note_member(bytes, position..end, &mut salvaged);
+                    note_member(bytes, position..end.position, &mut salvaged);
                 }
-                position = end;
+                position = end.position;
                 continue;
             }
             b'{' | b'[' => depth += 1,
@@ -68,7 +68,7 @@ fn note_member(bytes: &[u8], key: std::ops::Range<usize>, salvaged: &mut Salvage
 /// A whole scalar at `start`, followed by something: a number that runs to the end may have been cut.
 fn read_id(bytes: &[u8], start: usize) -> Option<RequestId<'static>> {
     let end = if bytes.get(start) == Some(&b'"') {
-        end_of_string(bytes, start + 1)?
+        end_of_string(bytes, start + 1)?.position
     } else {
         let rest = bytes.get(start..)?;
         start

@@ -6,7 +6,10 @@
 
 use serde_json::value::RawValue;
 
-use crate::{raw, string_scan::end_of_checked_string};
+use crate::{
+    raw,
+    string_scan::{StringEnd, end_of_checked_string},
+};
 
 /// The members of an envelope, as written.
 #[derive(Default)]
@@ -51,11 +54,10 @@ pub(crate) fn envelope(text: &str, max_depth: usize) -> Option<Members<'_>> {
     }
     loop {
         let key_start = scanner.position;
-        scanner.string()?;
-        let key = text.as_bytes().get(key_start + 1..scanner.position - 1)?;
-        if key.contains(&b'\\') {
+        if scanner.string()?.escaped {
             return None;
         }
+        let key = text.as_bytes().get(key_start + 1..scanner.position - 1)?;
         scanner.expect(b':')?;
         scanner.next_token()?;
         let value_start = scanner.position;
@@ -113,7 +115,9 @@ impl Scanner<'_> {
         let mut nesting = Nesting::default();
         loop {
             match self.next_token()? {
-                b'"' => self.string()?,
+                b'"' => {
+                    self.string()?;
+                }
                 b'{' => {
                     nesting.enter(Container::Object, self.max_depth)?;
                     self.position += 1;
@@ -172,12 +176,13 @@ impl Scanner<'_> {
     }
 
     #[inline]
-    fn string(&mut self) -> Option<()> {
+    fn string(&mut self) -> Option<StringEnd> {
         if *self.bytes.get(self.position)? != b'"' {
             return None;
         }
-        self.position = end_of_checked_string(self.bytes, self.position + 1)?;
-        Some(())
+        let end = end_of_checked_string(self.bytes, self.position + 1)?;
+        self.position = end.position;
+        Some(end)
     }
 
     fn literal(&mut self, literal: &[u8]) -> Option<()> {

@@ -3,22 +3,33 @@
 //! Owns the one loop that most bytes of a message go through. Three kinds of strings call for three ways: a key
 //! ends within a few words of eight bytes; a long run without escapes is the business of a vectorised search; a
 //! text with an escape every few bytes would stop either at each of them, so it is read in blocks of 64 bytes, with
-//! one bit for each quote and each backslash.
+//! one bit for each quote and, where the escapes have yet to be checked, each backslash.
 
-/// The offset just past the quote that ends a string whose inside starts at `start`; `None` if none does.
+/// How a string ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StringEnd {
+    /// The offset just past the closing quote.
+    pub(crate) position: usize,
+    /// Whether a backslash stands before it. Without one, what is between the quotes is the text.
+    pub(crate) escaped: bool,
+}
+
+/// The end of a string whose inside starts at `start`; `None` if no quote ends it.
 ///
 /// For text that has been checked, or that nobody will rely on: an escape is two bytes, whatever they are.
-pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
+#[inline]
+pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end::<false>(bytes, start)
 }
 
 /// As [`end_of_string`]; `None` too where the string is not one of JSON, for a control character or an escape
 /// that is none.
-pub(crate) fn end_of_checked_string(bytes: &[u8], start: usize) -> Option<usize> {
+#[inline]
+pub(crate) fn end_of_checked_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end::<true>(bytes, start)
 }
 
-fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
+fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
     let mut position = start;
     for _ in 0..SHORT_WORDS {
         let Some(word) = chunk::<8>(bytes, position) else {
@@ -33,7 +44,10 @@ fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
         if special != 0 {
             position += first;
             return match bytes.get(position)? {
-                b'"' => Some(position + 1),
+                b'"' => Some(StringEnd {
+                    position: position + 1,
+                    escaped: false,
+                }),
                 _ => end_of_long_string::<CHECK>(bytes, Stretch::Dense(position)),
             };
         }
@@ -56,13 +70,21 @@ enum Stretch {
     End(usize),
 }
 
-fn end_of_long_string<const CHECK: bool>(bytes: &[u8], start: Stretch) -> Option<usize> {
+fn end_of_long_string<const CHECK: bool>(bytes: &[u8], start: Stretch) -> Option<StringEnd> {
     let mut stretch = start;
+    let mut escaped = false;
     loop {
         stretch = match stretch {
             Stretch::Plain(position) => read_plain::<CHECK>(bytes, position)?,
-            Stretch::Dense(position) => read_dense::<CHECK>(bytes, position)?,
-            Stretch::End(position) => return Some(position),
+            Stretch::Dense(position) => {
+                escaped = true;
+                if CHECK {
+                    read_dense(bytes, position)?
+                } else {
+                    Stretch::End(end_after_escape(bytes, position)?)
+                }
+            }
+            Stretch::End(position) => return Some(StringEnd { position, escaped }),
         };
     }
 }
@@ -89,22 +111,20 @@ fn read_plain<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
 
 const WINDOW: usize = 16 * 1024;
 
-/// Reads blocks until two in a row have no escape.
-fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> {
+/// Reads and checks blocks until two in a row have no escape.
+fn read_dense(bytes: &[u8], start: usize) -> Option<Stretch> {
     let mut position = start;
     let mut plain_blocks = 0;
     while let Some(block) = chunk::<64>(bytes, position) {
-        if CHECK && has_control(block) {
+        if has_control(block) {
             // It may stand past the end of the string, where whitespace is fine; look at each byte.
-            return end_in_tail::<CHECK>(bytes, position).map(Stretch::End);
+            return end_in_tail::<true>(bytes, position).map(|end| Stretch::End(end.position));
         }
-        let (quotes, backslashes) = masks(block);
+        let (quotes, backslashes) = (mask(block, b'"'), mask(block, b'\\'));
         let escaped = after_odd_runs(backslashes);
         let ends = quotes & !escaped;
-        if CHECK {
-            let before_end = ends.wrapping_sub(1) & !ends;
-            check_escapes(bytes, position, block, escaped & before_end)?;
-        }
+        let before_end = ends.wrapping_sub(1) & !ends;
+        check_escapes(bytes, position, block, escaped & before_end)?;
         if ends != 0 {
             return Some(Stretch::End(position + ends.trailing_zeros() as usize + 1));
         }
@@ -119,13 +139,44 @@ fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
         position += 64;
         // An odd run at the very end escapes the byte after the block.
         if backslashes.leading_ones() % 2 == 1 {
-            if CHECK && !is_escape(bytes, position) {
+            if !is_escape(bytes, position) {
                 return None;
             }
             position += 1;
         }
     }
-    end_in_tail::<CHECK>(bytes, position).map(Stretch::End)
+    end_in_tail::<true>(bytes, position).map(|end| Stretch::End(end.position))
+}
+
+/// The offset past a string that has its first escape at `start`, in text that nobody checks: then only quotes
+/// matter, and one ends the string unless a run of backslashes of odd length stands before it.
+fn end_after_escape(bytes: &[u8], start: usize) -> Option<usize> {
+    let ends = |quote: &usize| {
+        let before = bytes.get(start..*quote).unwrap_or_default();
+        let run = before.iter().rev().take_while(|&&byte| byte == b'\\');
+        run.count() % 2 == 0
+    };
+    let mut position = start;
+    while let Some(block) = chunk::<64>(bytes, position) {
+        let mut quotes = mask(block, b'"');
+        if quotes == 0 {
+            position += 64;
+            position += memchr::memchr(b'"', bytes.get(position..)?)?;
+            continue;
+        }
+        while quotes != 0 {
+            let quote = position + quotes.trailing_zeros() as usize;
+            if ends(&quote) {
+                return Some(quote + 1);
+            }
+            quotes &= quotes - 1;
+        }
+        position += 64;
+    }
+    memchr::memchr_iter(b'"', bytes.get(position..)?)
+        .map(|offset| position + offset)
+        .find(ends)
+        .map(|quote| quote + 1)
 }
 
 /// The bytes that follow a run of backslashes of odd length: those that are escaped and no backslash themselves.
@@ -177,12 +228,19 @@ const LETTERS: [u8; 256] = {
 };
 
 /// Goes on byte by byte.
-fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<usize> {
+fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
     let mut position = start;
+    let mut escaped = false;
     loop {
         match bytes.get(position)? {
-            b'"' => return Some(position + 1),
+            b'"' => {
+                return Some(StringEnd {
+                    position: position + 1,
+                    escaped,
+                });
+            }
             b'\\' => {
+                escaped = true;
                 if CHECK && !is_escape(bytes, position + 1) {
                     return None;
                 }
@@ -228,20 +286,27 @@ fn equal_to(word: u64, byte: u8) -> u64 {
     !(((zero_where_equal & !HIGHS) + !HIGHS) | zero_where_equal) & HIGHS
 }
 
-/// One bit for each quote and each backslash of a block.
+/// One bit for each byte of a block that equals `byte`, the first byte's lowest.
 #[inline]
-fn masks(block: &[u8; 64]) -> (u64, u64) {
-    // Gathers the highest bit of each byte in the topmost byte, the first byte's lowest.
-    const GATHER: u64 = 0x0102_0408_1020_4080;
-    let gather = |bits: u64| (bits >> 7).wrapping_mul(GATHER) >> 56;
-    let (mut quotes, mut backslashes) = (0, 0);
+fn mask(block: &[u8; 64], byte: u8) -> u64 {
     let (words, _) = block.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        quotes |= gather(equal_to(word, b'"')) << (8 * index);
-        backslashes |= gather(equal_to(word, b'\\')) << (8 * index);
-    }
-    (quotes, backslashes)
+    // The marks of each word go to a bit of their own in every byte, and one turn sets all in order.
+    let columns = words.iter().enumerate().fold(0, |columns, (index, word)| {
+        columns | equal_to(u64::from_le_bytes(*word), byte) >> (7 - index)
+    });
+    transpose(columns)
+}
+
+/// Turns eight rows of eight bits about their diagonal: in squares of two, of four, then of eight bits.
+#[inline]
+fn transpose(rows: u64) -> u64 {
+    let swap = |rows: u64, distance: u32, upper: u64| {
+        let differing = (rows ^ (rows >> distance)) & upper;
+        rows ^ differing ^ (differing << distance)
+    };
+    let rows = swap(rows, 7, 0x00AA_00AA_00AA_00AA);
+    let rows = swap(rows, 14, 0x0000_CCCC_0000_CCCC);
+    swap(rows, 28, 0x0000_0000_F0F0_F0F0)
 }
 
 #[inline]
@@ -273,7 +338,10 @@ mod tests {
                 (format!("\\\\{plain}\u{1f}{plain}"), false),
             ] {
                 let text = format!("{inside}\" \\ \n\" and more");
-                let expected = ends.then_some(inside.len() + 1);
+                let expected = ends.then_some(StringEnd {
+                    position: inside.len() + 1,
+                    escaped: inside.contains('\\'),
+                });
                 assert_eq!(
                     end_of_checked_string(text.as_bytes(), 0),
                     expected,
@@ -294,7 +362,11 @@ mod tests {
     #[test]
     fn alternating_stretches_do_not_recurse() {
         let text = format!("{}\"", format!("\\n{}", "x".repeat(300)).repeat(50_000));
-        assert_eq!(end_of_checked_string(text.as_bytes(), 0), Some(text.len()));
+        let expected = StringEnd {
+            position: text.len(),
+            escaped: true,
+        };
+        assert_eq!(end_of_checked_string(text.as_bytes(), 0), Some(expected));
     }
 
     /// Long strings over an alphabet where everything matters.
@@ -316,9 +388,12 @@ mod tests {
         fn every_way_finds_the_same_end(bytes in dense()) {
             prop_assert_eq!(end_of_checked_string(&bytes, 0), end_in_tail::<true>(&bytes, 0));
             prop_assert_eq!(end_of_string(&bytes, 0), end_in_tail::<false>(&bytes, 0));
-            let dense = |check: fn(&[u8], Stretch) -> Option<usize>| check(&bytes, Stretch::Dense(0));
-            prop_assert_eq!(dense(end_of_long_string::<true>), end_in_tail::<true>(&bytes, 0));
-            prop_assert_eq!(dense(end_of_long_string::<false>), end_in_tail::<false>(&bytes, 0));
+            let position = |end: Option<StringEnd>| end.map(|end| end.position);
+            let dense = |check: fn(&[u8], Stretch) -> Option<StringEnd>| {
+                position(check(&bytes, Stretch::Dense(0)))
+            };
+            prop_assert_eq!(dense(end_of_long_string::<true>), position(end_in_tail::<true>(&bytes, 0)));
+            prop_assert_eq!(dense(end_of_long_string::<false>), position(end_in_tail::<false>(&bytes, 0)));
         }
     }
 }

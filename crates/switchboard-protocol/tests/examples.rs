@@ -11,11 +11,11 @@
 )]
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_protocol::types::method::{self, Method, Notification};
+use switchboard_protocol::ErrorObject;
+use switchboard_protocol::types::method::{self, Notification, Request};
 use switchboard_protocol::types::wire::Lint;
 use switchboard_protocol::types::{
     Decode, Encode, IntoOwned, Map, Outcome, RawObject, ResultBody, capabilities::*, completion::*,
@@ -23,6 +23,7 @@ use switchboard_protocol::types::{
     error_data::*, input::*, lifecycle::*, logging::*, notification::*, prompt::*, resource::*,
     roots::*, sampling::*, subscription::*, task::*, tool::*,
 };
+use switchboard_test::shared::protocol_data;
 
 /// Decodes a value, checks that nothing was set aside, and writes it again, detached from its input.
 type Check = fn(&RawValue) -> String;
@@ -201,16 +202,11 @@ fn check_example(name: &str, folder: &str, text: &str) {
 
 #[test]
 fn the_specifications_examples_survive() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .map(|folder| folder.join("shared/data/mcp/2026-07-28/examples"))
-        .find(|folder| folder.is_dir());
-    let Some(folder) = folder else {
-        eprintln!("skipped: the examples are not beside the repository");
+    let Some(folder) = protocol_data("2026-07-28") else {
         return;
     };
     let mut count = 0;
-    for entry in fs::read_dir(folder).expect("a folder") {
+    for entry in fs::read_dir(folder.join("examples")).expect("a folder") {
         let entry = entry.expect("an entry");
         let name = entry.file_name().into_string().expect("UTF-8");
         for file in fs::read_dir(entry.path()).expect("a folder") {
@@ -334,7 +330,7 @@ fn hand_written_examples_survive() {
 
 #[test]
 fn methods_decode_by_name() {
-    fn result<M: Method>(text: &str) -> String
+    fn result<M: Request>(text: &str) -> String
     where
         for<'a> M::Result<'a>: ResultBody<'a> + Encode,
     {
@@ -351,7 +347,7 @@ fn methods_decode_by_name() {
             Outcome::Task(_) => "task",
         }
     }
-    assert_eq!(method::CallTool::NAME, "tools/call");
+    assert_eq!(method::CallTool::METHOD.name(), "tools/call");
     assert_eq!(
         result::<method::CallTool>(r#"{"content":[]}"#),
         r#"{"content":[]}"#

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use switchboard_protocol::ErrorObject;
 use switchboard_protocol::text::JsonStr;
 use switchboard_protocol::types::wire::{Lint, OneOrMany};
 use switchboard_protocol::types::{
@@ -347,6 +348,18 @@ proptest! {
         }
     }
 
+    /// An error is read from anything, and written so that it is read as the same again.
+    #[test]
+    fn any_json_is_an_error_object(value in plausible_json(), code in plausible_json(), message in plausible_json()) {
+        for text in [value.to_string(), serde_json::json!({ "code": code, "message": message, "data": value }).to_string()] {
+            let raw: &RawValue = serde_json::from_str(&text).expect("valid JSON");
+            let error: ErrorObject<'_> = decode(raw).expect("an error");
+            let written = encode(&error);
+            let again: ErrorObject<'_> = serde_json::from_str(&written).expect("an error");
+            prop_assert_eq!(again, error);
+        }
+    }
+
     /// Whatever is a valid list costs its bad entries alone.
     #[test]
     fn any_list_keeps_every_entry(entries in prop::collection::vec(plausible_json(), 0..6)) {
@@ -420,7 +433,6 @@ const EVERY_TYPE: &[(&str, Reread)] = every![
     ElicitationSchema,
     EmbeddedResource,
     EmptyResult,
-    ErrorObject,
     GetPromptRequestParams,
     GetPromptResult,
     Icon,

@@ -306,7 +306,7 @@ impl<'a> Decode<'a> for PrimitiveSchema<'a> {
 }
 
 fn has_field(object: &str, name: &str) -> bool {
-    let reader = Reader::over_valid(object, super::wire::Limits::DEFAULT);
+    let reader = Reader::over_valid(object, &crate::Limits::DEFAULT);
     matches!(reader.find([name]), Ok([Some(_)]))
 }
 

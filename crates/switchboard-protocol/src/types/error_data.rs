@@ -1,27 +1,11 @@
-//! JSON-RPC errors as they appear inside MCP values, and what the protocol's own errors carry as `data`.
+//! What the protocol's own errors carry as `data`. The error around it is [`ErrorObject`](crate::ErrorObject).
 
 use std::borrow::Cow;
 
 use super::capabilities::ClientCapabilities;
 use super::elicitation::ElicitRequestUrlParams;
-use super::wire::{List, Number, Raw};
+use super::wire::List;
 use crate::macros::wire_struct;
-
-wire_struct! {
-    /// An error object, such as a failed task carries.
-    pub struct ErrorObject<'a> {
-        required {
-            /// What kind of error it is.
-            code("code"): Number<'a>,
-            /// What went wrong.
-            message("message"): Cow<'a, str>,
-        }
-        optional {
-            /// Anything else.
-            data("data"): Raw<'a>,
-        }
-    }
-}
 
 wire_struct! {
     /// The data of −32022: the revision asked for is not one the server speaks.

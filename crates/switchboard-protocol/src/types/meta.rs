@@ -1,7 +1,7 @@
 //! What the protocol itself puts into `_meta`.
 //!
 //! Messages carry `_meta` as a [`RawObject`](super::RawObject), because most of it is other people's; decode it as
-//! one of these types to read the protocol's part.
+//! one of these types to read the protocol's part. The keys by name, and what an era adds, are in [`crate::meta`].
 
 use std::borrow::Cow;
 
@@ -11,19 +11,6 @@ use super::logging::LoggingLevel;
 use super::task::RelatedTaskMetadata;
 use super::token::ProgressToken;
 use crate::macros::wire_struct;
-
-/// Where a request says which revision it is in.
-pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// Where a request says what its sender can do.
-pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// Where a request says who sends it.
-pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// Where a request says which log messages it wants.
-pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Where a result says who sends it.
-pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// Where a notification says which subscription it belongs to.
-pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 wire_struct! {
     /// The `_meta` of a request.

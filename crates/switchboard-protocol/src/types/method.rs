@@ -1,9 +1,12 @@
-//! Every method by name, with the types of its parameters and of its answer.
+//! Every method as a type, with the types of its parameters and of its answer.
+//!
+//! What else is fixed about a method stands in the table of [`crate::method`], which each type points to with
+//! `METHOD`.
 //!
 //! Whoever sent a request knows its method, and so the type to decode the answer as:
 //!
 //! ```
-//! use switchboard_protocol::types::{Outcome, method::{CallTool, Method}};
+//! use switchboard_protocol::types::{Outcome, method::{CallTool, Request}};
 //!
 //! let raw = serde_json::from_str(r#"{"content":[{"type":"text","text":"18 °C"}]}"#)?;
 //! let Outcome::Complete(result) = CallTool::decode_result(raw)? else { panic!("no answer") };
@@ -42,11 +45,12 @@ use super::task::{
 };
 use super::tool::{CallToolRequestParams, CallToolResult, ListToolsResult};
 use super::wire::{Decode, DecodeError, Encode, decode};
+use crate::method::Method;
 
-/// A request's method.
-pub trait Method {
-    /// Its name on the wire.
-    const NAME: &'static str;
+/// The method of a request.
+pub trait Request {
+    /// Its row in the table of methods.
+    const METHOD: Method;
     /// What it asks.
     type Params<'a>: Decode<'a> + Encode;
     /// What it answers when it is complete.
@@ -63,10 +67,10 @@ pub trait Method {
     }
 }
 
-/// A notification's method.
+/// The method of a notification.
 pub trait Notification {
-    /// Its name on the wire.
-    const NAME: &'static str;
+    /// Its row in the table of methods.
+    const METHOD: Method;
     /// What it says.
     type Params<'a>: Decode<'a> + Encode;
 
@@ -76,87 +80,123 @@ pub trait Notification {
     }
 }
 
-macro_rules! methods {
-    ($($name:ident = $method:literal: $params:ident => $result:ident;)*) => {
+macro_rules! requests {
+    ($($name:ident = $method:ident: $params:ident => $result:ident;)*) => {
         $(
-            #[doc = concat!("`", $method, "`.")]
+            #[doc = concat!("The types of [`Method::", stringify!($method), "`].")]
             #[derive(Debug, Clone, Copy)]
             pub enum $name {}
 
-            impl Method for $name {
-                const NAME: &'static str = $method;
+            impl Request for $name {
+                const METHOD: Method = Method::$method;
                 type Params<'a> = $params<'a>;
                 type Result<'a> = $result<'a>;
             }
         )*
 
-        /// The name of every request we know.
-        pub const METHODS: &[&str] = &[$($method),*];
+        /// Every request that has types.
+        pub const REQUESTS: &[Method] = &[$(Method::$method),*];
+
+        /// The requests whose answer may be a request for input, as the types have it.
+        #[cfg(test)]
+        const MAY_NEED_INPUT: &[(Method, bool)] =
+            &[$((Method::$method, $result::MAY_NEED_INPUT)),*];
     };
 }
 
 macro_rules! notifications {
-    ($($name:ident = $method:literal: $params:ident;)*) => {
+    ($($name:ident = $method:ident: $params:ident;)*) => {
         $(
-            #[doc = concat!("`", $method, "`.")]
+            #[doc = concat!("The types of [`Method::", stringify!($method), "`].")]
             #[derive(Debug, Clone, Copy)]
             pub enum $name {}
 
             impl Notification for $name {
-                const NAME: &'static str = $method;
+                const METHOD: Method = Method::$method;
                 type Params<'a> = $params<'a>;
             }
         )*
 
-        /// The name of every notification we know.
-        pub const NOTIFICATIONS: &[&str] = &[$($method),*];
+        /// Every notification that has types.
+        pub const NOTIFICATIONS: &[Method] = &[$(Method::$method),*];
     };
 }
 
-methods! {
+requests! {
     // Sent by clients.
-    Initialize = "initialize": InitializeRequestParams => InitializeResult;
-    Discover = "server/discover": RequestParams => DiscoverResult;
-    Ping = "ping": RequestParams => EmptyResult;
-    ListTools = "tools/list": PaginatedRequestParams => ListToolsResult;
-    CallTool = "tools/call": CallToolRequestParams => CallToolResult;
-    ListPrompts = "prompts/list": PaginatedRequestParams => ListPromptsResult;
-    GetPrompt = "prompts/get": GetPromptRequestParams => GetPromptResult;
-    ListResources = "resources/list": PaginatedRequestParams => ListResourcesResult;
-    ListResourceTemplates = "resources/templates/list": PaginatedRequestParams => ListResourceTemplatesResult;
-    ReadResource = "resources/read": ReadResourceRequestParams => ReadResourceResult;
-    SubscribeResource = "resources/subscribe": ResourceRequestParams => EmptyResult;
-    UnsubscribeResource = "resources/unsubscribe": ResourceRequestParams => EmptyResult;
-    Listen = "subscriptions/listen": SubscriptionsListenRequestParams => SubscriptionsListenResult;
-    Complete = "completion/complete": CompleteRequestParams => CompleteResult;
-    SetLevel = "logging/setLevel": SetLevelRequestParams => EmptyResult;
+    Initialize = Initialize: InitializeRequestParams => InitializeResult;
+    Discover = Discover: RequestParams => DiscoverResult;
+    Ping = Ping: RequestParams => EmptyResult;
+    ListTools = ToolsList: PaginatedRequestParams => ListToolsResult;
+    CallTool = ToolsCall: CallToolRequestParams => CallToolResult;
+    ListPrompts = PromptsList: PaginatedRequestParams => ListPromptsResult;
+    GetPrompt = PromptsGet: GetPromptRequestParams => GetPromptResult;
+    ListResources = ResourcesList: PaginatedRequestParams => ListResourcesResult;
+    ListResourceTemplates = ResourceTemplatesList: PaginatedRequestParams => ListResourceTemplatesResult;
+    ReadResource = ResourcesRead: ReadResourceRequestParams => ReadResourceResult;
+    SubscribeResource = ResourcesSubscribe: ResourceRequestParams => EmptyResult;
+    UnsubscribeResource = ResourcesUnsubscribe: ResourceRequestParams => EmptyResult;
+    Listen = SubscriptionsListen: SubscriptionsListenRequestParams => SubscriptionsListenResult;
+    Complete = Complete: CompleteRequestParams => CompleteResult;
+    SetLevel = SetLogLevel: SetLevelRequestParams => EmptyResult;
     // Sent by servers, in the stateful era.
-    CreateMessage = "sampling/createMessage": CreateMessageRequestParams => CreateMessageResult;
-    Elicit = "elicitation/create": ElicitRequestParams => ElicitResult;
-    ListRoots = "roots/list": RequestParams => ListRootsResult;
+    CreateMessage = SamplingCreateMessage: CreateMessageRequestParams => CreateMessageResult;
+    Elicit = ElicitationCreate: ElicitRequestParams => ElicitResult;
+    ListRoots = RootsList: RequestParams => ListRootsResult;
     // Sent by whoever began a task. `tasks/result` answers what the task's own method does; decode it as that.
-    GetTask = "tasks/get": TaskRequestParams => Task;
-    GetTaskResult = "tasks/result": TaskRequestParams => EmptyResult;
-    UpdateTask = "tasks/update": UpdateTaskRequestParams => EmptyResult;
-    CancelTask = "tasks/cancel": TaskRequestParams => CancelTaskResult;
-    ListTasks = "tasks/list": PaginatedRequestParams => ListTasksResult;
+    GetTask = TasksGet: TaskRequestParams => Task;
+    GetTaskResult = TasksResult: TaskRequestParams => EmptyResult;
+    UpdateTask = TasksUpdate: UpdateTaskRequestParams => EmptyResult;
+    CancelTask = TasksCancel: TaskRequestParams => CancelTaskResult;
+    ListTasks = TasksList: PaginatedRequestParams => ListTasksResult;
 }
 
 notifications! {
-    Initialized = "notifications/initialized": NotificationParams;
-    Cancelled = "notifications/cancelled": CancelledNotificationParams;
-    Progress = "notifications/progress": ProgressNotificationParams;
-    LoggingMessage = "notifications/message": LoggingMessageNotificationParams;
-    ToolListChanged = "notifications/tools/list_changed": NotificationParams;
-    PromptListChanged = "notifications/prompts/list_changed": NotificationParams;
-    ResourceListChanged = "notifications/resources/list_changed": NotificationParams;
-    ResourceUpdated = "notifications/resources/updated": ResourceUpdatedNotificationParams;
-    RootsListChanged = "notifications/roots/list_changed": NotificationParams;
-    SubscriptionsAcknowledged =
-        "notifications/subscriptions/acknowledged": SubscriptionsAcknowledgedNotificationParams;
-    ElicitationComplete =
-        "notifications/elicitation/complete": ElicitationCompleteNotificationParams;
+    Initialized = Initialized: NotificationParams;
+    Cancelled = Cancelled: CancelledNotificationParams;
+    Progress = Progress: ProgressNotificationParams;
+    LoggingMessage = LogMessage: LoggingMessageNotificationParams;
+    ToolListChanged = ToolsListChanged: NotificationParams;
+    PromptListChanged = PromptsListChanged: NotificationParams;
+    ResourceListChanged = ResourcesListChanged: NotificationParams;
+    ResourceUpdated = ResourcesUpdated: ResourceUpdatedNotificationParams;
+    RootsListChanged = RootsListChanged: NotificationParams;
+    SubscriptionsAcknowledged = SubscriptionsAcknowledged: SubscriptionsAcknowledgedNotificationParams;
+    ElicitationComplete = ElicitationComplete: ElicitationCompleteNotificationParams;
     // 2025-11-25 and the extension name the same thing differently.
-    TaskStatusChanged = "notifications/tasks/status": Task;
-    TaskChanged = "notifications/tasks": Task;
+    TaskStatusChanged = TaskStatus: Task;
+    TaskChanged = TaskChanged: Task;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of the table that have no types, each with its reason. There are none.
+    const UNTYPED: &[(Method, &str)] = &[];
+
+    #[test]
+    fn every_row_of_the_table_has_types_and_every_type_a_row_of_its_own() {
+        for method in Method::all() {
+            let count = |list: &[Method]| list.iter().filter(|listed| **listed == method).count();
+            let untyped = UNTYPED.iter().any(|(listed, _)| *listed == method);
+            let expected = match (untyped, method.is_notification()) {
+                (true, _) => (0, 0),
+                (false, false) => (1, 0),
+                (false, true) => (0, 1),
+            };
+            assert_eq!(
+                (count(REQUESTS), count(NOTIFICATIONS)),
+                expected,
+                "{method}"
+            );
+        }
+    }
+
+    #[test]
+    fn types_and_table_agree_on_who_may_ask_for_input() {
+        for (method, may_need_input) in MAY_NEED_INPUT {
+            assert_eq!(method.may_require_input(), *may_need_input, "{method}");
+        }
+    }
 }

@@ -40,6 +40,6 @@ pub mod wire;
 
 pub use result::{Outcome, ResultBody, ResultType, decode_result, decode_result_within};
 pub use wire::{
-    Decode, DecodeError, DecodeErrorKind, Defect, Encode, Extra, IntoOwned, Limits, Lint, List,
-    Map, Number, Raw, RawObject, SetAside, decode, decode_within, defects, encode,
+    Decode, DecodeError, DecodeErrorKind, Defect, Encode, Extra, IntoOwned, Lint, List, Map,
+    Number, Raw, RawObject, SetAside, decode, decode_within, defects, encode,
 };

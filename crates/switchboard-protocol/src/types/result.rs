@@ -11,7 +11,8 @@ use super::sampling::CreateMessageResult;
 use super::subscription::SubscriptionsListenResult;
 use super::task::{CancelTaskResult, CreatedTask, ListTasksResult, Task};
 use super::tool::{CallToolResult, ListToolsResult};
-use super::wire::{Decode, DecodeError, DecodeErrorKind, Extra, Limits, Raw, Reader, excerpt};
+use super::wire::{Decode, DecodeError, DecodeErrorKind, Extra, Raw, Reader, excerpt};
+use crate::limits::Limits;
 use crate::macros::wire_enum;
 use serde_json::value::RawValue;
 
@@ -56,7 +57,7 @@ pub trait ResultBody<'a>: Decode<'a> {
 pub fn decode_result<'a, T: ResultBody<'a>>(
     raw: &'a RawValue,
 ) -> Result<Outcome<'a, T>, DecodeError> {
-    decode_result_within(raw, Limits::DEFAULT)
+    decode_result_within(raw, &Limits::DEFAULT)
 }
 
 /// Decodes the result of a method that answers with `T`, within `limits`.
@@ -65,7 +66,7 @@ pub fn decode_result<'a, T: ResultBody<'a>>(
 /// result is complete. Only where the complete reading does not hold is the result looked at again.
 pub fn decode_result_within<'a, T: ResultBody<'a>>(
     raw: &'a RawValue,
-    limits: Limits,
+    limits: &Limits,
 ) -> Result<Outcome<'a, T>, DecodeError> {
     let attempt = T::decode(&mut Reader::new(raw, limits));
     match attempt {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::input::InputRequest;
 use super::result::ResultType;
-use super::wire::{List, Map, Nullable, Number, RawObject};
+use super::wire::{Found, List, Map, Nullable, Number, Raw, RawObject};
+use crate::error::ErrorObject;
 use crate::macros::{wire_enum, wire_struct};
 
 wire_struct! {
@@ -40,8 +41,8 @@ wire_struct! {
             poll_interval_ms("pollIntervalMs"): Number<'a>,
             /// The answer of a completed task, of the method that began it (extension).
             result("result"): RawObject<'a>,
-            /// The JSON-RPC error of a failed task (extension).
-            error("error"): RawObject<'a>,
+            /// The JSON-RPC error of a failed task, as written (extension). [`Task::failure`] reads it.
+            error("error"): Raw<'a>,
             /// Protocol metadata.
             meta("_meta"): RawObject<'a>,
         }
@@ -202,6 +203,12 @@ impl Task<'_> {
             .as_ref()
             .or(self.poll_interval.as_ref())?;
         number.as_u64().map(Duration::from_millis)
+    }
+
+    /// Why the task failed, however badly the server says it; none where it says nothing.
+    pub fn failure(&self) -> Option<ErrorObject<'_>> {
+        let error = self.error.as_ref()?;
+        (error.found() != Found::Null).then(|| error.decode().ok())?
     }
 
     /// How long the task is kept from its beginning, in either revision's words; none if unlimited or not said.

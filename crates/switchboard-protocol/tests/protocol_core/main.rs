@@ -3,8 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    clippy::print_stdout,
-    reason = "a test fails by panicking, and says when it was skipped"
+    reason = "a test fails by panicking"
 )]
 
 mod encoding;

@@ -82,6 +82,7 @@ fn ten_thousand_levels_and_a_hundred_megabytes_do_no_harm() {
         max_bytes: usize::MAX,
         max_depth: usize::MAX,
         max_batch: usize::MAX,
+        ..Limits::default()
     };
     assert!(parse(nested(1_000_000).as_bytes(), &lifted).is_ok());
     let batch = format!("[{}]", nested(1_000_000));

@@ -132,7 +132,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_are_an_answer_or_an_error(bytes in vec(any::<u8>(), 0..200)) {
-        let limits = Limits { max_bytes: 150, max_depth: 3, max_batch: 2 };
+        let limits = Limits { max_bytes: 150, max_depth: 3, max_batch: 2, ..Limits::DEFAULT };
         let outcome = parse(&bytes, &limits);
         if let Err(error) = outcome {
             prop_assert!(!error.to_string().is_empty());

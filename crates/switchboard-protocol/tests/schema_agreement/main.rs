@@ -6,28 +6,19 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stderr,
-    reason = "helpers of a test fail by panicking and tell what was skipped"
+    reason = "helpers of a test fail by panicking"
 )]
 
 mod tables;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Map, Value};
-use switchboard_protocol::types::method::{METHODS, NOTIFICATIONS};
+use switchboard_protocol::{Method, Revision};
+use switchboard_test::shared::protocol_data;
 
 use tables::{ENUMS, EXTENSIONS, NOT_TYPES, OPAQUE, STRICTER, TYPES};
-
-const REVISIONS: [&str; 5] = [
-    "2024-11-05",
-    "2025-03-26",
-    "2025-06-18",
-    "2025-11-25",
-    "2026-07-28",
-];
 
 #[test]
 fn types_agree_with_every_schema() {
@@ -164,7 +155,7 @@ fn is_known_message(name: &str, definition: &Value) -> bool {
         .pointer("/properties/method/const")
         .and_then(Value::as_str);
     if let Some(method) = method {
-        return METHODS.contains(&method) || NOTIFICATIONS.contains(&method);
+        return Method::from_name(method).is_some();
     }
     name.strip_suffix("Response")
         .is_some_and(|result| TYPES.iter().any(|(path, _)| *path == result))
@@ -219,19 +210,12 @@ fn collect(definitions: &Map<String, Value>, schema: &Value, object: &mut Object
     }
 }
 
-type Schemas = Vec<(&'static str, Map<String, Value>)>;
+type Schemas = Vec<(Revision, Map<String, Value>)>;
 
 fn schemas() -> Option<Schemas> {
-    let Some(folder) = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .map(|folder| folder.join("shared/data/mcp"))
-        .find(|folder| folder.is_dir())
-    else {
-        eprintln!("skipped: the schemas are not beside the repository");
-        return None;
-    };
-    let read = |revision: &'static str| {
-        let text = fs::read_to_string(folder.join(revision).join("schema.json")).expect("a schema");
+    let read = |revision: Revision| {
+        let folder = protocol_data(revision.as_str())?;
+        let text = fs::read_to_string(folder.join("schema.json")).expect("a schema");
         let Value::Object(mut schema) = serde_json::from_str(&text).expect("JSON") else {
             panic!("{revision}: a schema is an object");
         };
@@ -241,7 +225,7 @@ fn schemas() -> Option<Schemas> {
         let Some(Value::Object(definitions)) = definitions else {
             panic!("{revision}: a schema has definitions");
         };
-        (revision, definitions)
+        Some((revision, definitions))
     };
-    Some(REVISIONS.map(read).into())
+    Revision::ALL.into_iter().map(read).collect()
 }

@@ -1,5 +1,6 @@
 //! Where the types stand in the schemas, and every deliberate difference with its reason.
 
+use switchboard_protocol::ErrorObject;
 use switchboard_protocol::types::wire::{FieldInfo, Fields};
 use switchboard_protocol::types::{
     cache::*, capabilities::*, completion::*, content::*, elicitation::*, elicitation_schema::*,
@@ -281,11 +282,11 @@ pub(super) const NOT_TYPES: &[(&str, &str)] = &[
     ),
     (
         "ClientNotification",
-        "a union; `method::NOTIFICATIONS` has its members",
+        "a union; `types::method::NOTIFICATIONS` has its members",
     ),
     (
         "ClientRequest",
-        "a union; `method::METHODS` has its members",
+        "a union; `types::method::REQUESTS` has its members",
     ),
     ("ClientResult", "a union; results are decoded by method"),
     ("ContentBlock", "a union; `ContentBlock` has its members"),
@@ -361,11 +362,11 @@ pub(super) const NOT_TYPES: &[(&str, &str)] = &[
     ),
     (
         "ServerNotification",
-        "a union; `method::NOTIFICATIONS` has its members",
+        "a union; `types::method::NOTIFICATIONS` has its members",
     ),
     (
         "ServerRequest",
-        "a union; `method::METHODS` has its members",
+        "a union; `types::method::REQUESTS` has its members",
     ),
     ("ServerResult", "a union; results are decoded by method"),
     (

@@ -14,6 +14,7 @@ use switchboard_protocol::types::sampling::CreateMessageRequestParams;
 use switchboard_protocol::types::task::{CreatedTask, Task};
 use switchboard_protocol::types::tool::{CallToolResult, ListToolsResult};
 use switchboard_protocol::types::{Outcome, ResultBody, decode, decode_result};
+use switchboard_protocol::{ErrorCode, ErrorObject};
 
 use super::{check, check_fails, raw};
 
@@ -210,6 +211,24 @@ fn cache_hints_are_read_with_care() {
     );
     assert_eq!(hint(r#"{"tools":[],"ttlMs":-1}"#), Some((0, false)));
     assert_eq!(hint(r#"{"tools":[],"ttlMs":"soon"}"#), None);
+}
+
+#[test]
+fn a_failed_task_says_why_however_it_is_written() {
+    let failure = |error: &str| {
+        let text = format!(r#"{{"taskId":"1","status":"failed","error":{error}}}"#);
+        let task: Task<'_> = check(&text, &[]);
+        task.failure().map(ErrorObject::into_owned)
+    };
+    assert_eq!(
+        failure(r#"{"code":-32603,"message":"m","vendor":[1]}"#),
+        Some(ErrorObject::new(ErrorCode::INTERNAL_ERROR, "m"))
+    );
+    assert_eq!(
+        failure(r#""disk full""#),
+        Some(ErrorObject::new(ErrorCode::UNSTATED, "disk full"))
+    );
+    assert_eq!(failure("null"), None);
 }
 
 #[test]

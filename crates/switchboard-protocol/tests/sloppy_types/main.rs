@@ -10,6 +10,7 @@ mod features;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use switchboard_protocol::Limits;
 use switchboard_protocol::types::content::ContentBlock;
 use switchboard_protocol::types::notification::CancelledNotificationParams;
 use switchboard_protocol::types::prompt::ListPromptsResult;
@@ -17,8 +18,7 @@ use switchboard_protocol::types::resource::{ListResourcesResult, ReadResourceRes
 use switchboard_protocol::types::tool::{CallToolResult, ListToolsResult, Tool};
 use switchboard_protocol::types::wire::Lint;
 use switchboard_protocol::types::{
-    Decode, DecodeErrorKind, Encode, IntoOwned, Limits, Number, decode, decode_within, defects,
-    encode,
+    Decode, DecodeErrorKind, Encode, IntoOwned, Number, decode, decode_within, defects, encode,
 };
 
 fn raw(text: &str) -> &RawValue {
@@ -126,10 +126,10 @@ fn a_list_that_is_none_fails_its_result() {
 fn limits_have_their_own_error() {
     let limits = Limits {
         max_items: 2,
-        max_nesting: 8,
+        ..Limits::DEFAULT
     };
     let fails = |text: &str| {
-        decode_within::<ListToolsResult<'_>>(raw(text), limits)
+        decode_within::<ListToolsResult<'_>>(raw(text), &limits)
             .expect_err("over the limit")
             .kind()
             .clone()
@@ -143,12 +143,12 @@ fn limits_have_their_own_error() {
         DecodeErrorKind::TooManyFields { limit: 2 }
     );
     let fine: ListToolsResult<'_> =
-        decode_within(raw(r#"{"tools":[1,2],"a":1,"b":2}"#), limits).expect("at the limit");
+        decode_within(raw(r#"{"tools":[1,2],"a":1,"b":2}"#), &limits).expect("at the limit");
     assert_eq!(fine.tools.set_aside.len(), 2);
     // A bad optional list costs itself alone.
     let prompts: ListPromptsResult<'_> = decode_within(
         raw(r#"{"prompts":[{"name":"a","arguments":[1,2,3]}]}"#),
-        limits,
+        &limits,
     )
     .expect("the list is short");
     assert!(prompts.prompts[0].extra.get("arguments").is_some());
@@ -235,19 +235,27 @@ fn texts_cut_in_half_still_decode() {
 
 #[test]
 fn large_text_is_borrowed() {
-    let text = format!(
-        r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#,
-        "x".repeat(1 << 20)
-    );
-    let result: CallToolResult<'_> = decode(raw(&text)).expect("decodes");
-    let ContentBlock::Text(block) = &result.content[0] else {
-        panic!("a text");
-    };
-    let inside = text.as_bytes().as_ptr_range();
-    assert!(
-        inside.contains(&block.text.as_escaped().as_ptr()),
-        "not a copy"
-    );
+    let long = "x".repeat(1 << 20);
+    for (block, is_plain) in [
+        (format!(r#"{{"type":"text","text":"{long}"}}"#), true),
+        (format!(r#"{{"text":"{long}","type":"text"}}"#), true),
+        (
+            format!(r#"{{"text":"{long}\n\"{long}","type":"text"}}"#),
+            false,
+        ),
+    ] {
+        let text = format!(r#"{{"content":[{block}]}}"#);
+        let result: CallToolResult<'_> = decode(raw(&text)).expect("decodes");
+        let ContentBlock::Text(block) = &result.content[0] else {
+            panic!("a text");
+        };
+        let inside = text.as_bytes().as_ptr_range();
+        assert!(
+            inside.contains(&block.text.as_escaped().as_ptr()),
+            "not a copy"
+        );
+        assert_eq!(block.text.is_borrowed(), is_plain);
+    }
 }
 
 #[test]

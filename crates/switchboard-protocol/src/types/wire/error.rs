@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::printable::printable;
+
 /// A value that does not have the form its type asks for.
 ///
 /// Boxed inside, because the decoders return it from everywhere and it is rare.
@@ -202,9 +204,5 @@ impl fmt::Display for Location<'_> {
 
 /// Shortens what a peer wrote for use in a message.
 pub(crate) fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 60;
-    match text.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    printable(text, 60)
 }

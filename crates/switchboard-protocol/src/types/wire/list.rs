@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
-use super::{Decode, DecodeError, DecodeErrorKind, Encode, IntoOwned, Limits, Raw, Reader};
+use super::{Decode, DecodeError, DecodeErrorKind, Encode, IntoOwned, Raw, Reader};
+use crate::limits::Limits;
 
 /// A JSON array of `T`, decoded entry by entry.
 ///
@@ -74,11 +75,13 @@ impl<'a> SetAside<'a> {
     /// Looks for something that tells a person which entry this is.
     fn find_name(text: &'a str) -> Option<Cow<'a, str>> {
         const NAMES: [&str; 6] = ["name", "uri", "uriTemplate", "taskId", "id", "type"];
-        let found = Reader::over_valid(text, Limits::DEFAULT).find(NAMES).ok()?;
+        let found = Reader::over_valid(text, &Limits::DEFAULT)
+            .find(NAMES)
+            .ok()?;
         found
             .into_iter()
             .flatten()
-            .find_map(|value| Cow::decode(&mut Reader::over_valid(value, Limits::DEFAULT)).ok())
+            .find_map(|value| Cow::decode(&mut Reader::over_valid(value, &Limits::DEFAULT)).ok())
     }
 }
 
@@ -141,7 +144,7 @@ impl<'a, T: Decode<'a>> Decode<'a> for List<'a, T> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         reader.begin_array()?;
         let mut list = Self::from(Vec::new());
-        let limit = reader.limits().max_items;
+        let limit = reader.max_items();
         while reader.next_item()? {
             let index = list.items.len() + list.set_aside.len();
             if index >= limit {

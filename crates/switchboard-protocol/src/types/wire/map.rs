@@ -86,7 +86,7 @@ impl<'a, T: Decode<'a>> Decode<'a> for Map<'a, T> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         reader.begin_object()?;
         let mut map = Self::from_iter([] as [(Cow<'a, str>, T); 0]);
-        let limit = reader.limits().max_items;
+        let limit = reader.max_items();
         while let Some(key) = reader.next_key()? {
             let index = map.entries.len() + map.set_aside.len();
             if index >= limit {

@@ -29,19 +29,21 @@ pub use lint::{Defect, Lint, Linter, defects};
 pub use list::{List, OneOrMany, SetAside};
 pub use map::Map;
 pub use raw::{Nullable, Number, Raw, RawObject};
-pub use reader::{Limits, Reader};
+pub use reader::Reader;
+pub(crate) use reader::malformed;
 
+use crate::limits::Limits;
 use crate::text::{JsonStr, escape_into, needs_escaping};
 
 /// Decodes `raw` as a `T`, with [`Limits::DEFAULT`].
 pub fn decode<'a, T: Decode<'a>>(raw: &'a RawValue) -> Result<T, DecodeError> {
-    decode_within(raw, Limits::DEFAULT)
+    decode_within(raw, &Limits::DEFAULT)
 }
 
 /// Decodes `raw` as a `T`, within `limits`.
 pub fn decode_within<'a, T: Decode<'a>>(
     raw: &'a RawValue,
-    limits: Limits,
+    limits: &Limits,
 ) -> Result<T, DecodeError> {
     T::decode(&mut Reader::new(raw, limits))
 }
@@ -90,6 +92,16 @@ pub struct FieldInfo {
     pub name: &'static str,
     /// Whether decoding fails without it.
     pub required: bool,
+}
+
+impl FieldInfo {
+    /// A field that decoding can do without.
+    pub(crate) const fn optional(name: &'static str) -> Self {
+        Self {
+            name,
+            required: false,
+        }
+    }
 }
 
 /// Writes the fields of one object.
@@ -156,6 +168,12 @@ impl Encode for str {
             out.push_str(self);
         }
         out.push('"');
+    }
+}
+
+impl Encode for RawValue {
+    fn encode(&self, out: &mut String) {
+        out.push_str(self.get());
     }
 }
 

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Decode, DecodeError, DecodeErrorKind, Encode, Found, IntoOwned, Limits, Reader};
+use super::{Decode, DecodeError, DecodeErrorKind, Encode, Found, IntoOwned, Reader};
+use crate::decimal::Decimal;
+use crate::limits::Limits;
 use crate::macros::serde_bridge;
 
 /// Any JSON value, kept byte for byte.
@@ -48,7 +50,7 @@ impl<'a> Raw<'a> {
 
     /// Decodes the value as one of the MCP types.
     pub fn decode<'b, T: Decode<'b>>(&'b self) -> Result<T, DecodeError> {
-        T::decode(&mut Reader::over_valid(&self.0, Limits::DEFAULT))
+        T::decode(&mut Reader::over_valid(&self.0, &Limits::DEFAULT))
     }
 
     /// Decodes the value as any serde type.
@@ -126,7 +128,7 @@ impl<'a> RawObject<'a> {
 
     /// The value of one field: the last, where it is there twice.
     pub fn field(&self, name: &str) -> Option<Raw<'_>> {
-        let reader = Reader::over_valid(self.get(), Limits::DEFAULT);
+        let reader = Reader::over_valid(self.get(), &Limits::DEFAULT);
         let [value] = reader.find([name]).ok()?;
         value.map(Raw::from_valid)
     }
@@ -212,18 +214,7 @@ impl Number<'_> {
     }
 
     fn as_i128(&self) -> Option<i128> {
-        /// Beyond this, neighbouring integers share a float, and a guess would be worse than no answer.
-        const EXACT: f64 = 9_007_199_254_740_992.0;
-        if let Ok(integer) = self.0.parse() {
-            return Some(integer);
-        }
-        let float = self.as_f64();
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a whole number within 2^53 has an exact integer"
-        )]
-        let integer = || float as i128;
-        (float.fract() == 0.0 && float.abs() <= EXACT).then(integer)
+        Decimal::parse(&self.0)?.to_integer()
     }
 
     /// A float as a JSON number; none for infinities and NaN, which JSON does not have.

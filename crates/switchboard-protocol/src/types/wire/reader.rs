@@ -11,30 +11,9 @@ use serde_json::value::RawValue;
 
 use super::error::{DecodeError, DecodeErrorKind, Found, Segment, excerpt};
 use super::{Decode, Extra, Raw};
+use crate::limits::Limits;
+use crate::string_scan::{StringEnd, end_of_string};
 use crate::text::{JsonStr, unescape};
-
-/// How much one value may hold. The size of the whole message is bounded before it gets here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Most entries of one list or map, and most unknown fields of one object.
-    pub max_items: usize,
-    /// Most content blocks within content blocks (`tool_result` may hold blocks).
-    pub max_nesting: usize,
-}
-
-impl Limits {
-    /// Ten times the largest tool list Switchboard is measured with.
-    pub const DEFAULT: Self = Self {
-        max_items: 100_000,
-        max_nesting: 8,
-    };
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
 
 /// The cursor that [`Decode`] implementations read from.
 #[derive(Debug, Clone)]
@@ -42,7 +21,33 @@ pub struct Reader<'a> {
     text: &'a str,
     position: usize,
     nesting: usize,
-    limits: Limits,
+    max_items: usize,
+    max_nesting: usize,
+    crossed: Crossed,
+}
+
+/// The last long string the cursor went over: where its contents start, and its end.
+///
+/// A text often stands before the field that says it is one. Whoever looks ahead for that field crosses the text, and
+/// whoever then decodes the text must not have to search its end again.
+#[derive(Debug, Clone, Copy)]
+struct Crossed {
+    start: usize,
+    end: StringEnd,
+}
+
+impl Crossed {
+    /// Searching a shorter string again is as cheap as remembering it.
+    const LONG: usize = 256;
+
+    /// No contents start at the first byte, where the quotation mark would be.
+    const NOTHING: Self = Self {
+        start: 0,
+        end: StringEnd {
+            position: 0,
+            escaped: false,
+        },
+    };
 }
 
 /// A field's name as it stands in the input.
@@ -70,22 +75,25 @@ impl<'a> Key<'a> {
 
 impl<'a> Reader<'a> {
     /// A cursor at the start of `raw`.
-    pub fn new(raw: &'a RawValue, limits: Limits) -> Self {
+    pub fn new(raw: &'a RawValue, limits: &Limits) -> Self {
         Self::over_valid(raw.get(), limits)
     }
 
     /// A cursor over text that a [`RawValue`] or a [`Raw`] has vouched for.
-    pub(crate) fn over_valid(text: &'a str, limits: Limits) -> Self {
+    pub(crate) fn over_valid(text: &'a str, limits: &Limits) -> Self {
         Self {
             text,
             position: 0,
             nesting: 0,
-            limits,
+            max_items: limits.max_items,
+            max_nesting: limits.max_nested_content,
+            crossed: Crossed::NOTHING,
         }
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        self.limits
+    /// Most entries of one list or map.
+    pub(crate) fn max_items(&self) -> usize {
+        self.max_items
     }
 
     /// Where the next value starts, to come back to with [`Reader::rewind`].
@@ -145,20 +153,45 @@ impl<'a> Reader<'a> {
     /// The next field's name, with the cursor before its value; `None` past the object's end.
     #[inline]
     pub(crate) fn next_key(&mut self) -> Result<Option<Key<'a>>, DecodeError> {
+        if !self.at_member() {
+            return Ok(None);
+        }
+        let (contents, escaped) = self.string("a field name")?;
+        self.colon()?;
+        Ok(Some(Key { contents, escaped }))
+    }
+
+    /// The next field's name and value as they are written, the name with its quotation marks.
+    pub(crate) fn next_member(&mut self) -> Result<Option<(&'a str, &'a str)>, DecodeError> {
+        if !self.at_member() {
+            return Ok(None);
+        }
+        let key = self.raw()?;
+        self.colon()?;
+        Ok(Some((key, self.raw()?)))
+    }
+
+    /// Whether another field follows, with the cursor before its name; past the object's end otherwise.
+    #[inline]
+    fn at_member(&mut self) -> bool {
         match self.peek() {
             b'}' => {
                 self.position += 1;
-                return Ok(None);
+                return false;
             }
             b',' => self.position += 1,
             _ => {}
         }
-        let (contents, escaped) = self.string("a field name")?;
+        true
+    }
+
+    #[inline]
+    fn colon(&mut self) -> Result<(), DecodeError> {
         if self.peek() != b':' {
             return Err(malformed());
         }
         self.position += 1;
-        Ok(Some(Key { contents, escaped }))
+        Ok(())
     }
 
     #[inline]
@@ -197,10 +230,25 @@ impl<'a> Reader<'a> {
             return Err(self.wrong_type(expected));
         }
         let start = self.position + 1;
-        let (end, escaped) = string_end(self.text.as_bytes(), start).ok_or_else(malformed)?;
-        let contents = self.text.get(start..end).ok_or_else(malformed)?;
-        self.position = end + 1;
-        Ok((contents, escaped))
+        let end = self.string_end(start).ok_or_else(malformed)?;
+        let contents = self
+            .text
+            .get(start..end.position - 1)
+            .ok_or_else(malformed)?;
+        self.position = end.position;
+        Ok((contents, end.escaped))
+    }
+
+    #[inline]
+    fn string_end(&mut self, start: usize) -> Option<StringEnd> {
+        if self.crossed.start == start {
+            return Some(self.crossed.end);
+        }
+        let end = end_of_string(self.text.as_bytes(), start)?;
+        if end.position - start >= Crossed::LONG {
+            self.crossed = Crossed { start, end };
+        }
+        Some(end)
     }
 
     /// A string, copied only if it has escapes.
@@ -219,7 +267,7 @@ impl<'a> Reader<'a> {
         let start = self.mark();
         let bytes = self.text.as_bytes();
         let end = match self.byte() {
-            b'"' => string_end(bytes, start + 1).map(|(end, _)| end + 1),
+            b'"' => self.string_end(start + 1).map(|end| end.position),
             b'{' | b'[' => container_end(bytes, start),
             _ => Some(scalar_end(bytes, start)),
         };
@@ -255,7 +303,7 @@ impl<'a> Reader<'a> {
     ///
     /// It stops at the first, because what names a variant usually comes first and what follows may be large. The
     /// variant's own decoder refuses a second one that says something else.
-    pub(crate) fn find_tag(&self, name: &str) -> Result<Option<Cow<'a, str>>, DecodeError> {
+    pub(crate) fn find_tag(&mut self, name: &str) -> Result<Option<Cow<'a, str>>, DecodeError> {
         let mut ahead = self.clone();
         ahead.begin_object()?;
         while let Some(key) = ahead.next_key()? {
@@ -267,6 +315,7 @@ impl<'a> Reader<'a> {
                 });
             }
             ahead.raw()?;
+            self.crossed = ahead.crossed;
         }
         Ok(None)
     }
@@ -275,7 +324,7 @@ impl<'a> Reader<'a> {
     #[cold]
     pub(crate) fn untagged(&self, field: &'static str) -> DecodeError {
         match self.find([field]) {
-            Ok([Some(value)]) => Self::over_valid(value, self.limits)
+            Ok([Some(value)]) => Self::over_valid(value, &Limits::DEFAULT)
                 .wrong_type("a string")
                 .at(Segment::Field(field)),
             Ok([None]) => DecodeError::new(DecodeErrorKind::MissingField { field }),
@@ -333,9 +382,9 @@ impl<'a> Reader<'a> {
 
     /// Keeps a field as it is.
     pub(crate) fn keep(&mut self, key: Key<'a>, extra: &mut Extra<'a>) -> Result<(), DecodeError> {
-        if extra.len() >= self.limits.max_items {
+        if extra.len() >= self.max_items {
             return Err(DecodeError::new(DecodeErrorKind::TooManyFields {
-                limit: self.limits.max_items,
+                limit: self.max_items,
             }));
         }
         let value = self.raw()?;
@@ -348,7 +397,7 @@ impl<'a> Reader<'a> {
         &mut self,
         decode: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
     ) -> Result<T, DecodeError> {
-        let limit = self.limits.max_nesting;
+        let limit = self.max_nesting;
         if self.nesting >= limit {
             return Err(DecodeError::new(DecodeErrorKind::TooDeep { limit }));
         }
@@ -364,58 +413,16 @@ pub(crate) fn malformed() -> DecodeError {
     DecodeError::new(DecodeErrorKind::Malformed)
 }
 
-/// The position of the quotation mark that ends the string whose contents start at `start`, and whether a
-/// backslash came before it.
-#[inline]
-fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
-    /// Names and titles end within this; beyond it a vector search repays its set-up.
-    const SHORT: usize = 64;
-    let mut position = start;
-    let mut escaped = false;
-    let mut word_limit = start + SHORT;
-    loop {
-        let rest = bytes.get(position..)?;
-        let found = match rest.first_chunk::<8>() {
-            Some(chunk) if position < word_limit => {
-                let Some(offset) = quote_or_backslash(*chunk) else {
-                    position += 8;
-                    continue;
-                };
-                position + offset
-            }
-            _ => position + memchr::memchr2(b'"', b'\\', rest)?,
-        };
-        if bytes.get(found) == Some(&b'"') {
-            return Some((found, escaped));
-        }
-        escaped = true;
-        position = found + 2;
-        // Escapes tend to come in crowds, so short steps again after each.
-        word_limit = position + SHORT;
-    }
-}
-
-/// The offset of the first quotation mark or backslash among eight bytes, found in two arithmetic steps.
-#[inline]
-fn quote_or_backslash(chunk: [u8; 8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let word = u64::from_le_bytes(chunk);
-    // The constants are a quotation mark and a backslash. A byte that equals the wanted one becomes zero, and only the lowest zero borrows into its own high bit first.
-    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
-    let quotes = zero_bytes(word ^ (ONES * 0x22));
-    let backslashes = zero_bytes(word ^ (ONES * 0x5C));
-    let hits = quotes | backslashes;
-    (hits != 0).then(|| (hits.trailing_zeros() / 8) as usize)
-}
-
 /// The position after the array or object that starts at `start`. A loop, so that depth costs no stack.
 fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut position = start;
     let mut depth = 0_usize;
     loop {
         match bytes.get(position)? {
-            b'"' => position = string_end(bytes, position + 1)?.0,
+            b'"' => {
+                position = end_of_string(bytes, position + 1)?.position;
+                continue;
+            }
             b'{' | b'[' => depth += 1,
             b'}' | b']' => {
                 depth = depth.checked_sub(1)?;

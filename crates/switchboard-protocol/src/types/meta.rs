@@ -10,6 +10,7 @@ use super::lifecycle::Implementation;
 use super::logging::LoggingLevel;
 use super::task::RelatedTaskMetadata;
 use super::token::ProgressToken;
+use crate::id::RequestId;
 use crate::macros::wire_struct;
 
 wire_struct! {
@@ -37,7 +38,7 @@ wire_struct! {
     pub struct NotificationMeta<'a> {
         optional {
             /// The id of the `subscriptions/listen` request it answers (stateless era).
-            subscription_id("io.modelcontextprotocol/subscriptionId"): ProgressToken<'a>,
+            subscription_id("io.modelcontextprotocol/subscriptionId"): RequestId<'a>,
             /// The task it belongs to (2025-11-25).
             related_task("io.modelcontextprotocol/related-task"): RelatedTaskMetadata<'a>,
         }
@@ -51,7 +52,7 @@ wire_struct! {
             /// Who the server is (stateless era).
             server_info("io.modelcontextprotocol/serverInfo"): Implementation<'a>,
             /// The id of the `subscriptions/listen` request that ends (stateless era).
-            subscription_id("io.modelcontextprotocol/subscriptionId"): ProgressToken<'a>,
+            subscription_id("io.modelcontextprotocol/subscriptionId"): RequestId<'a>,
             /// The task it belongs to (2025-11-25).
             related_task("io.modelcontextprotocol/related-task"): RelatedTaskMetadata<'a>,
         }

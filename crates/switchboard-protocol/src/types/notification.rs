@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::token::ProgressToken;
 use super::wire::{Number, RawObject};
+use crate::id::RequestId;
 use crate::macros::wire_struct;
 
 wire_struct! {
@@ -21,7 +22,7 @@ wire_struct! {
     pub struct CancelledNotificationParams<'a> {
         optional {
             /// The request that nobody waits for any more. 2025-11-25 lets it be absent.
-            request_id("requestId"): ProgressToken<'a>,
+            request_id("requestId"): RequestId<'a>,
             /// Why.
             reason("reason"): Cow<'a, str>,
             /// Protocol metadata.

@@ -341,13 +341,10 @@ pub(super) const NOT_TYPES: &[(&str, &str)] = &[
     ),
     (
         "ProgressToken",
-        "a string or a number; `ProgressToken` is no struct",
+        "a string or a number: `RequestId`, which is no struct",
     ),
     ("Request", "the message layer's"),
-    (
-        "RequestId",
-        "the message layer's; within parameters it is a `ProgressToken`",
-    ),
+    ("RequestId", "the message layer's `RequestId`"),
     (
         "ResourceContents",
         "a base; its fields are in the two types that have them",

@@ -330,3 +330,24 @@ fn space_between_tokens_is_no_matter() {
         "[ 1 , { } ]"
     );
 }
+
+/// Ids within parameters mean what ids of messages mean: a server may cancel `1.0` where it was sent `1`.
+#[test]
+fn ids_within_parameters_are_compared_by_meaning() {
+    use switchboard_protocol::types::notification::CancelledNotificationParams;
+
+    let cancelled = |text: &str| -> CancelledNotificationParams<'static> {
+        let raw: Box<serde_json::value::RawValue> = serde_json::from_str(text).unwrap();
+        decode::<CancelledNotificationParams<'_>>(&raw)
+            .unwrap()
+            .into_owned()
+    };
+    let one = cancelled(r#"{"requestId":1}"#);
+    assert_eq!(one, cancelled(r#"{"requestId":1.0}"#));
+    assert_ne!(one, cancelled(r#"{"requestId":"1"}"#));
+    // Written back as it came.
+    assert_eq!(
+        encode(&cancelled(r#"{"requestId":1.0}"#)),
+        r#"{"requestId":1.0}"#
+    );
+}

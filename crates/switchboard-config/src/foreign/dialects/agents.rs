@@ -58,13 +58,14 @@ pub(super) const CODEX: Dialect = Dialect {
 pub(super) const GEMINI: Dialect = Dialect {
     tool: Tool::Gemini,
     keys: &[
+        key("type", TRANSPORTS),
         key("command", Meaning::Command),
         key("args", Meaning::Args),
         key("env", Meaning::Env),
         key("cwd", Meaning::Cwd),
-        key("httpUrl", Meaning::Url(Some(Transport::Http))),
-        key("url", Meaning::Url(Some(Transport::Sse))),
-        read("type", TRANSPORTS),
+        // The older key wins where both stand, as in the tool itself.
+        read("httpUrl", Meaning::Url(Some(Transport::Http))),
+        key("url", URL),
         key("headers", Meaning::Headers),
         key("timeout", Meaning::Call(Unit::Milliseconds)),
         key("includeTools", Meaning::EnabledTools),
@@ -82,6 +83,7 @@ pub(super) const GEMINI: Dialect = Dialect {
         ),
         read("trust", Meaning::Approval),
         read("description", Meaning::Ignored),
+        read("extension", Meaning::Ignored),
         read(
             "authProviderType",
             Meaning::Lost("use `oauth` or `headers_helper` to sign in"),

@@ -93,7 +93,7 @@ pub(super) enum Meaning {
     Startup(Unit),
     /// The deadline of a call.
     Call(Unit),
-    /// A table with the deadlines of `startup` and `request` in milliseconds.
+    /// A table with the deadlines of `startup`, `catalog` and `execution` in milliseconds.
     Deadlines,
     /// The only tools that are offered.
     EnabledTools,

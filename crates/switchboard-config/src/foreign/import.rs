@@ -217,11 +217,16 @@ impl Import<'_> {
         let mut reader = self.reader();
         match tool {
             Tool::Opencode => {
-                let stated = root
+                let second = root
                     .at(&["mcp", "timeout"])
-                    .filter(|node| node.get("type").is_none());
+                    .filter(|node| node.get("type").is_none())
+                    .map(|node| ("mcp.timeout", node));
+                let first = root
+                    .at(&["experimental", "mcp_timeout"])
+                    .map(|node| ("experimental.mcp_timeout", node));
+                let (name, stated) = first.or(second).unzip();
                 for (field, node) in stated.map(deadlines).unwrap_or_default() {
-                    let duration = reader.milliseconds("mcp.timeout", node);
+                    let duration = reader.milliseconds(name.unwrap_or_default(), node);
                     match field {
                         Field::ToolTimeout => defaults.call = duration,
                         _ => defaults.startup = duration,

@@ -120,12 +120,13 @@ pub(super) const OPENCODE_1: Dialect = Dialect {
     keys: &[
         key("type", OPENCODE_TRANSPORTS),
         key("command", Meaning::CommandLine),
+        key("cwd", Meaning::Cwd),
         key("environment", Meaning::Env),
         key("url", URL),
         key("headers", Meaning::Headers),
         key("oauth", Meaning::OAuth(OPENCODE_1_OAUTH)),
         key("enabled", Meaning::Enabled),
-        key("timeout", Meaning::Startup(Unit::Milliseconds)),
+        key("timeout", Meaning::Call(Unit::Milliseconds)),
     ],
     style: Style::Curly,
     head: &[("$schema", "https://opencode.ai/config.json")],
@@ -162,6 +163,7 @@ pub(super) const OPENCODE_2: Dialect = Dialect {
         ),
         key("disabled", Meaning::Disabled),
         key("timeout", Meaning::Deadlines),
+        read("codemode", Meaning::Ignored),
     ],
     ..OPENCODE_1
 };

@@ -213,9 +213,14 @@ impl<'w> Writer<'w> {
                     entry.startup_timeout,
                     Unit::Milliseconds,
                 );
-                let request =
+                let call =
                     self.deadline(Field::ToolTimeout, entry.tool_timeout, Unit::Milliseconds);
-                let members = [("startup", startup), ("request", request)];
+                // Listing tools and calling one have deadlines of their own, which are one here.
+                let members = [
+                    ("startup", startup),
+                    ("catalog", call.clone()),
+                    ("execution", call),
+                ];
                 filled_table(
                     members
                         .into_iter()

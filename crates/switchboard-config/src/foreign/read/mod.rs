@@ -334,18 +334,17 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
     }
 }
 
-/// The `startup` and `request` deadlines of a table; one number is the deadline of start-up.
+/// The deadlines of a table: `startup`, and `execution` or `request` for a call. One number is that of a call.
 pub(super) fn deadlines<'n, 'a>(node: &'n Node<'a>) -> Vec<(Field, &'n Node<'a>)> {
     if node.as_table().is_none() {
-        return vec![(Field::StartupTimeout, node)];
+        return vec![(Field::ToolTimeout, node)];
     }
-    [
-        ("startup", Field::StartupTimeout),
-        ("request", Field::ToolTimeout),
-    ]
-    .into_iter()
-    .filter_map(|(key, field)| Some((field, node.get(key)?)))
-    .collect()
+    let startup = node.get("startup");
+    let call = node.get("execution").or_else(|| node.get("request"));
+    [(Field::StartupTimeout, startup), (Field::ToolTimeout, call)]
+        .into_iter()
+        .filter_map(|(field, node)| Some((field, node?)))
+        .collect()
 }
 
 /// A number of seconds as a person writes it.

@@ -22,6 +22,7 @@ pub(super) const CODEX: Dialect = Dialect {
         key("bearer_token_env_var", Meaning::BearerVariable),
         key("http_headers", Meaning::Headers),
         key("env_http_headers", Meaning::EnvHeaders),
+        key("http_headers_helper", Meaning::HeadersHelper),
         key("enabled", Meaning::Enabled),
         key("required", Meaning::Required),
         key("startup_timeout_sec", Meaning::Startup(Unit::Seconds)),
@@ -35,7 +36,12 @@ pub(super) const CODEX: Dialect = Dialect {
         ),
         key(
             "oauth",
-            Meaning::OAuth(&[setting("client_id", OAuthSetting::ClientId)]),
+            Meaning::OAuth(&[
+                setting("client_id", OAuthSetting::ClientId),
+                setting("client_secret", OAuthSetting::ClientSecret),
+                setting("callback_url", OAuthSetting::RedirectUri),
+                setting("callback_port", OAuthSetting::CallbackPort),
+            ]),
         ),
         key(
             "oauth_resource",
@@ -47,7 +53,15 @@ pub(super) const CODEX: Dialect = Dialect {
             "bearer_token",
             Meaning::Lost("name the variable that holds it in `bearer_token_env_var`"),
         ),
+        read(
+            "auth",
+            Meaning::Lost("use `oauth` or `headers_helper` to sign in"),
+        ),
         read("supports_parallel_tool_calls", Meaning::Ignored),
+        read("startup_readiness", Meaning::Ignored),
+        read("tool_input_schema_max_bytes", Meaning::Ignored),
+        read("omit_tools_from", Meaning::Ignored),
+        read("environment_id", Meaning::Ignored),
         read("experimental_environment", Meaning::Ignored),
         read("name", Meaning::Ignored),
     ],

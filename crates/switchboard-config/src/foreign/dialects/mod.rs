@@ -178,7 +178,7 @@ const LM_STUDIO: Dialect = Dialect {
 pub(super) fn says_nothing(node: &Node<'_>) -> bool {
     match &node.value {
         Value::Null | Value::Bool(false) => true,
-        Value::String(text) => matches!(text.as_ref(), "" | "auto" | "prompt"),
+        Value::String(text) => matches!(text.as_ref(), "" | "auto" | "prompt" | "writes"),
         Value::Array(elements) => elements.is_empty(),
         Value::Table(members) => members.is_empty(),
         _ => false,

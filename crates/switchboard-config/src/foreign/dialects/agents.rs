@@ -242,6 +242,7 @@ pub(super) const CRUSH: Dialect = Dialect {
         key("disabled_tools", Meaning::DisabledTools),
         key("enabled_tools", Meaning::EnabledTools),
         key("timeout", Meaning::Startup(Unit::Seconds)),
+        key("oauth", Meaning::OAuthSwitch),
         key(
             "oauth_client_id",
             Meaning::OAuthSetting(setting("oauth_client_id", OAuthSetting::ClientId)),
@@ -254,7 +255,6 @@ pub(super) const CRUSH: Dialect = Dialect {
             "oauth_callback_port",
             Meaning::OAuthSetting(setting("oauth_callback_port", OAuthSetting::CallbackPort)),
         ),
-        read("oauth", Meaning::Ignored),
         read("sessionless", Meaning::Ignored),
         read("channel_enabled", Meaning::Ignored),
         read("channel_reply", Meaning::Ignored),

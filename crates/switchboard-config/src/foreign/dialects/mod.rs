@@ -106,6 +106,8 @@ const TRANSPORTS: Meaning = Meaning::Transport(&[
 const URL: Meaning = Meaning::Url(None);
 const ENV_FILE: Meaning =
     Meaning::Lost("list the variables in `env`, or their names in `env_vars`");
+const TOOL_PERMISSIONS: Meaning =
+    Meaning::Lost("state `permission` for each tool in `tools` of the imported entry");
 const CLAUDE_CODE: Dialect = Dialect {
     tool: Tool::ClaudeCode,
     format: Format::Json,
@@ -138,7 +140,13 @@ const CLAUDE_CODE: Dialect = Dialect {
             ]),
         ),
         key("timeout", Meaning::Call(Unit::Milliseconds)),
+        read("tools", TOOL_PERMISSIONS),
+        read("toolPermissions", TOOL_PERMISSIONS),
         read("alwaysLoad", Meaning::Ignored),
+        read("displayName", Meaning::Ignored),
+        read("role", Meaning::Ignored),
+        read("discoveryCache", Meaning::Ignored),
+        read("bareElicitationCapability", Meaning::Ignored),
     ],
     style: Style::Braces {
         project: Some("CLAUDE_PROJECT_DIR"),

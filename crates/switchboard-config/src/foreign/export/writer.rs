@@ -232,7 +232,8 @@ impl<'w> Writer<'w> {
             Meaning::DisabledTools => self.list(Field::DisabledTools, &entry.disabled_tools),
             Meaning::ToolApprovals => self.tool_approvals(),
             Meaning::Ignored => Some(Node::detached("")),
-            Meaning::Approval | Meaning::Lost(_) => None,
+            Meaning::OAuthSwitch => entry.oauth.as_ref().map(|_| Node::detached(true)),
+            Meaning::Approval | Meaning::BearerToken | Meaning::Lost(_) => None,
         }
     }
 

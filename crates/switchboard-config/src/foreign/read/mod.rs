@@ -69,6 +69,15 @@ impl Draft {
         self.members.push(member(field.name(), node.span, node));
     }
 
+    /// Takes a header out that something else states as well and wins.
+    fn drop_header(&mut self, name: &str) {
+        let headers = self.find(Field::Headers);
+        let headers = headers.and_then(|at| self.members.get_mut(at));
+        if let Some(Value::Table(pairs)) = headers.map(|member| &mut member.value.value) {
+            pairs.retain(|pair| !pair.key.eq_ignore_ascii_case(name));
+        }
+    }
+
     /// Adds to a table or a list that is there, or makes it.
     fn extend(&mut self, field: Field, node: Node<'static>) {
         let existing = self.find(field).and_then(|at| self.members.get_mut(at));
@@ -215,6 +224,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
                     draft.put(Field::BearerTokenEnvVar, text(variable, node.span));
                 }
             }
+            Meaning::BearerToken => self.bearer_token(name, node, draft),
             Meaning::OAuth(keys) => self.oauth(name, node, keys, draft),
             Meaning::OAuthSetting(setting) => self.oauth_setting(name, node, setting, draft),
             Meaning::Enabled | Meaning::EnabledAlways => {
@@ -235,7 +245,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
             Meaning::DisabledTools => self.put_list(Field::DisabledTools, name, node, draft),
             Meaning::ToolApprovals => self.tool_approvals(name, node, draft),
             Meaning::Approval => self.approval(name, member),
-            Meaning::Name | Meaning::Ignored => {}
+            Meaning::Name | Meaning::Ignored | Meaning::OAuthSwitch => {}
             Meaning::Lost(hint) => {
                 if !says_nothing(node) {
                     let message = format!(

@@ -179,6 +179,16 @@ impl EntryReader<'_, '_, '_> {
         draft.extend(Field::Headers, at(node.span, Value::Table(headers)));
     }
 
+    pub(super) fn bearer_token(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
+        let Some(token) = self.translated(Field::Headers, key, node) else {
+            return;
+        };
+        let value = format!("Bearer {}", token.as_str().unwrap_or_default());
+        let header = member("Authorization", node.span, text(value, node.span));
+        draft.drop_header("Authorization");
+        draft.extend(Field::Headers, at(node.span, Value::Table(vec![header])));
+    }
+
     pub(super) fn headers_helper(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
         let Some(line) = self.reader.text(key, node) else {
             return;

@@ -328,7 +328,8 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
     }
 
     fn enabled_tools(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
-        if node.as_array().is_some_and(<[_]>::is_empty) && self.dialect.tool == super::Tool::Codex {
+        let empty_is_none = matches!(self.dialect.tool, super::Tool::Codex | super::Tool::Gemini);
+        if empty_is_none && node.as_array().is_some_and(<[_]>::is_empty) {
             let message = format!(
                 "an empty `{key}` offers no tools in {}, and all of them here",
                 self.dialect.tool

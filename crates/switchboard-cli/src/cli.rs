@@ -100,7 +100,7 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Add a server; takes the lines of `claude mcp add`, `codex mcp add` and `gemini mcp add` as they are
+    /// Add a server; takes the lines of claude's, codex's, gemini's and opencode's `mcp add` as they are
     #[command(
         override_usage = "switchboard mcp add [OPTIONS] <NAME> <URL>\n       switchboard mcp add [OPTIONS] <NAME> [--] <COMMAND> [ARGS]...",
         after_help = crate::commands::mcp::add::HELP

@@ -44,7 +44,7 @@ fn fixtures_are_read_and_written_back() {
         let imported = read(tool, &shown, format, &text);
         let mut report = String::new();
         describe(&imported, &mut report);
-        let (text, notes) = written(tool, &imported.servers);
+        let (text, notes) = written(tool, &imported.servers, format, &text);
         let _ = write!(report, "\n--- exported\n{text}");
         list("export notes", &notes, &mut report);
         insta::with_settings!({
@@ -163,8 +163,13 @@ fn an_existing_file_decides_its_format() {
         let exported = export(tool, &[("a", &entry)], Some(&tree));
         assert_eq!(exported.container, container, "{text}");
     };
-    check(Tool::Opencode, "{}", &["mcp", "servers"]);
-    check(Tool::Opencode, "{\"mcp\": {}}", &["mcp", "servers"]);
+    check(Tool::Opencode, "{}", &["mcp"]);
+    check(Tool::Opencode, "{\"mcp\": {}}", &["mcp"]);
+    check(
+        Tool::Opencode,
+        "{\"mcp\": {\"servers\": {}}}",
+        &["mcp", "servers"],
+    );
     check(
         Tool::Opencode,
         "{\"mcp\": {\"timeout\": {}}}",
@@ -299,13 +304,23 @@ fn read(tool: Tool, path: &str, format: Format, text: &str) -> Imported {
     import(tool, &file, format, Path::new(PROJECT))
 }
 
-fn written(tool: Tool, servers: &[ImportedServer]) -> (String, Vec<Diagnostic>) {
+/// The servers as they would be written into an opencode file like the one they came from, or a fresh file of
+/// another tool.
+fn written(
+    tool: Tool,
+    servers: &[ImportedServer],
+    format: Format,
+    source: &str,
+) -> (String, Vec<Diagnostic>) {
+    let file = SourceFile::new("beside", Scope::Project, source);
+    let beside = switchboard_config::format::parse(&file, format, &mut Vec::new())
+        .filter(|_| tool == Tool::Opencode);
     let servers: Vec<(&str, &ServerEntry)> = servers
         .iter()
         .filter(|server| server.scope != Scope::Local)
         .map(|server| (server.name.as_str(), &server.entry))
         .collect();
-    let exported = export(tool, &servers, None);
+    let exported = export(tool, &servers, beside.as_ref());
     (exported.to_text(), exported.notes)
 }
 

@@ -1,4 +1,4 @@
-//! `mcp add` takes the lines of three other tools' documentation as they are, but for the program's name.
+//! `mcp add` takes the lines of four other tools' documentation as they are, but for the program's name.
 
 use crate::support::TestContext;
 
@@ -114,6 +114,21 @@ fn lines_of_claude_work_unchanged() {
             LOCAL,
             "[mcp_servers.two]\ncommand = \"npx\"\nargs = [\"-y\", \"two\"]\nenv = { A = \"1\", B = \"2\" }",
         ),
+        (
+            "claude mcp add -suser -eA=1 joined -- npx",
+            USER,
+            "[mcp_servers.joined]\ncommand = \"npx\"\nenv = { A = \"1\" }",
+        ),
+        (
+            "claude mcp add -t streamable-http named-in-full https://api.example.com/mcp",
+            LOCAL,
+            "[mcp_servers.named-in-full]\nurl = \"https://api.example.com/mcp\"",
+        ),
+        (
+            "claude mcp add dotted -e a.b=1 -- npx",
+            LOCAL,
+            "[mcp_servers.dotted]\ncommand = \"npx\"\nenv = { \"a.b\" = \"1\" }",
+        ),
     ] {
         check(line, file, text);
     }
@@ -156,6 +171,11 @@ fn lines_of_codex_work_unchanged() {
             "codex mcp add diskhound --url http://127.0.0.1:51733/mcp --oauth-client-registration dcr",
             LOCAL,
             "[mcp_servers.diskhound]\nurl = \"http://127.0.0.1:51733/mcp\"",
+        ),
+        (
+            "codex mcp add registered --url https://api.example.com/mcp --oauth-client-id client-1 --oauth-client-secret s3cret --oauth-resource https://api.example.com",
+            LOCAL,
+            "[mcp_servers.registered]\nurl = \"https://api.example.com/mcp\"\noauth = { client_id = \"client-1\", client_secret = \"s3cret\", resource = \"https://api.example.com\" }",
         ),
         (
             "codex mcp add zep-cloud -e ZEP_API_KEY=your-key -- uvx mcp-server-zep-cloud",
@@ -231,6 +251,16 @@ fn lines_of_gemini_work_unchanged() {
             "[mcp_servers.tools]\ncommand = \"npx\"\nargs = [\"-y\", \"tools\"]\ntool_timeout_sec = 30\nenabled_tools = [\"read\", \"write\"]\ndisabled_tools = [\"delete\"]",
         ),
         (
+            "gemini mcp add tools npx pkg --include-tools read write --exclude-tools delete drop --timeout 5000",
+            LOCAL,
+            "[mcp_servers.tools]\ncommand = \"npx\"\nargs = [\"pkg\"]\ntool_timeout_sec = 5\nenabled_tools = [\"read\", \"write\"]\ndisabled_tools = [\"delete\", \"drop\"]",
+        ),
+        (
+            "gemini mcp add -e=A=1 joined npx --x=1",
+            LOCAL,
+            "[mcp_servers.joined]\ncommand = \"npx\"\nargs = [\"--x=1\"]\nenv = { A = \"1\" }",
+        ),
+        (
             "gemini mcp add -s user ytdl-mcp /path/to/ytdl-mcp -e YTDLP_REMOTE=tootie -e YTDLP_REMOTE_PATH=/media/music",
             USER,
             "[mcp_servers.ytdl-mcp]\ncommand = \"/path/to/ytdl-mcp\"\nenv = { YTDLP_REMOTE = \"tootie\", YTDLP_REMOTE_PATH = \"/media/music\" }",
@@ -244,6 +274,24 @@ fn lines_of_gemini_work_unchanged() {
             "gemini mcp add --transport http --trust mcpany http://localhost:50050",
             LOCAL,
             "[mcp_servers.mcpany]\nurl = \"http://localhost:50050\"",
+        ),
+    ] {
+        check(line, file, text);
+    }
+}
+
+#[test]
+fn lines_of_opencode_work_unchanged() {
+    for (line, file, text) in [
+        (
+            "opencode mcp add plain --env A=1 --env B=x=y -- npx -y pkg",
+            LOCAL,
+            "[mcp_servers.plain]\ncommand = \"npx\"\nargs = [\"-y\", \"pkg\"]\nenv = { A = \"1\", B = \"x=y\" }",
+        ),
+        (
+            "opencode mcp add remote --url https://api.example.com/mcp --header X-A=b --header 'Authorization=Bearer a:b=c'",
+            LOCAL,
+            "[mcp_servers.remote]\nurl = \"https://api.example.com/mcp\"\nheaders = { X-A = \"b\", Authorization = \"Bearer a:b=c\" }",
         ),
     ] {
         check(line, file, text);
@@ -267,6 +315,21 @@ fn lines_of_our_own_and_pasted_whole() {
             "switchboard mcp add claude mcp add --transport http notion https://mcp.notion.com/mcp",
             LOCAL,
             "[mcp_servers.notion]\nurl = \"https://mcp.notion.com/mcp\"",
+        ),
+        (
+            "switchboard mcp add codex mcp add no-separator npx -y pkg --env Q=1 --url u",
+            LOCAL,
+            "[mcp_servers.no-separator]\ncommand = \"npx\"\nargs = [\"-y\", \"pkg\", \"--env\", \"Q=1\", \"--url\", \"u\"]",
+        ),
+        (
+            "switchboard mcp add opencode mcp add far --url https://api.example.com/mcp",
+            LOCAL,
+            "[mcp_servers.far]\nurl = \"https://api.example.com/mcp\"",
+        ),
+        (
+            "switchboard mcp add flags java -server -ea -jar server.jar",
+            LOCAL,
+            "[mcp_servers.flags]\ncommand = \"java\"\nargs = [\"-server\", \"-ea\", \"-jar\", \"server.jar\"]",
         ),
         (
             "switchboard mcp add --scope=user --env=A=b=c docs -- npx -y docs --scope x",
@@ -312,6 +375,8 @@ fn what_makes_no_sense_is_refused_and_nothing_is_written() {
             "--scope cannot be \"everywhere\"",
         ),
         ("mcp add x -e NOVALUE -- npx", "--env takes NAME=VALUE"),
+        ("mcp add x -e --scope=user -- npx", "--env takes NAME=VALUE"),
+        ("mcp add x -e =user -- npx", "--env takes NAME=VALUE"),
         (
             "mcp add x https://a.example -H nonsense",
             "--header takes 'NAME: VALUE'",

@@ -77,6 +77,10 @@ pub(super) enum Meaning {
     HeadersHelper,
     /// The variable of a bearer token.
     BearerVariable,
+    /// A bearer token, which becomes the header that carries it.
+    BearerToken,
+    /// Whether to sign in with OAuth, beside the settings; written where there are some.
+    OAuthSwitch,
     /// A table of OAuth settings.
     OAuth(&'static [OAuthKey]),
     /// One OAuth setting in the entry itself.
@@ -93,7 +97,7 @@ pub(super) enum Meaning {
     Startup(Unit),
     /// The deadline of a call.
     Call(Unit),
-    /// A table with the deadlines of `startup` and `request` in milliseconds.
+    /// A table with the deadlines of `startup`, `catalog` and `execution` in milliseconds.
     Deadlines,
     /// The only tools that are offered.
     EnabledTools,

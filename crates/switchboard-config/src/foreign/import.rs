@@ -196,6 +196,15 @@ impl Import<'_> {
             return;
         }
         let mut entry = decoded.entry;
+        if entry.command.as_deref().is_some_and(is_address) {
+            // What the tools' own `mcp add` writes for an address whose transport was not stated.
+            reader.warning(
+                "address-as-program",
+                name_span,
+                format!("{name} would start an address as a program"),
+                "write it as `url` in the imported entry",
+            );
+        }
         self.defaults.apply(name, &mut entry);
         normalize(&mut entry);
         let origin = Origin {
@@ -217,11 +226,16 @@ impl Import<'_> {
         let mut reader = self.reader();
         match tool {
             Tool::Opencode => {
-                let stated = root
+                let second = root
                     .at(&["mcp", "timeout"])
-                    .filter(|node| node.get("type").is_none());
+                    .filter(|node| node.get("type").is_none())
+                    .map(|node| ("mcp.timeout", node));
+                let first = root
+                    .at(&["experimental", "mcp_timeout"])
+                    .map(|node| ("experimental.mcp_timeout", node));
+                let (name, stated) = first.or(second).unzip();
                 for (field, node) in stated.map(deadlines).unwrap_or_default() {
-                    let duration = reader.milliseconds("mcp.timeout", node);
+                    let duration = reader.milliseconds(name.unwrap_or_default(), node);
                     match field {
                         Field::ToolTimeout => defaults.call = duration,
                         _ => defaults.startup = duration,
@@ -427,6 +441,10 @@ fn missing_endpoint(dialect: &Dialect, span: Span, reader: &mut Reader<'_, '_>) 
         ),
     };
     reader.error("missing-key", span, message, hint);
+}
+
+fn is_address(command: &str) -> bool {
+    command.starts_with("https://") || command.starts_with("http://")
 }
 
 /// Leaves out what would be so anyway, so that an entry does not depend on how wordy its tool is.

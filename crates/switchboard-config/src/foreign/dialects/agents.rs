@@ -22,6 +22,7 @@ pub(super) const CODEX: Dialect = Dialect {
         key("bearer_token_env_var", Meaning::BearerVariable),
         key("http_headers", Meaning::Headers),
         key("env_http_headers", Meaning::EnvHeaders),
+        key("http_headers_helper", Meaning::HeadersHelper),
         key("enabled", Meaning::Enabled),
         key("required", Meaning::Required),
         key("startup_timeout_sec", Meaning::Startup(Unit::Seconds)),
@@ -35,7 +36,12 @@ pub(super) const CODEX: Dialect = Dialect {
         ),
         key(
             "oauth",
-            Meaning::OAuth(&[setting("client_id", OAuthSetting::ClientId)]),
+            Meaning::OAuth(&[
+                setting("client_id", OAuthSetting::ClientId),
+                setting("client_secret", OAuthSetting::ClientSecret),
+                setting("callback_url", OAuthSetting::RedirectUri),
+                setting("callback_port", OAuthSetting::CallbackPort),
+            ]),
         ),
         key(
             "oauth_resource",
@@ -47,7 +53,15 @@ pub(super) const CODEX: Dialect = Dialect {
             "bearer_token",
             Meaning::Lost("name the variable that holds it in `bearer_token_env_var`"),
         ),
+        read(
+            "auth",
+            Meaning::Lost("use `oauth` or `headers_helper` to sign in"),
+        ),
         read("supports_parallel_tool_calls", Meaning::Ignored),
+        read("startup_readiness", Meaning::Ignored),
+        read("tool_input_schema_max_bytes", Meaning::Ignored),
+        read("omit_tools_from", Meaning::Ignored),
+        read("environment_id", Meaning::Ignored),
         read("experimental_environment", Meaning::Ignored),
         read("name", Meaning::Ignored),
     ],
@@ -58,13 +72,14 @@ pub(super) const CODEX: Dialect = Dialect {
 pub(super) const GEMINI: Dialect = Dialect {
     tool: Tool::Gemini,
     keys: &[
+        key("type", TRANSPORTS),
         key("command", Meaning::Command),
         key("args", Meaning::Args),
         key("env", Meaning::Env),
         key("cwd", Meaning::Cwd),
-        key("httpUrl", Meaning::Url(Some(Transport::Http))),
-        key("url", Meaning::Url(Some(Transport::Sse))),
-        read("type", TRANSPORTS),
+        // The older key wins where both stand, as in the tool itself.
+        read("httpUrl", Meaning::Url(Some(Transport::Http))),
+        key("url", URL),
         key("headers", Meaning::Headers),
         key("timeout", Meaning::Call(Unit::Milliseconds)),
         key("includeTools", Meaning::EnabledTools),
@@ -82,6 +97,7 @@ pub(super) const GEMINI: Dialect = Dialect {
         ),
         read("trust", Meaning::Approval),
         read("description", Meaning::Ignored),
+        read("extension", Meaning::Ignored),
         read(
             "authProviderType",
             Meaning::Lost("use `oauth` or `headers_helper` to sign in"),
@@ -118,12 +134,13 @@ pub(super) const OPENCODE_1: Dialect = Dialect {
     keys: &[
         key("type", OPENCODE_TRANSPORTS),
         key("command", Meaning::CommandLine),
+        key("cwd", Meaning::Cwd),
         key("environment", Meaning::Env),
         key("url", URL),
         key("headers", Meaning::Headers),
         key("oauth", Meaning::OAuth(OPENCODE_1_OAUTH)),
         key("enabled", Meaning::Enabled),
-        key("timeout", Meaning::Startup(Unit::Milliseconds)),
+        key("timeout", Meaning::Call(Unit::Milliseconds)),
     ],
     style: Style::Curly,
     head: &[("$schema", "https://opencode.ai/config.json")],
@@ -160,6 +177,7 @@ pub(super) const OPENCODE_2: Dialect = Dialect {
         ),
         key("disabled", Meaning::Disabled),
         key("timeout", Meaning::Deadlines),
+        read("codemode", Meaning::Ignored),
     ],
     ..OPENCODE_1
 };
@@ -224,6 +242,7 @@ pub(super) const CRUSH: Dialect = Dialect {
         key("disabled_tools", Meaning::DisabledTools),
         key("enabled_tools", Meaning::EnabledTools),
         key("timeout", Meaning::Startup(Unit::Seconds)),
+        key("oauth", Meaning::OAuthSwitch),
         key(
             "oauth_client_id",
             Meaning::OAuthSetting(setting("oauth_client_id", OAuthSetting::ClientId)),
@@ -236,7 +255,6 @@ pub(super) const CRUSH: Dialect = Dialect {
             "oauth_callback_port",
             Meaning::OAuthSetting(setting("oauth_callback_port", OAuthSetting::CallbackPort)),
         ),
-        read("oauth", Meaning::Ignored),
         read("sessionless", Meaning::Ignored),
         read("channel_enabled", Meaning::Ignored),
         read("channel_reply", Meaning::Ignored),

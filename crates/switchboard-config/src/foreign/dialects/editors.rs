@@ -180,13 +180,11 @@ pub(super) const CONTINUE: Dialect = Dialect {
         key("url", URL),
         key("requestOptions", Meaning::HeadersInside),
         key("connectionTimeout", Meaning::Startup(Unit::Milliseconds)),
-        read(
-            "apiKey",
-            Meaning::Lost("name the variable that holds it in `bearer_token_env_var`"),
-        ),
+        read("apiKey", Meaning::BearerToken),
         read("serverName", Meaning::Ignored),
         read("faviconUrl", Meaning::Ignored),
         read("sourceFile", Meaning::Ignored),
+        read("sourceSlug", Meaning::Ignored),
     ],
     style: Style::Secrets,
     head: &[

@@ -24,8 +24,8 @@ pub(super) fn dialect(tool: Tool, root: Option<&Node<'_>>) -> &'static Dialect {
         Tool::Cursor => &CURSOR,
         Tool::Gemini => &GEMINI,
         Tool::Zed => &ZED,
-        Tool::Opencode if root.is_some_and(is_first_opencode) => &OPENCODE_1,
-        Tool::Opencode => &OPENCODE_2,
+        Tool::Opencode if root.is_some_and(is_second_opencode) => &OPENCODE_2,
+        Tool::Opencode => &OPENCODE_1,
         Tool::Goose => &GOOSE,
         Tool::Windsurf => &WINDSURF,
         Tool::Kiro => &KIRO,
@@ -42,9 +42,10 @@ fn is_editor_settings(root: &Node<'_>) -> bool {
     root.get("servers").is_none() && root.get("mcp").is_some_and(|mcp| mcp.as_table().is_some())
 }
 
-/// opencode's first version had its servers directly in `mcp`; the second has them in `mcp.servers`. A server
-/// of the first version may be called `servers`, and then has a type that is a text.
-fn is_first_opencode(root: &Node<'_>) -> bool {
+/// opencode's first version has its servers directly in `mcp`; the second has them in `mcp.servers`. A server
+/// of the first version may be called `servers`, and then has a type that is a text. The first is the one that
+/// every release reads and that `opencode mcp add` writes, so it is the one for a file that has neither.
+fn is_second_opencode(root: &Node<'_>) -> bool {
     let Some(members) = root.get("mcp").and_then(Node::as_table) else {
         return false;
     };
@@ -55,9 +56,10 @@ fn is_first_opencode(root: &Node<'_>) -> bool {
                 .get("command")
                 .is_some_and(|line| line.as_array().is_some())
     };
-    members
-        .iter()
-        .any(|member| !is_settings(&member.key) || is_server(&member.value))
+    !members.is_empty()
+        && members
+            .iter()
+            .all(|member| is_settings(&member.key) && !is_server(&member.value))
 }
 
 /// Continue's JSON files are those of other tools: a table of servers.
@@ -104,6 +106,8 @@ const TRANSPORTS: Meaning = Meaning::Transport(&[
 const URL: Meaning = Meaning::Url(None);
 const ENV_FILE: Meaning =
     Meaning::Lost("list the variables in `env`, or their names in `env_vars`");
+const TOOL_PERMISSIONS: Meaning =
+    Meaning::Lost("state `permission` for each tool in `tools` of the imported entry");
 const CLAUDE_CODE: Dialect = Dialect {
     tool: Tool::ClaudeCode,
     format: Format::Json,
@@ -136,7 +140,13 @@ const CLAUDE_CODE: Dialect = Dialect {
             ]),
         ),
         key("timeout", Meaning::Call(Unit::Milliseconds)),
+        read("tools", TOOL_PERMISSIONS),
+        read("toolPermissions", TOOL_PERMISSIONS),
         read("alwaysLoad", Meaning::Ignored),
+        read("displayName", Meaning::Ignored),
+        read("role", Meaning::Ignored),
+        read("discoveryCache", Meaning::Ignored),
+        read("bareElicitationCapability", Meaning::Ignored),
     ],
     style: Style::Braces {
         project: Some("CLAUDE_PROJECT_DIR"),
@@ -176,7 +186,7 @@ const LM_STUDIO: Dialect = Dialect {
 pub(super) fn says_nothing(node: &Node<'_>) -> bool {
     match &node.value {
         Value::Null | Value::Bool(false) => true,
-        Value::String(text) => matches!(text.as_ref(), "" | "auto" | "prompt"),
+        Value::String(text) => matches!(text.as_ref(), "" | "auto" | "prompt" | "writes"),
         Value::Array(elements) => elements.is_empty(),
         Value::Table(members) => members.is_empty(),
         _ => false,

@@ -213,9 +213,14 @@ impl<'w> Writer<'w> {
                     entry.startup_timeout,
                     Unit::Milliseconds,
                 );
-                let request =
+                let call =
                     self.deadline(Field::ToolTimeout, entry.tool_timeout, Unit::Milliseconds);
-                let members = [("startup", startup), ("request", request)];
+                // Listing tools and calling one have deadlines of their own, which are one here.
+                let members = [
+                    ("startup", startup),
+                    ("catalog", call.clone()),
+                    ("execution", call),
+                ];
                 filled_table(
                     members
                         .into_iter()
@@ -227,7 +232,8 @@ impl<'w> Writer<'w> {
             Meaning::DisabledTools => self.list(Field::DisabledTools, &entry.disabled_tools),
             Meaning::ToolApprovals => self.tool_approvals(),
             Meaning::Ignored => Some(Node::detached("")),
-            Meaning::Approval | Meaning::Lost(_) => None,
+            Meaning::OAuthSwitch => entry.oauth.as_ref().map(|_| Node::detached(true)),
+            Meaning::Approval | Meaning::BearerToken | Meaning::Lost(_) => None,
         }
     }
 

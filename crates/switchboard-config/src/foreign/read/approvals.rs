@@ -13,7 +13,8 @@ impl EntryReader<'_, '_, '_> {
             let path = format!("{key}.{}", tool.key);
             for setting in self.reader.table(&path, &tool.value).unwrap_or_default() {
                 match (setting.key.as_ref(), setting.value.as_str()) {
-                    ("approval_mode", Some("prompt")) => {
+                    // Asking before every call is stricter than asking before those that write.
+                    ("approval_mode", Some("prompt" | "writes")) => {
                         let ask = member(
                             "permission",
                             setting.key_span,
@@ -22,7 +23,7 @@ impl EntryReader<'_, '_, '_> {
                         let table = at(tool.value.span, Value::Table(vec![ask]));
                         tools.push(member(tool.key.to_string(), tool.key_span, table));
                     }
-                    ("approval_mode", Some("auto")) => {}
+                    ("approval_mode", Some("auto")) | ("output_token_limit", _) => {}
                     ("approval_mode", Some("approve")) => {
                         let rule = rule(self.server, Some(&tool.key));
                         self.approval_note(
@@ -32,7 +33,7 @@ impl EntryReader<'_, '_, '_> {
                         );
                     }
                     ("approval_mode", _) => {
-                        let modes = &["auto", "prompt", "approve"];
+                        let modes = &["auto", "prompt", "writes", "approve"];
                         self.reader.word(
                             &format!("{path}.approval_mode"),
                             &setting.value,

@@ -69,6 +69,15 @@ impl Draft {
         self.members.push(member(field.name(), node.span, node));
     }
 
+    /// Takes a header out that something else states as well and wins.
+    fn drop_header(&mut self, name: &str) {
+        let headers = self.find(Field::Headers);
+        let headers = headers.and_then(|at| self.members.get_mut(at));
+        if let Some(Value::Table(pairs)) = headers.map(|member| &mut member.value.value) {
+            pairs.retain(|pair| !pair.key.eq_ignore_ascii_case(name));
+        }
+    }
+
     /// Adds to a table or a list that is there, or makes it.
     fn extend(&mut self, field: Field, node: Node<'static>) {
         let existing = self.find(field).and_then(|at| self.members.get_mut(at));
@@ -215,6 +224,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
                     draft.put(Field::BearerTokenEnvVar, text(variable, node.span));
                 }
             }
+            Meaning::BearerToken => self.bearer_token(name, node, draft),
             Meaning::OAuth(keys) => self.oauth(name, node, keys, draft),
             Meaning::OAuthSetting(setting) => self.oauth_setting(name, node, setting, draft),
             Meaning::Enabled | Meaning::EnabledAlways => {
@@ -235,7 +245,7 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
             Meaning::DisabledTools => self.put_list(Field::DisabledTools, name, node, draft),
             Meaning::ToolApprovals => self.tool_approvals(name, node, draft),
             Meaning::Approval => self.approval(name, member),
-            Meaning::Name | Meaning::Ignored => {}
+            Meaning::Name | Meaning::Ignored | Meaning::OAuthSwitch => {}
             Meaning::Lost(hint) => {
                 if !says_nothing(node) {
                     let message = format!(
@@ -318,7 +328,8 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
     }
 
     fn enabled_tools(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
-        if node.as_array().is_some_and(<[_]>::is_empty) && self.dialect.tool == super::Tool::Codex {
+        let empty_is_none = matches!(self.dialect.tool, super::Tool::Codex | super::Tool::Gemini);
+        if empty_is_none && node.as_array().is_some_and(<[_]>::is_empty) {
             let message = format!(
                 "an empty `{key}` offers no tools in {}, and all of them here",
                 self.dialect.tool
@@ -334,18 +345,17 @@ impl<'r, 'f, 'd> EntryReader<'r, 'f, 'd> {
     }
 }
 
-/// The `startup` and `request` deadlines of a table; one number is the deadline of start-up.
+/// The deadlines of a table: `startup`, and `execution` or `request` for a call. One number is that of a call.
 pub(super) fn deadlines<'n, 'a>(node: &'n Node<'a>) -> Vec<(Field, &'n Node<'a>)> {
     if node.as_table().is_none() {
-        return vec![(Field::StartupTimeout, node)];
+        return vec![(Field::ToolTimeout, node)];
     }
-    [
-        ("startup", Field::StartupTimeout),
-        ("request", Field::ToolTimeout),
-    ]
-    .into_iter()
-    .filter_map(|(key, field)| Some((field, node.get(key)?)))
-    .collect()
+    let startup = node.get("startup");
+    let call = node.get("execution").or_else(|| node.get("request"));
+    [(Field::StartupTimeout, startup), (Field::ToolTimeout, call)]
+        .into_iter()
+        .filter_map(|(field, node)| Some((field, node?)))
+        .collect()
 }
 
 /// A number of seconds as a person writes it.

@@ -179,11 +179,22 @@ impl EntryReader<'_, '_, '_> {
         draft.extend(Field::Headers, at(node.span, Value::Table(headers)));
     }
 
+    pub(super) fn bearer_token(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
+        let Some(token) = self.translated(Field::Headers, key, node) else {
+            return;
+        };
+        let value = format!("Bearer {}", token.as_str().unwrap_or_default());
+        let header = member("Authorization", node.span, text(value, node.span));
+        draft.drop_header("Authorization");
+        draft.extend(Field::Headers, at(node.span, Value::Table(vec![header])));
+    }
+
     pub(super) fn headers_helper(&mut self, key: &str, node: &Node<'_>, draft: &mut Draft) {
         let Some(line) = self.reader.text(key, node) else {
             return;
         };
-        let words = if needs_shell(&line) {
+        let expands = self.dialect.style_of(Field::HeadersHelper) != Style::Literal;
+        let words = if needs_shell(&line, expands) {
             // The tool hands the line to a shell; ours does so only when the words say it.
             Some(vec!["sh".to_owned(), "-c".to_owned(), line])
         } else {
@@ -279,8 +290,8 @@ impl EntryReader<'_, '_, '_> {
     }
 }
 
-/// Whether a line means something else to a shell than its words.
-fn needs_shell(line: &str) -> bool {
+/// Whether a line means something else to a shell than its words. The tool itself may expand `${VAR}` before.
+fn needs_shell(line: &str, expands: bool) -> bool {
     let mut quote = None;
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {
@@ -292,8 +303,13 @@ fn needs_shell(line: &str) -> bool {
                 characters.next();
             }
             (_, '`') => return true,
-            // `${VAR}` is the tool's own syntax and is expanded before the line is run.
-            (_, '$') if characters.peek().is_some_and(|next| *next != '{') => return true,
+            (_, '$')
+                if characters
+                    .peek()
+                    .is_some_and(|next| !expands || *next != '{') =>
+            {
+                return true;
+            }
             (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?' | '~' | '#' | '\n') => {
                 return true;
             }

@@ -1,10 +1,11 @@
-//! Takes the words of `mcp add` apart: `claude mcp add`, `codex mcp add` and `gemini mcp add` in one grammar.
+//! Takes the words of `mcp add` apart: those of claude, codex, gemini and opencode in one grammar.
 //!
-//! What the three agree on: options stand before or after the name; `--` begins the command. Where they
-//! differ: codex takes everything after the first word of a command as its arguments; gemini takes options it
-//! knows from anywhere and hands the rest to the command; claude's `--env` and `--header` take several values.
+//! What they agree on: options stand before or after the name; `--` begins the command. Where they differ:
+//! codex takes everything after the first word of a command as its arguments; gemini takes options it knows
+//! from anywhere and hands the rest to the command; claude's `--env` and `--header` take several values, and so
+//! do gemini's lists of tools; opencode writes a header with `=`.
 //! Here an option that one of them knows is an option anywhere before `--`, and everything else after the
-//! first word of a command belongs to the command.
+//! first word of a command belongs to the command. A line that names codex is read as codex reads it.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use clap::ValueEnum as _;
 use switchboard_config::entry::Transport;
 use switchboard_config::entry::keys::nearest;
+use switchboard_config::secret::Secret;
 use switchboard_config::text::visible;
 
 use super::is_address;
@@ -33,6 +35,7 @@ pub(super) struct Line {
     pub(super) bearer_token_env_var: Option<String>,
     pub(super) client_id: Option<String>,
     pub(super) client_secret: bool,
+    pub(super) client_secret_value: Option<Secret>,
     pub(super) callback_port: Option<u16>,
     pub(super) oauth_resource: Option<String>,
     pub(super) timeout: Option<u64>,
@@ -82,7 +85,7 @@ impl Line {
     /// Takes the words apart.
     pub(super) fn parse(words: Vec<String>) -> Result<Self, Failure> {
         let mut words = VecDeque::from(words);
-        skip_program_name(&mut words);
+        let program = take_program_name(&mut words);
         let mut line = Self::default();
         let mut name: Option<String> = None;
         while let Some(word) = words.pop_front() {
@@ -97,8 +100,14 @@ impl Line {
             let remote =
                 line.url.is_some() || line.target.first().is_some_and(|word| is_address(word));
             let in_command = !line.target.is_empty() && !remote;
-            match options::find(&word) {
-                Some((option, joined)) if !in_command || option.known == Known::Elsewhere => {
+            // After the first word of a command, a joined value could as well be a flag of the command.
+            let found = match options::find(&word) {
+                None if !in_command => options::find_joined(&word),
+                found => found,
+            };
+            let is_ours = |known| known == Known::Elsewhere && program != Some("codex");
+            match found {
+                Some((option, joined)) if !in_command || is_ours(option.known) => {
                     let value = if option.takes_value {
                         Some(match joined {
                             Some(value) => value.to_owned(),
@@ -143,8 +152,8 @@ impl Line {
             }
             Name::Env => {
                 self.env.push(variable(&value)?);
-                while let Some(next) = words.front().and_then(|word| variable(word).ok()) {
-                    self.env.push(next);
+                while let Some(next) = words.front().filter(|word| is_plain_variable(word)) {
+                    self.env.push(variable(next)?);
                     words.pop_front();
                 }
             }
@@ -159,6 +168,7 @@ impl Line {
             Name::BearerTokenEnvVar => self.bearer_token_env_var = Some(value),
             Name::ClientId => self.client_id = Some(value),
             Name::ClientSecret => self.client_secret = true,
+            Name::ClientSecretValue => self.client_secret_value = Some(Secret::new(value)),
             Name::CallbackPort => {
                 let port = value.parse().ok().filter(|port| *port > 0);
                 let hint = "use a port from 1 to 65535";
@@ -175,8 +185,16 @@ impl Line {
                 let hint = "use whole milliseconds above zero, such as 30000";
                 self.timeout = Some(milliseconds.ok_or_else(|| bad_value("--timeout", &value, hint))?);
             }
-            Name::IncludeTools => self.include_tools.extend(tools(&value)),
-            Name::ExcludeTools => self.exclude_tools.extend(tools(&value)),
+            Name::IncludeTools => {
+                self.include_tools.extend(tools(&value));
+                let more = self.further_tools(words);
+                self.include_tools.extend(more);
+            }
+            Name::ExcludeTools => {
+                self.exclude_tools.extend(tools(&value));
+                let more = self.further_tools(words);
+                self.exclude_tools.extend(more);
+            }
             Name::Trust => self.notes.push(Note {
                 text: "--trust is ignored: an entry cannot approve its own calls",
                 hint: "allow single tools with [[permissions.rules]] in your user configuration",
@@ -202,6 +220,19 @@ impl Line {
         Ok(())
     }
 
+    /// The words after a list of tools, which are tools as well once nothing else can follow: the line has its
+    /// command or address already.
+    fn further_tools(&self, words: &mut VecDeque<String>) -> Vec<String> {
+        let mut more = Vec::new();
+        let has_target = self.url.is_some() || !self.target.is_empty();
+        let is_tool = |word: &&String| has_target && !word.starts_with('-');
+        while let Some(word) = words.front().filter(is_tool) {
+            more.extend(tools(word));
+            words.pop_front();
+        }
+        more
+    }
+
     fn check(self) -> Result<Self, Failure> {
         match (&self.url, self.target.first()) {
             (None, None) => {
@@ -220,24 +251,18 @@ impl Line {
 }
 
 /// A line may be pasted whole, with the program it was written for.
-fn skip_program_name(words: &mut VecDeque<String>) {
-    let pasted = ["claude", "codex", "gemini", "switchboard"]
-        .iter()
-        .any(|program| {
-            words
-                .iter()
-                .take(3)
-                .eq([program, &"mcp", &"add"].iter().copied())
-        });
-    if pasted {
-        words.drain(..3);
-    }
+fn take_program_name(words: &mut VecDeque<String>) -> Option<&'static str> {
+    let program = ["claude", "codex", "gemini", "opencode", "switchboard"]
+        .into_iter()
+        .find(|program| words.iter().take(3).eq([program, "mcp", "add"]))?;
+    words.drain(..3);
+    Some(program)
 }
 
 fn variable(word: &str) -> Result<(String, String), Failure> {
     let (name, value) = word
         .split_once('=')
-        .filter(|(name, _)| is_variable_name(name))
+        .filter(|(name, _)| !name.is_empty() && !name.starts_with('-'))
         .ok_or_else(|| {
             Failure::usage("--env takes NAME=VALUE")
                 .hint("write it as -e API_KEY=value, once for each variable")
@@ -245,17 +270,23 @@ fn variable(word: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn is_variable_name(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+/// Whether a word can only be a further variable, and not, say, an address with a query.
+fn is_plain_variable(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
 }
 
+/// A header as most write it, with a colon, or as opencode does.
 fn header(word: &str) -> Result<(String, String), Failure> {
+    let with_equals = || word.split_once('=').filter(|(name, _)| is_token(name));
     let (name, value) = word
         .split_once(':')
         .filter(|_| is_header(word))
+        .or_else(with_equals)
         .ok_or_else(|| {
             Failure::usage("--header takes 'NAME: VALUE'")
                 .hint("write it as -H 'Authorization: Bearer ${TOKEN}', in quotes")
@@ -265,11 +296,13 @@ fn header(word: &str) -> Result<(String, String), Failure> {
 
 /// Whether a word is a header and not, say, an address.
 fn is_header(word: &str) -> bool {
-    word.split_once(':').is_some_and(|(name, value)| {
-        let name = name.trim();
-        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        !name.is_empty() && name.bytes().all(token) && !value.starts_with("//")
-    })
+    word.split_once(':')
+        .is_some_and(|(name, value)| is_token(name.trim()) && !value.starts_with("//"))
+}
+
+fn is_token(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !name.is_empty() && name.bytes().all(allowed)
 }
 
 fn tools(list: &str) -> impl Iterator<Item = String> {

@@ -1,4 +1,4 @@
-//! `switchboard mcp add`: one grammar for the lines of three tools.
+//! `switchboard mcp add`: one grammar for the lines of four tools.
 
 mod grammar;
 mod options;
@@ -28,6 +28,7 @@ What can be said about the server:
       --bearer-token-env-var <V>  The variable that holds a bearer token
       --client-id <ID>            An OAuth client registered beforehand
       --client-secret             Its secret is in the variable MCP_CLIENT_SECRET
+      --oauth-client-secret <S>   Its secret itself; better is ${VAR}, in quotes
       --callback-port <PORT>      The port of the OAuth callback
       --oauth-resource <URI>      The OAuth resource indicator
       --timeout <MS>              How long a call may be silent, in milliseconds
@@ -92,6 +93,7 @@ fn entry(line: Line) -> Result<ServerEntry, Failure> {
     }
     let oauth = OAuthEntry {
         client_id: line.client_id,
+        client_secret: line.client_secret_value,
         client_secret_env_var: line.client_secret.then(|| CLIENT_SECRET.to_owned()),
         callback_port: line.callback_port,
         resource: line.oauth_resource,

@@ -11,6 +11,7 @@ pub(super) enum Name {
     BearerTokenEnvVar,
     ClientId,
     ClientSecret,
+    ClientSecretValue,
     CallbackPort,
     OAuthResource,
     OAuthRegistration,
@@ -90,6 +91,12 @@ const OPTIONS: &[Opt] = &[
         &["--client-secret"],
     ),
     opt(
+        Name::ClientSecretValue,
+        true,
+        Known::Elsewhere,
+        &["--oauth-client-secret"],
+    ),
+    opt(
         Name::CallbackPort,
         true,
         Known::Elsewhere,
@@ -153,6 +160,18 @@ pub(super) fn find(word: &str) -> Option<(&'static Opt, Option<&str>)> {
         .iter()
         .find(|option| option.spellings.contains(&spelling))?;
     (option.takes_value || joined.is_none()).then_some((option, joined))
+}
+
+/// The option whose short spelling a word begins with, and the value that follows in the same word, with or
+/// without `=`.
+pub(super) fn find_joined(word: &str) -> Option<(&'static Opt, Option<&str>)> {
+    let (spelling, value) = word.split_at_checked(2)?;
+    let option = OPTIONS
+        .iter()
+        .filter(|option| option.takes_value && spelling != "--")
+        .find(|option| option.spellings.contains(&spelling))?;
+    let value = value.strip_prefix('=').unwrap_or(value);
+    (!value.is_empty()).then_some((option, Some(value)))
 }
 
 /// The long spellings, for suggestions.

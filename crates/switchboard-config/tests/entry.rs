@@ -472,6 +472,23 @@ fn duplicate_names_and_keys_keep_the_first() {
 }
 
 #[test]
+fn operators_of_hcl_are_refused_before_its_parser_tries_all_their_readings() {
+    // Found by fuzzing: without the check, this keeps the parser busy for longer than anybody waits.
+    let inner = "au%cc/cc[ au%ccccutjcccccccco%qcc[ au%ccc.ccocccc%autqcc[ au%cchqcc[ ";
+    let text = format!(
+        "nv=f%autjcccccccco%auuqcc[ {}<+\"\"\"\"S*]\\\\\\  au",
+        inner.repeat(12)
+    );
+    let findings = findings(&load("mcp.hcl", &text));
+    assert_eq!(
+        findings,
+        [
+            "error hcl:1:5: expressions are not evaluated here; use a literal, a list, an object, env(\"VAR\") or \"${VAR}\""
+        ]
+    );
+}
+
+#[test]
 fn a_secret_cannot_be_printed() {
     let secret = Secret::new("hunter2");
     assert_eq!(format!("{secret} {secret:?}"), format!("{MASK} {MASK}"));

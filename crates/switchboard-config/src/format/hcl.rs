@@ -10,6 +10,7 @@ use hcl_edit::Span as _;
 use hcl_edit::expr::{Expression, FuncCall, ObjectKey, UnaryOperator};
 use hcl_edit::structure::{Block, Body, Structure};
 
+use super::hcl_subset::first_operator;
 use super::{Seen, Sink};
 use crate::tree::{Member, Node, Span, Value};
 
@@ -31,7 +32,16 @@ pub(super) fn parse<'a>(text: &'a str, sink: &mut Sink<'_, '_>) -> Option<Node<'
         );
         return None;
     }
-    match protect_templates(text).parse::<Body>() {
+    let text = protect_templates(text);
+    if let Some(at) = first_operator(&text) {
+        sink.syntax(
+            Span::new(at, at + 1),
+            "expressions are not evaluated here",
+            SUPPORTED,
+        );
+        return None;
+    }
+    match text.parse::<Body>() {
         Ok(body) => {
             let span = Span::new(0, text.len());
             Some(Node {

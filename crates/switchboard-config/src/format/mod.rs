@@ -3,6 +3,7 @@
 //! Owns syntax and nothing else: what a key means is decided in [`crate::entry`] and [`crate::document`].
 
 mod hcl;
+mod hcl_subset;
 mod json;
 mod toml;
 mod yaml;

@@ -18,6 +18,9 @@ use crate::trust::{Fingerprint, Question, Subject, Verdict};
 use super::endpoint::one_per_endpoint;
 use super::{Config, Inputs, Server, ShadowReason, Shadowed, Status};
 
+/// So many references of one server are reported as wrong; the others are when these are mended.
+const MOST_FAULTS: usize = 20;
+
 pub(super) struct Resolver<'i, F> {
     inputs: &'i Inputs,
     files: &'i F,
@@ -374,7 +377,8 @@ impl<'i, F: Files> Resolver<'i, F> {
                 }
                 (!reasons.is_empty()).then_some(Status::Faulty(reasons))
             }
-            Err(errors) => {
+            Err(mut errors) => {
+                errors.truncate(MOST_FAULTS);
                 let reasons = errors.iter().map(|(_, error)| error.to_string()).collect();
                 for (field, error) in errors {
                     let mut origin = server.origin_of(field);

@@ -175,6 +175,19 @@ args = ["${UNSET}"]
 }
 
 #[test]
+fn a_server_that_misses_a_thousand_variables_says_enough() {
+    let args: Vec<String> = (0..1_000).map(|index| format!("'${{X{index}}}'")).collect();
+    let text = format!(
+        "[mcp_servers.s]\ncommand = 'x'\nargs = [{}]\n",
+        args.join(",")
+    );
+    assert_eq!(
+        Machine::new().file(USER, &text).load().diagnostics.len(),
+        20
+    );
+}
+
+#[test]
 fn references_mean_the_same_in_every_format() {
     let expected = ["1", "fallback", "1", "/p/x", "/h", "${A}"];
     let args =

@@ -18,6 +18,9 @@ use crate::secret::Secret;
 /// The name of the decisions file in the state folder.
 pub const TRUST_FILE: &str = "trust.json";
 
+/// The name of the one component of a part of a file. Its text alone is shown line by line.
+pub const SECTION_TEXT: &str = "text";
+
 /// What an approval is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
@@ -207,7 +210,7 @@ impl Fingerprint {
     /// The fingerprint of another part of a file: its text.
     pub fn of_section(text: &str) -> Self {
         let mut components = Components::default();
-        components.push("text", mask::text(text), text);
+        components.push(SECTION_TEXT, mask::text(text), text);
         Self {
             components: components.0,
         }

@@ -34,6 +34,11 @@ impl Context {
         let environment = Environment::read()?;
         let start = flags.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
         let cwd = start.canonicalize().map_err(|error| {
+            if flags.cwd.is_none() {
+                return Failure::failed("the current folder is gone")
+                    .because(error)
+                    .hint("change to a folder that exists, or name one with --cwd");
+            }
             Failure::usage(format!(
                 "there is no folder {}",
                 visible(&start.display().to_string())

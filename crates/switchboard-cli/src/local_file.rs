@@ -113,11 +113,12 @@ pub(crate) fn seat(text: &str, target: &Target, name: &str) -> Result<Seat, Fail
         None => Some("mcp_servers"),
     };
     let servers = parent.map_or(Some(&root), |key| root.get(key));
-    if servers.is_some_and(|servers| servers.as_table().is_none()) {
-        return Err(Failure::failed(format!(
-            "{} has its servers in a list, which cannot be edited here",
-            target.shown()
-        ))
+    if let Some(servers) = servers.filter(|servers| servers.as_table().is_none()) {
+        let (file, kind) = (target.shown(), servers.kind());
+        return Err(Failure::new(
+            Exit::Configuration,
+            format!("{file} has {kind} for its servers, which cannot be edited here"),
+        )
         .hint("edit the file by hand, or write the servers as a table by name"));
     }
     let keys = servers.and_then(|servers| servers.get(name)).map(|server| {

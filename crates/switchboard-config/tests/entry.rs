@@ -278,7 +278,7 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     );
     check(
         "command = ''",
-        &["error toml:2:11: `command` is empty; name the program to start"],
+        &["error toml:2:11: `command` must not be empty; name the program to start"],
     );
     check(
         "command = ['npx', 'x']",
@@ -299,7 +299,7 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     check(
         "command = 'x'\nenv = { 'A=B' = '1' }",
         &[
-            "error toml:3:7: `env` has a variable with the impossible name \"A=B\"; a name is not empty and has no `=`",
+            "error toml:3:9: `env` has a variable with the impossible name \"A=B\"; a name is not empty and has no `=`",
         ],
     );
     check(
@@ -363,14 +363,61 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     check(
         "url = 'https://x.example'\nheaders = { 'bad name' = 'x' }",
         &[
-            "error toml:3:11: `headers` has the impossible name \"bad name\"; a header name has letters, digits and dashes",
+            "error toml:3:13: `headers` has the impossible name \"bad name\"; a header name has letters, digits and dashes",
         ],
     );
     check(
         "url = 'https://x.example'\nheaders = { X = \"a\\r\\nY: b\" }",
         &[
-            "error toml:3:11: the value of the header X has a line break in it; write it on one line",
+            "error toml:3:13: the value of the header X has a line break in it; write it on one line",
         ],
+    );
+    check(
+        "url = 'https://x.example'\n[mcp_servers.s.headers]\nGood = 'x'\n'bad name' = 'x'",
+        &[
+            "error toml:5:1: `headers` has the impossible name \"bad name\"; a header name has letters, digits and dashes",
+        ],
+    );
+    check(
+        "command = 'x'\nargs = [\n  'a',\n  '${NOT_SET}',\n  '${}',\n]",
+        &[
+            "error toml:5:4: the environment variable `NOT_SET` is not set, which `args` of server `s` needs; set NOT_SET, or give a default: ${NOT_SET:-default}",
+            "error toml:6:4: in `args` of server `s`, `${}` is not a variable; write ${VAR}, ${VAR:-default}, ${env:VAR}, ${workspaceFolder} or ${home}, or `$${` for a literal `${`",
+        ],
+    );
+    check(
+        "command = '${NOT_SET:-}'",
+        &[
+            "error toml:2:11: `command` must not be empty, once its variables are replaced; name the program to start",
+        ],
+    );
+    check(
+        "url = '${NOT_SET:-file:///etc/passwd}'",
+        &[
+            "error toml:2:7: `url` must start with http://, https://, ws://, wss:// or unix://, once its variables are replaced; write the whole address, such as https://example.com/mcp",
+        ],
+    );
+    check(
+        "url = 'https://x.example'\nheaders = { X = \"${NOT_SET:-a\\nY: b}\" }",
+        &[
+            "error toml:3:13: the value of the header X has a line break in it; write it on one line",
+        ],
+    );
+    check(
+        "url = 'https://'",
+        &[
+            "error toml:2:7: `url` must be an address (empty host), but is \"https://\"; write the whole address, such as https://example.com/mcp",
+        ],
+    );
+    check(
+        "command = 'npx -y server'",
+        &[
+            "warning toml:2:11: `command` has a space in it, and no shell splits it into words; name the program in `command` and list the rest in `args`",
+        ],
+    );
+    check(
+        "command = 'x'\nurl = 5",
+        &["error toml:3:7: `url` must be a string, but is an integer; put it in quotes"],
     );
     check(
         "command = 'x'\nprogram = 'y'",

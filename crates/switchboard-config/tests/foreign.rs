@@ -144,7 +144,9 @@ fn a_file_that_is_no_table_or_no_json_is_reported() {
     );
     check(
         "{\"mcpServers\": []}",
-        &["mcp.json:1:16: `mcpServers` must be a table, but is an array; write mcpServers = { … }"],
+        &[
+            "mcp.json:1:16: `mcpServers` must be a table, but is an array; write \"mcpServers\": { … }",
+        ],
     );
     let imported = read(Tool::Cursor, "mcp.json", Format::Json, "{\"mcpServers\": {");
     assert_eq!(imported.notes.len(), 1);

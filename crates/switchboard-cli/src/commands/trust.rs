@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard_config::text::visible;
-use switchboard_config::trust::{Fingerprint, Verdict};
+use switchboard_config::trust::{Component, Fingerprint, SECTION_TEXT, Verdict};
 
 use crate::cli::TrustCommand;
 use crate::context::Context;
@@ -166,25 +166,25 @@ fn description(each: &Guarded, context: &Context) -> String {
         Verdict::Changed(earlier) => text.push_str(&changes(&each.fingerprint, earlier)),
         _ => {
             for component in &each.fingerprint.components {
-                let _ = write!(
-                    text,
-                    "\n    {}: {}",
-                    component.name,
-                    lines(&component.shown)
-                );
+                let _ = write!(text, "\n    {}:{}", component.name, lines(component));
             }
         }
     }
     text
 }
 
-/// A shown value: on one line, or each line by itself when it has several.
-fn lines(shown: &str) -> String {
-    if !shown.trim_end().contains('\n') {
-        return visible(shown.trim_end()).into_owned();
+/// A shown value on one line, so that no line break in an argument passes for the next part or pushes the rest
+/// out of sight. Only a part of a file has lines; the empty ones are left out.
+fn lines(component: &Component) -> String {
+    if component.name != SECTION_TEXT {
+        return format!(" {}", visible(&component.shown));
     }
     let mut text = String::new();
-    for line in shown.trim_end().lines() {
+    for line in component
+        .shown
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+    {
         let _ = write!(text, "\n        {}", visible(line));
     }
     text
@@ -199,7 +199,16 @@ fn changes(now: &Fingerprint, earlier: &Fingerprint) -> String {
             text.push_str(" (a masked value changed)");
         }
         for (sign, color, value) in [("-", style::ERROR, before), ("+", style::GOOD, after)] {
-            for line in value.unwrap_or_default().lines() {
+            let value = value.unwrap_or_default();
+            let lines: Vec<&str> = match part {
+                SECTION_TEXT => value
+                    .lines()
+                    .filter(|line| !line.trim().is_empty())
+                    .collect(),
+                _ if value.is_empty() => Vec::new(),
+                _ => vec![value],
+            };
+            for line in lines {
                 let _ = write!(
                     text,
                     "\n      {}",

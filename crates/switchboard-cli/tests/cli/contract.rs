@@ -188,3 +188,50 @@ fn folders_come_from_the_environment() {
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("set HOME"), "{}", run.stderr);
 }
+
+#[test]
+fn errors_count_even_when_nobody_reads_them() {
+    let context = TestContext::new();
+    context.write(
+        "config/mcp.toml",
+        "[mcp_servers.a]\ncommand = 5\n".repeat(2_000),
+    );
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = std::process::Command::new(context.command().get_program())
+        .args(["config", "check", "--config"])
+        .arg(context.path("config/mcp.toml"))
+        .env("HOME", context.path("home"))
+        .env("SWITCHBOARD_CONFIG_DIR", context.path("config"))
+        .env("SWITCHBOARD_STATE_DIR", context.path("state"))
+        .stdout(writer)
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(3));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_gone_is_said_to_be() {
+    let context = TestContext::new();
+    let gone = context.path("gone");
+    std::fs::create_dir(&gone).unwrap();
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell
+        .args([
+            "-c",
+            "cd \"$1\" && rmdir \"$1\" && exec \"$2\" mcp list",
+            "sh",
+        ])
+        .arg(&gone)
+        .arg(context.command().get_program())
+        .env("HOME", context.path("home"));
+    let run = Run::of(&shell.output().unwrap());
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.contains("the current folder is gone"),
+        "{}",
+        run.stderr
+    );
+}

@@ -301,3 +301,17 @@ fn an_entry_without_effect_says_so() {
     let run = context.line("mcp add --scope user c -- npx");
     assert!(run.stderr.contains("enterprise file"), "{}", run.stderr);
 }
+
+#[test]
+fn servers_that_are_no_table_are_left_alone() {
+    for (servers, kind) in [("null", "null"), ("[]", "an array"), ("5", "an integer")] {
+        let context = TestContext::new();
+        let text = format!("{{\"mcpServers\": {servers}}}");
+        context.write("project/.mcp.json", &text);
+        let run = context.line("mcp add --scope project a b");
+        assert_eq!(run.code, 3, "{}", run.stderr);
+        let says = format!("has {kind} for its servers");
+        assert!(run.stderr.contains(&says), "{}", run.stderr);
+        assert_eq!(context.read("project/.mcp.json"), text);
+    }
+}

@@ -177,3 +177,13 @@ fn files_that_are_read_anyway_are_not_imported() {
         "{imported}"
     );
 }
+
+#[test]
+fn an_export_as_json_is_one_document() {
+    let context = TestContext::new();
+    context.line("mcp add --scope user a b");
+    assert_eq!(
+        context.json("mcp export --to codex --json"),
+        serde_json::json!({"tool": "codex", "text": "[mcp_servers.a]\ncommand = \"b\"\n"})
+    );
+}

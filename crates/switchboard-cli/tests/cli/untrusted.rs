@@ -197,3 +197,23 @@ fn a_program_put_in_place_of_another_asks_again() {
     std::fs::rename(context.path("bin/npx"), context.path("bin/other")).unwrap();
     assert_eq!(state(), "untrusted");
 }
+
+#[test]
+fn what_is_ignored_is_not_said_to_be_shadowed_from_below() {
+    let context = TestContext::new();
+    for file in [
+        "project/.switchboard.local.toml",
+        "project/.mcp.toml",
+        "config/mcp.toml",
+    ] {
+        context.write(file, "[mcp_servers.a]\ncommand = \"npx\"\n");
+    }
+    let run = context.run(&["mcp", "get", "a"]);
+    assert_eq!(
+        run.stdout.matches("ignores a of").count(),
+        2,
+        "{}",
+        run.stdout
+    );
+    assert!(!run.stdout.contains("shadows"), "{}", run.stdout);
+}

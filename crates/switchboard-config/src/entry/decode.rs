@@ -1,7 +1,7 @@
 //! From the tree to a [`ServerEntry`].
 
 use super::keys::{self, Field, Key};
-use super::validate::validate;
+use super::validate::{header_fault, validate, variable_fault};
 use super::{
     Decoded, OAuthEntry, Permission, Reader, Sandbox, SandboxMode, ServerEntry, ToolEntry,
     Transport,
@@ -97,12 +97,20 @@ fn member_into(
         }
         Field::Command => entry.command = reader.text(key, node),
         Field::Args => entry.args = reader.texts(key, node).unwrap_or_default(),
-        Field::Env => entry.env = reader.secret_map(key, node).unwrap_or_default(),
+        Field::Env => {
+            entry.env = reader
+                .secret_map(key, node, variable_fault)
+                .unwrap_or_default();
+        }
         Field::EnvVars => entry.env_vars = reader.texts(key, node).unwrap_or_default(),
         Field::InheritEnv => entry.inherit_env = reader.boolean(key, node),
         Field::Cwd => entry.cwd = reader.text(key, node),
         Field::Url => entry.url = reader.text(key, node),
-        Field::Headers => entry.headers = reader.secret_map(key, node).unwrap_or_default(),
+        Field::Headers => {
+            entry.headers = reader
+                .secret_map(key, node, header_fault)
+                .unwrap_or_default();
+        }
         Field::HeadersHelper => {
             entry.headers_helper = reader.command(key, node).unwrap_or_default();
         }

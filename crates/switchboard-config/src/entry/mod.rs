@@ -19,6 +19,7 @@ use crate::tree::Span;
 pub(crate) use decode::decode;
 pub use keys::Field;
 pub(crate) use reader::Reader;
+pub(crate) use validate::ValueFault;
 
 /// A server as one file describes it. Strings are as written, with `${…}` still in them.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::keys::{self, nearest};
 use crate::diagnostic::Diagnostic;
+use crate::format::Format;
 use crate::mask;
 use crate::secret::Secret;
 use crate::source::{Origin, SourceFile};
@@ -90,6 +91,20 @@ impl<'f, 'd> Reader<'f, 'd> {
         self.error("wrong-type", node.span, message, hint);
     }
 
+    /// The remedy "write this", in the syntax of the file.
+    fn assignment(&self, key: &str, value: &str) -> String {
+        let key = key.rsplit('.').next().unwrap_or(key);
+        format!("write {}", self.member(key, value))
+    }
+
+    fn member(&self, key: &str, value: &str) -> String {
+        match Format::of_path(self.file.path()) {
+            Some(Format::Json) => format!("\"{key}\": {value}"),
+            Some(Format::Yaml) => format!("{key}: {value}"),
+            _ => format!("{key} = {value}"),
+        }
+    }
+
     pub(crate) fn text(&mut self, key: &str, node: &Node<'_>) -> Option<String> {
         match &node.value {
             Value::String(text) if text.contains('\0') => {
@@ -107,7 +122,7 @@ impl<'f, 'd> Reader<'f, 'd> {
                 None
             }
             _ => {
-                self.mismatch(key, node, "a string", format!("write {key} = \"…\""));
+                self.mismatch(key, node, "a string", self.assignment(key, "\"…\""));
                 None
             }
         }
@@ -136,7 +151,7 @@ impl<'f, 'd> Reader<'f, 'd> {
                 Some(text) if !mask::hides_in_line(text) => {
                     format!("write [\"{}\"]", text.escape_debug())
                 }
-                _ => format!("write {key} = [\"…\"]"),
+                _ => self.assignment(key, "[\"…\"]"),
             };
             self.mismatch(key, node, "a list of strings", hint);
             return None;
@@ -151,25 +166,32 @@ impl<'f, 'd> Reader<'f, 'd> {
         Some(texts)
     }
 
+    /// A table of texts; `fault` says what is wrong with a name and its text, and what to do about it.
     pub(crate) fn secret_map(
         &mut self,
         key: &str,
         node: &Node<'_>,
+        fault: impl Fn(&str, &str) -> Option<(String, &'static str)>,
     ) -> Option<Vec<(String, Secret)>> {
         let Some(members) = node.as_table() else {
             self.mismatch(
                 key,
                 node,
                 "a table of strings",
-                format!("write {key} = {{ NAME = \"value\" }}"),
+                self.assignment(key, &format!("{{ {} }}", self.member("NAME", "\"value\""))),
             );
             return None;
         };
         let mut pairs = Vec::with_capacity(members.len());
         for Member {
-            key: name, value, ..
+            key: name,
+            key_span,
+            value,
         } in members
         {
+            if let Some((message, hint)) = fault(name, value.as_str().unwrap_or_default()) {
+                self.error("bad-value", *key_span, message, hint);
+            }
             match &value.value {
                 Value::String(text) if !text.contains('\0') => {
                     pairs.push((name.as_ref().to_owned(), Secret::new(text.as_ref())));
@@ -313,7 +335,7 @@ impl<'f, 'd> Reader<'f, 'd> {
     ) -> Option<&'n [Member<'a>]> {
         let table = node.as_table();
         if table.is_none() {
-            self.mismatch(key, node, "a table", format!("write {key} = {{ … }}"));
+            self.mismatch(key, node, "a table", self.assignment(key, "{ … }"));
         }
         table
     }

@@ -32,70 +32,125 @@ pub(super) fn validate(
         );
     }
     endpoint(entry, spans, whole, reader);
-    if let Some(url) = &entry.url {
-        let scheme = url
-            .split_once("://")
-            .map(|(scheme, _)| scheme.to_ascii_lowercase());
-        // A scheme behind a variable is checked once the variable is known.
-        let unknown = match &scheme {
-            Some(scheme) => !SCHEMES.contains(&scheme.as_str()) && !scheme.contains("${"),
-            None => !url.starts_with("${"),
+    let faults = entry.value_faults();
+    // Those of headers were reported where each stands, when they were read.
+    for fault in faults.iter().filter(|fault| fault.field != Field::Headers) {
+        let message = match (&entry.url, fault.field) {
+            (Some(url), Field::Url) => {
+                format!("{}, but is \"{}\"", fault.message(), mask::url(url))
+            }
+            _ => fault.message(),
         };
-        if unknown {
-            let shown = mask::url(url);
-            let message = format!(
-                "`url` must start with http://, https://, ws://, wss:// or unix://, but is \"{shown}\""
-            );
-            reader.error(
-                "bad-value",
-                at(Field::Url),
-                message,
-                "write the whole address, such as https://example.com/mcp",
-            );
-        }
+        reader.error("bad-value", at(fault.field), message, fault.hint);
     }
-    for (variable, _) in &entry.env {
-        if variable.is_empty() || variable.contains(['=', '\0']) {
-            let shown = mask::argument(variable);
-            let message = format!("`env` has a variable with the impossible name {shown:?}");
-            reader.error(
-                "bad-value",
-                at(Field::Env),
-                message,
-                "a name is not empty and has no `=`",
-            );
-        }
-    }
-    for (header, value) in &entry.headers {
-        if !is_header_name(header) {
-            // `"Authorization: Bearer …"` is a mistake that people make, and its end is secret.
-            let shown = mask::name(header);
-            let message = format!("`headers` has the impossible name {shown:?}");
-            reader.error(
-                "bad-value",
-                at(Field::Headers),
-                message,
-                "a header name has letters, digits and dashes",
-            );
-        }
-        if value.expose().contains(['\r', '\n']) {
-            let message = format!("the value of the header {header} has a line break in it");
-            reader.error(
-                "bad-value",
-                at(Field::Headers),
-                message,
-                "write it on one line",
-            );
-        }
-    }
-    if entry.command.as_deref() == Some("") {
-        reader.error(
-            "bad-value",
+    if let Some(command) = &entry.command
+        && entry.args.is_empty()
+        && command
+            .split_once(' ')
+            .is_some_and(|(program, _)| !program.is_empty() && !program.contains(['/', '\\', '$']))
+    {
+        reader.warning(
+            "no-shell",
             at(Field::Command),
-            "`command` is empty",
-            "name the program to start",
+            "`command` has a space in it, and no shell splits it into words",
+            "name the program in `command` and list the rest in `args`",
         );
     }
+}
+
+/// What is wrong with a value. It does not show the value, which can hold what a variable held.
+pub(crate) struct ValueFault {
+    pub(crate) field: Field,
+    pub(crate) hint: &'static str,
+    expected: String,
+}
+
+impl ValueFault {
+    /// A fragment such as "`command` must not be empty".
+    pub(crate) fn message(&self) -> String {
+        format!("`{}` must {}", self.field.name(), self.expected)
+    }
+}
+
+impl ServerEntry {
+    /// What is wrong with single values. One with a reference in it is looked at once that is replaced.
+    pub(crate) fn value_faults(&self) -> Vec<ValueFault> {
+        let mut faults = Vec::new();
+        if let Some(url) = self.url.as_deref().filter(|url| !url.contains("${"))
+            && let Some(expected) = url_fault(url)
+        {
+            faults.push(ValueFault {
+                field: Field::Url,
+                hint: "write the whole address, such as https://example.com/mcp",
+                expected,
+            });
+        }
+        if self
+            .command
+            .as_deref()
+            .is_some_and(|command| command.trim().is_empty())
+        {
+            faults.push(ValueFault {
+                field: Field::Command,
+                hint: "name the program to start",
+                expected: "not be empty".to_owned(),
+            });
+        }
+        for (header, value) in &self.headers {
+            if has_line_break(value.expose()) {
+                faults.push(ValueFault {
+                    field: Field::Headers,
+                    hint: ON_ONE_LINE,
+                    expected: format!("have no line break in the value of {}", mask::name(header)),
+                });
+            }
+        }
+        faults
+    }
+}
+
+const ON_ONE_LINE: &str = "write it on one line";
+
+fn has_line_break(text: &str) -> bool {
+    text.contains(['\r', '\n', '\0'])
+}
+
+fn url_fault(url: &str) -> Option<String> {
+    let scheme = url
+        .split_once("://")
+        .map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("unix") => None,
+        Some(scheme) if SCHEMES.contains(&scheme) => {
+            let error = url::Url::parse(url).err()?;
+            Some(format!("be an address ({error})"))
+        }
+        _ => Some("start with http://, https://, ws://, wss:// or unix://".to_owned()),
+    }
+}
+
+/// What is wrong with a variable, and what to do.
+pub(super) fn variable_fault(variable: &str, _: &str) -> Option<(String, &'static str)> {
+    let wrong = variable.is_empty() || variable.contains(['=', '\0']);
+    wrong.then(|| {
+        let shown = mask::argument(variable);
+        let message = format!("`env` has a variable with the impossible name {shown:?}");
+        (message, "a name is not empty and has no `=`")
+    })
+}
+
+/// What is wrong with a header, and what to do.
+pub(super) fn header_fault(header: &str, value: &str) -> Option<(String, &'static str)> {
+    // `"Authorization: Bearer …"` is a mistake that people make, and its end is secret.
+    let shown = mask::name(header);
+    if !is_header_name(header) {
+        let message = format!("`headers` has the impossible name {shown:?}");
+        return Some((message, "a header name has letters, digits and dashes"));
+    }
+    has_line_break(value).then(|| {
+        let message = format!("the value of the header {shown} has a line break in it");
+        (message, ON_ONE_LINE)
+    })
 }
 
 /// Either a program or an address, and the one that the transport wants.
@@ -124,6 +179,8 @@ fn endpoint(
         _ => None,
     });
     match (transport, command, url) {
+        // What was reported as wrong already, such as null, contradicts nothing.
+        (_, Some(_), Some(_)) if entry.command.is_none() || entry.url.is_none() => {}
         (None, Some(_), Some(span)) => {
             reader.error(
                 "conflict",
@@ -153,7 +210,7 @@ fn endpoint(
             reader.error(
                 "conflict",
                 span,
-                "a stdio server has no `url`",
+                "a stdio server takes no `url`",
                 "remove `url`, or change `transport`",
             );
         }
@@ -178,7 +235,7 @@ fn endpoint(
             reader.error(
                 "conflict",
                 span,
-                format!("a server with transport {transport} has no `command`"),
+                format!("a server with transport {transport} takes no `command`"),
                 "remove `command`, or change `transport`",
             );
         }

@@ -35,7 +35,16 @@ pub struct ServerPattern {
     pub text: String,
     /// Where it stands.
     pub origin: Origin,
+    kind: ListKind,
     target: Target,
+}
+
+/// Whether a list is read to allow or to deny. What a pattern leaves open is read against the server: to deny
+/// a little more than was meant is safe; to allow more is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListKind {
+    Allow,
+    Deny,
 }
 
 #[derive(Debug, Clone)]
@@ -62,9 +71,14 @@ impl ServerPattern {
     pub fn matches(&self, name: &str, entry: &ServerEntry) -> bool {
         match &self.target {
             Target::Name(glob) => glob.is_match(name),
-            Target::Command(glob) => command_matches(glob, entry),
-            Target::NameOrCommand(glob) => glob.is_match(name) || command_matches(glob, entry),
-            Target::Url(pattern) => entry.url.as_deref().is_some_and(|url| pattern.matches(url)),
+            Target::Command(glob) => command_matches(glob, self.kind, entry),
+            Target::NameOrCommand(glob) => {
+                glob.is_match(name) || command_matches(glob, self.kind, entry)
+            }
+            Target::Url(pattern) => entry
+                .url
+                .as_deref()
+                .is_some_and(|url| pattern.matches(url, self.kind)),
         }
     }
 }
@@ -83,47 +97,82 @@ impl UrlPattern {
         };
         Some(Self {
             scheme: glob(scheme)?,
-            host: glob(host)?,
+            host: glob(&in_ascii(host))?,
             port,
             path: glob(path)?,
         })
     }
 
-    fn matches(&self, url: &str) -> bool {
+    fn matches(&self, url: &str, kind: ListKind) -> bool {
         let Ok(url) = Url::parse(url) else {
             return false;
         };
+        let denies = kind == ListKind::Deny;
         let port = url.port_or_known_default().map(|port| port.to_string());
+        // A dot at the end names the same host.
+        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
         self.scheme.is_match(url.scheme())
-            && self.host.is_match(url.host_str().unwrap_or_default())
-            && self.path.is_match(url.path())
+            && self.host.is_match(host)
+            && (self.path.is_match(url.path())
+                || (denies && self.path.is_match(unescaped(url.path()))))
             && match self.port.as_deref() {
-                None => url.port().is_none(),
+                None => denies || url.port().is_none(),
                 Some("*") => true,
                 wanted => wanted == port.as_deref(),
             }
     }
 }
 
-fn command_matches(glob: &GlobMatcher, entry: &ServerEntry) -> bool {
+/// A path with its `%61` and the like replaced, as servers read it.
+fn unescaped(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('%') {
+        bytes.extend_from_slice(before.as_bytes());
+        let code = after.get(..2).map(|digits| u8::from_str_radix(digits, 16));
+        if let Some(Ok(byte)) = code {
+            bytes.push(byte);
+            rest = after.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(b'%');
+            rest = after;
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A host pattern with each label as DNS has it, which is how the hosts it is compared with are written.
+fn in_ascii(host: &str) -> String {
+    let label = |label: &str| match url::Host::parse(label) {
+        Ok(url::Host::Domain(ascii)) if !label.is_ascii() => ascii,
+        _ => label.to_owned(),
+    };
+    let labels: Vec<String> = host.trim_end_matches('.').split('.').map(label).collect();
+    labels.join(".")
+}
+
+fn command_matches(glob: &GlobMatcher, kind: ListKind, entry: &ServerEntry) -> bool {
     let Some(command) = entry.command.as_deref() else {
         return false;
     };
-    let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
-    let line = || {
-        std::iter::once(command)
+    let line = |program: &str| {
+        std::iter::once(program)
             .chain(entry.args.iter().map(String::as_str))
             .collect::<Vec<_>>()
             .join(" ")
     };
-    glob.is_match(command) || glob.is_match(program) || glob.is_match(line())
-}
-
-/// Whether a list is read to allow or to deny.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ListKind {
-    Allow,
-    Deny,
+    let as_written = |program: &str| glob.is_match(program) || glob.is_match(line(program));
+    match kind {
+        // `/usr/bin/*` must not let `/usr/bin/../../tmp/x` through, nor `npx` a `./npx`.
+        ListKind::Allow => {
+            !command.split(['/', '\\']).any(|part| part == "..") && as_written(command)
+        }
+        ListKind::Deny => {
+            let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
+            as_written(command) || as_written(program)
+        }
+    }
 }
 
 /// Reads a `[security]` table.
@@ -189,7 +238,6 @@ fn pattern(
             UrlPattern::parse(&text).map(|pattern| Target::Url(Box::new(pattern)))
         }
         None if text.contains(['/', ' ']) => glob(&text).map(Target::Command),
-        // To deny a little more than was meant is safe; to allow more is not.
         None if kind == ListKind::Deny => glob(&text).map(Target::NameOrCommand),
         None => glob(&text).map(Target::Name),
     };
@@ -205,6 +253,7 @@ fn pattern(
     Some(ServerPattern {
         text,
         origin: reader.origin(node.span),
+        kind,
         target,
     })
 }
@@ -265,7 +314,19 @@ mod tests {
         check("'git'", "github", &npx, false);
         // A word in an allow list is a name, or a script called `github` would pass.
         check("'npx'", "x", &npx, false);
-        check("{ command = 'npx' }", "x", &npx, true);
+        check("{ command = 'npx' }", "x", &npx, false);
+        check(
+            "{ command = 'npx' }",
+            "x",
+            &server(Some("npx"), &[], None),
+            true,
+        );
+        check(
+            "{ command = '/usr/bin/*' }",
+            "x",
+            &server(Some("/usr/bin/../../tmp/npx"), &[], None),
+            false,
+        );
         check("{ command = '/usr/bin/*' }", "x", &npx, true);
         check("'* @evil/*'", "x", &npx, true);
         check("{ name = '*' }", "anything", &npx, true);
@@ -333,6 +394,58 @@ mod tests {
         assert!(lists.deny[0].matches("anything", &npx));
         assert!(!lists.deny[0].matches("anything", &other));
         assert!(lists.deny[1].matches("bad-one", &other));
+    }
+
+    #[test]
+    fn a_deny_list_is_not_escaped_by_another_spelling() {
+        let check = |pattern: &str, entry: &ServerEntry, expected: bool| {
+            let (lists, problems) = lists(&format!("mcp_server_denylist = ['{pattern}']"));
+            assert_eq!(problems, Vec::<String>::new());
+            assert_eq!(
+                lists.deny[0].matches("x", entry),
+                expected,
+                "{pattern} on {entry:?}"
+            );
+        };
+        let remote = |url| server(None, &[], Some(url));
+        for url in [
+            "https://evil.example/mcp",
+            "https://EVIL.example:8443/mcp",
+            "https://evil.example./mcp",
+            "https://good.example@evil.example/mcp",
+            "https:\\\\evil.example\\mcp",
+            "https://evil%2eexample/mcp",
+            "https://evil。example/mcp",
+        ] {
+            check("https://evil.example/*", &remote(url), true);
+        }
+        check(
+            "https://evil.example:443",
+            &remote("https://evil.example:444/"),
+            false,
+        );
+        check(
+            "https://a.example/admin*",
+            &remote("https://a.example/%61dmin"),
+            true,
+        );
+        check(
+            "https://bücher.example",
+            &remote("https://xn--bcher-kva.example/"),
+            true,
+        );
+        check(
+            "https://*.Bücher.example.",
+            &remote("https://a.bücher.example/"),
+            true,
+        );
+        check(
+            "npx *",
+            &server(Some("/usr/bin/npx"), &["-y", "x"], None),
+            true,
+        );
+        check("npx", &server(Some("./npx"), &[], None), true);
+        check("npx", &server(Some("uvx"), &["npx"], None), false);
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, RawServer, Section};
-use crate::entry::{Decoded, ServerEntry};
+use crate::entry::{Decoded, ServerEntry, ValueFault};
 use crate::expand::{Environment, ExpandError, Variables, expand};
 use crate::files::{Files, Looked};
-use crate::policy::ServerLists;
+use crate::policy::{AllowList, ServerLists};
 use crate::scope::Scope;
 use crate::settings;
 use crate::source::Origin;
@@ -17,6 +17,9 @@ use crate::trust::{Fingerprint, Question, Subject, Verdict};
 
 use super::endpoint::one_per_endpoint;
 use super::{Config, Inputs, Server, ShadowReason, Shadowed, Status};
+
+/// So many references of one server are reported as wrong; the others are when these are mended.
+const MOST_FAULTS: usize = 20;
 
 pub(super) struct Resolver<'i, F> {
     inputs: &'i Inputs,
@@ -343,11 +346,13 @@ impl<'i, F: Files> Resolver<'i, F> {
             Status::Disabled
         } else if !faults.is_empty() {
             Status::Faulty(faults)
-        } else if let Some(blocked) = blocked(&server, lists) {
-            blocked
+        } else if let Some(denied) = denied(&server, lists) {
+            // Nobody needs to set a variable for a server that may not connect anyway.
+            denied
         } else {
             self.expand(&mut server, document)
-                .or_else(|| blocked(&server, lists))
+                .or_else(|| denied(&server, lists))
+                .or_else(|| not_allowed(&server, lists))
                 .unwrap_or(Status::Ready)
         };
         server
@@ -360,27 +365,37 @@ impl<'i, F: Files> Resolver<'i, F> {
         }
         match server.entry.expanded(&self.variables(document)) {
             Ok(expanded) => {
+                let faults = expanded.value_faults();
                 server.expanded = Some(Box::new(expanded));
-                None
+                let reasons: Vec<String> = faults.iter().map(ValueFault::message).collect();
+                for fault in faults {
+                    let origin = server.origin_of(fault.field);
+                    let message = format!("{}, once its variables are replaced", fault.message());
+                    let diagnostic =
+                        Diagnostic::error("bad-value", origin, message).with_hint(fault.hint);
+                    self.diagnostics.push(diagnostic.about(&server.name));
+                }
+                (!reasons.is_empty()).then_some(Status::Faulty(reasons))
             }
-            Err(errors) => {
+            Err(mut errors) => {
+                errors.truncate(MOST_FAULTS);
                 let reasons = errors.iter().map(|(_, error)| error.to_string()).collect();
                 for (field, error) in errors {
-                    let origin = server
-                        .fields()
-                        .find(|(stated, _)| *stated == field)
-                        .map(|(_, origin)| origin);
-                    let origin = origin.unwrap_or_else(|| server.origin.clone());
-                    let code = if matches!(error, ExpandError::Missing(_)) {
-                        "missing-variable"
-                    } else {
-                        "bad-reference"
+                    let mut origin = server.origin_of(field);
+                    if let Some(span) = error.place(origin.file.text(), origin.span) {
+                        origin.span = span;
+                    }
+                    let (name, key) = (&server.name, field.name());
+                    let (code, message) = match error {
+                        ExpandError::Missing(_) => (
+                            "missing-variable",
+                            format!("{error}, which `{key}` of server `{name}` needs"),
+                        ),
+                        _ => (
+                            "bad-reference",
+                            format!("in `{key}` of server `{name}`, {error}"),
+                        ),
                     };
-                    let message = format!(
-                        "{error}, which `{}` of server `{}` needs",
-                        field.name(),
-                        server.name
-                    );
                     let diagnostic =
                         Diagnostic::error(code, origin, message).with_hint(error.hint());
                     self.diagnostics.push(diagnostic.about(&server.name));
@@ -391,41 +406,46 @@ impl<'i, F: Files> Resolver<'i, F> {
     }
 }
 
-/// The list that keeps a server out, if one does. A server of the enterprise file answers to its lists only.
-fn blocked(server: &Server, lists: &[(Scope, ServerLists)]) -> Option<Status> {
-    let entry = server.effective();
-    let binding = |(scope, _): &&(Scope, ServerLists)| {
-        server.scope() != Scope::Enterprise || *scope == Scope::Enterprise
-    };
-    for (_, lists) in lists.iter().filter(binding) {
-        if let Some(pattern) = lists
-            .deny
+/// The lists that bind a server. One of the enterprise file answers to that file's lists only.
+fn binding<'l>(
+    server: &Server,
+    lists: &'l [(Scope, ServerLists)],
+) -> impl Iterator<Item = &'l ServerLists> {
+    let managed = server.scope() == Scope::Enterprise;
+    let binds = move |scope: Scope| !managed || scope == Scope::Enterprise;
+    lists
+        .iter()
+        .filter(move |(scope, _)| binds(*scope))
+        .map(|(_, lists)| lists)
+}
+
+/// The deny list that keeps a server out, if one does.
+fn denied(server: &Server, lists: &[(Scope, ServerLists)]) -> Option<Status> {
+    let pattern = binding(server, lists)
+        .flat_map(|lists| &lists.deny)
+        .find(|pattern| pattern.matches(&server.name, server.effective()))?;
+    let reason = format!(
+        "denied by \"{}\" in mcp_server_denylist at {}",
+        pattern.text, pattern.origin
+    );
+    let origin = pattern.origin.clone();
+    Some(Status::Blocked { reason, origin })
+}
+
+/// The allow list that a server is missing from, if there is one. Its references must have been replaced, or
+/// an address that is allowed is not recognised.
+fn not_allowed(server: &Server, lists: &[(Scope, ServerLists)]) -> Option<Status> {
+    let matches = |list: &&AllowList| {
+        list.patterns
             .iter()
-            .find(|pattern| pattern.matches(&server.name, entry))
-        {
-            let reason = format!(
-                "denied by \"{}\" in mcp_server_denylist at {}",
-                pattern.text, pattern.origin
-            );
-            return Some(Status::Blocked {
-                reason,
-                origin: pattern.origin.clone(),
-            });
-        }
-        if let Some(allow) = &lists.allow
-            && !allow
-                .patterns
-                .iter()
-                .any(|pattern| pattern.matches(&server.name, entry))
-        {
-            let reason = format!("not in the mcp_server_allowlist at {}", allow.origin);
-            return Some(Status::Blocked {
-                reason,
-                origin: allow.origin.clone(),
-            });
-        }
-    }
-    None
+            .any(|pattern| pattern.matches(&server.name, server.effective()))
+    };
+    let allow = binding(server, lists)
+        .filter_map(|lists| lists.allow.as_ref())
+        .find(|list| !matches(list))?;
+    let reason = format!("not in the mcp_server_allowlist at {}", allow.origin);
+    let origin = allow.origin.clone();
+    Some(Status::Blocked { reason, origin })
 }
 
 /// The file that a command starts: a path as it is, a bare name by `PATH`.

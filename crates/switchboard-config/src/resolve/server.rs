@@ -39,6 +39,13 @@ impl Server {
         self.effective().effective_transport()
     }
 
+    /// Where a field stands, or the entry when it was not stated.
+    pub(super) fn origin_of(&self, field: Field) -> Origin {
+        self.fields()
+            .find(|(stated, _)| *stated == field)
+            .map_or_else(|| self.origin.clone(), |(_, origin)| origin)
+    }
+
     /// Where each field that was stated stands.
     pub fn fields(&self) -> impl Iterator<Item = (Field, Origin)> {
         self.spans.iter().map(|(field, span)| {

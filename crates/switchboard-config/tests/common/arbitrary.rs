@@ -89,7 +89,7 @@ fn any_endpoint() -> impl Strategy<Value = ServerEntry> {
         sometimes(any_text()),
     );
     let local = local.prop_map(|(command, args, env, env_vars, cwd)| ServerEntry {
-        command: Some(command),
+        command: Some(format!("x{command}")),
         args,
         env,
         env_vars,
@@ -106,7 +106,7 @@ fn any_endpoint() -> impl Strategy<Value = ServerEntry> {
     let remote = (remote, prop::bool::weighted(0.3)).prop_map(
         |((url, headers, headers_helper, bearer, oauth), is_sse)| ServerEntry {
             transport: is_sse.then_some(Transport::Sse),
-            url: Some(format!("https://{url}")),
+            url: Some(format!("https://a.example/{url}")),
             headers,
             headers_helper,
             bearer_token_env_var: bearer,

@@ -11,11 +11,16 @@ pub(crate) fn run(context: &Context) -> Outcome {
     let printer = &context.printer;
     let config = context.load_quietly();
     let findings = &config.diagnostics;
-    if printer.json {
-        printer.json(&findings.iter().map(report::to_json).collect())?;
+    let outcome = if printer.json {
+        printer.json(&findings.iter().map(report::to_json).collect())
     } else {
         let blocks: Vec<String> = findings.iter().map(report::at_length).collect();
-        printer.data(blocks.join("\n"))?;
+        printer.data(blocks.join("\n"))
+    };
+    // A reader that went away has seen enough, but the errors are still there.
+    match outcome {
+        Err(failure) if !failure.silent => return Err(failure),
+        _ => {}
     }
     let errors = findings
         .iter()

@@ -53,6 +53,10 @@ pub(crate) fn server_text(server: &Server, shadows: &Shadows<'_>, home: &Path) -
     }
     for lost in shadows.by(server) {
         let (verb, reason) = match lost.reason {
+            // It would come first, were it trusted, but another one that is not has the same name.
+            ShadowReason::SameName(_) if lost.origin.scope() > server.scope() => {
+                ("ignores", "not trusted, so it replaces nothing")
+            }
             ShadowReason::SameName(_) => ("shadows", "the same name"),
             ShadowReason::SameEndpoint { .. } => ("shadows", "the same endpoint"),
             ShadowReason::Untrusted(_) => ("ignores", "not trusted, so it replaces nothing"),

@@ -59,7 +59,12 @@ pub(crate) fn run(arguments: &ExportArguments, context: &Context) -> Outcome {
             let exported = export(tool, &servers, None);
             report::in_passing(&exported.notes, printer);
             // The file itself is the data, secrets and all: it is what was asked for.
-            Printer::raw(exported.to_text().as_bytes())?;
+            let text = exported.to_text();
+            if printer.json {
+                printer.json(&json!({"tool": tool.name(), "text": text}))?;
+            } else {
+                Printer::raw(text.as_bytes())?;
+            }
             Ok(Exit::Done)
         }
     }

@@ -266,6 +266,7 @@ fn variable(word: &str) -> Result<(String, String), Failure> {
         .ok_or_else(|| {
             Failure::usage("--env takes NAME=VALUE")
                 .hint("write it as -e API_KEY=value, once for each variable")
+                .hint("if it belongs to the command, put the command after `--`")
         })?;
     Ok((name.to_owned(), value.to_owned()))
 }

@@ -13,8 +13,18 @@ pub struct SourceFile {
     path: PathBuf,
     scope: Scope,
     text: String,
-    line_starts: OnceLock<Vec<u32>>,
+    marks: OnceLock<Vec<Mark>>,
 }
+
+/// A place whose position is known: the start of each line, and places on long lines.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    offset: u32,
+    position: Position,
+}
+
+/// A position is counted from a mark that is at most so many bytes away.
+const MARK_DISTANCE: u32 = 1024;
 
 impl SourceFile {
     /// A file with its text. A byte order mark is no part of the text.
@@ -27,7 +37,7 @@ impl SourceFile {
             path: path.into(),
             scope,
             text,
-            line_starts: OnceLock::new(),
+            marks: OnceLock::new(),
         })
     }
 
@@ -55,32 +65,51 @@ impl SourceFile {
 
     /// The line and column of a byte offset, both counted from one; columns count characters.
     pub fn position(&self, offset: u32) -> Position {
-        let starts = self.line_starts.get_or_init(|| {
-            let breaks = self
-                .text
-                .bytes()
-                .enumerate()
-                .filter(|(_, byte)| *byte == b'\n');
-            std::iter::once(0)
-                .chain(breaks.map(|(at, _)| Span::new(at + 1, at + 1).start))
-                .collect()
-        });
-        let line = starts
-            .partition_point(|start| *start <= offset)
-            .saturating_sub(1);
-        let start = starts.get(line).copied().unwrap_or(0) as usize;
-        let before = self
-            .text
-            .as_bytes()
-            .get(start..(offset as usize).min(self.text.len()))
-            .unwrap_or_default();
-        // Continuation bytes of UTF-8 do not start a character.
-        let column = before.iter().filter(|byte| (**byte & 0xC0) != 0x80).count();
+        let marks = self.marks.get_or_init(|| marks(&self.text));
+        let after = marks.partition_point(|mark| mark.offset <= offset);
+        let Some(mark) = after.checked_sub(1).and_then(|at| marks.get(at)) else {
+            return Position { line: 1, column: 1 };
+        };
+        let end = (offset as usize).min(self.text.len());
+        let between = self.text.as_bytes().get(mark.offset as usize..end);
+        let characters = between
+            .unwrap_or_default()
+            .iter()
+            .filter(|byte| starts_character(**byte));
         Position {
-            line: line + 1,
-            column: column + 1,
+            line: mark.position.line,
+            column: mark.position.column + characters.count(),
         }
     }
+}
+
+fn marks(text: &str) -> Vec<Mark> {
+    let mut mark = Mark {
+        offset: 0,
+        position: Position { line: 1, column: 1 },
+    };
+    let mut marks = vec![mark];
+    let mut position = mark.position;
+    for (offset, byte) in (1_u32..).zip(text.bytes()) {
+        if byte == b'\n' {
+            position = Position {
+                line: position.line + 1,
+                column: 1,
+            };
+        } else if starts_character(byte) {
+            position.column += 1;
+        }
+        if byte == b'\n' || offset - mark.offset == MARK_DISTANCE {
+            mark = Mark { offset, position };
+            marks.push(mark);
+        }
+    }
+    marks
+}
+
+/// Continuation bytes of UTF-8 do not start a character.
+fn starts_character(byte: u8) -> bool {
+    (byte & 0xC0) != 0x80
 }
 
 /// A place in a file, counted from one.
@@ -134,5 +163,30 @@ impl fmt::Display for Origin {
 impl fmt::Debug for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{self} ({})", self.scope())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_right_on_short_and_on_long_lines() {
+        let text = format!("aü\n\n{}x\nend", "ü€".repeat(3_000));
+        let file = SourceFile::new("a.toml", Scope::User, text.as_str());
+        let mut expected = Position { line: 1, column: 1 };
+        for (offset, character) in text.char_indices() {
+            let offset = Span::new(offset, offset).start;
+            assert_eq!(file.position(offset), expected, "{offset}");
+            if character == '\n' {
+                expected = Position {
+                    line: expected.line + 1,
+                    column: 1,
+                };
+            } else {
+                expected.column += 1;
+            }
+        }
+        assert_eq!(file.position(u32::MAX), expected);
     }
 }

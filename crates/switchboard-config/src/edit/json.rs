@@ -90,9 +90,9 @@ fn entry(property: ast::ObjectProp<'_>) -> Entry {
 /// One level of indentation, as the first member that begins a line shows it.
 fn unit(page: &Page<'_>, root: &Place) -> Option<String> {
     let braces = root.braces.as_ref()?;
-    let outer = page.indent(root.range.start);
     for entry in &braces.entries {
         if page.begins_line(entry.start) {
+            let outer = page.indent(root.range.start);
             let unit = page.indent(entry.start).strip_prefix(outer)?;
             return (!unit.is_empty()).then(|| unit.to_owned());
         }

@@ -143,7 +143,10 @@ impl<'t> Page<'t> {
 
     /// Whether nothing but white space stands before `at` on its line.
     pub(super) fn begins_line(&self, at: usize) -> bool {
-        self.slice(self.line_start(at)..at).trim().is_empty()
+        // From here backwards: a file can be one long line, and this is asked about each of its members.
+        let blank = |character: char| character.is_whitespace() && character != '\n';
+        let before = self.slice(0..at).trim_end_matches(blank);
+        before.is_empty() || before.ends_with('\n')
     }
 
     /// The end of the last line that is not blank, and 0 when there is none.

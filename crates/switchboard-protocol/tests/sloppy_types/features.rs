@@ -185,6 +185,42 @@ fn handshakes_need_only_their_version() {
     assert_eq!(discovered.supported_versions.len(), 1);
 }
 
+/// PHP writes an empty object as `[]`.
+#[test]
+fn a_capability_is_on_unless_it_says_no() {
+    let capabilities: ServerCapabilities<'_> = check(
+        r#"{"tools":[],"prompts":false,"resources":null}"#,
+        &[
+            "tools: expected an object, found an array",
+            "prompts: expected an object, found a boolean",
+            "resources: expected an object, found null",
+        ],
+    );
+    assert_eq!(
+        (
+            capabilities.offers_tools(),
+            capabilities.offers_prompts(),
+            capabilities.offers_resources()
+        ),
+        (true, false, false)
+    );
+    let capabilities: ClientCapabilities<'_> = check(
+        r#"{"elicitation":[],"roots":1}"#,
+        &[
+            "roots: expected an object, found a number",
+            "elicitation: expected an object, found an array",
+        ],
+    );
+    assert_eq!(
+        (
+            capabilities.offers_elicitation(),
+            capabilities.offers_roots(),
+            capabilities.offers_sampling()
+        ),
+        (true, true, false)
+    );
+}
+
 #[test]
 fn cache_hints_are_read_with_care() {
     let hint = |text: &'static str| {

@@ -104,6 +104,9 @@ pub fn classify<'a>(
 }
 
 /// As [`classify`], for HTTP: the standard headers of a stateless request must agree with its body.
+///
+/// A request within a session must not claim a stateless revision in its header: whoever routes by headers would
+/// trust the others, and nobody has compared those with the body.
 pub fn classify_http<'a>(
     serving: Serving<'_>,
     received: &ReceivedHeaders<'_>,
@@ -116,7 +119,11 @@ pub fn classify_http<'a>(
     {
         headers::check_standard(received, &version, method, params)?;
     }
-    classify(serving, method, params)
+    let opening = classify(serving, method, params)?;
+    if matches!(opening, Opening::Stateful { .. }) {
+        headers::stateful_revision(received)?;
+    }
+    Ok(opening)
 }
 
 /// The revision to answer `initialize` with: the one asked for if it is served, else the newest that is.

@@ -337,7 +337,7 @@ fn ids_within_parameters_are_compared_by_meaning() {
     use switchboard_protocol::types::notification::CancelledNotificationParams;
 
     let cancelled = |text: &str| -> CancelledNotificationParams<'static> {
-        let raw: Box<serde_json::value::RawValue> = serde_json::from_str(text).unwrap();
+        let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
         decode::<CancelledNotificationParams<'_>>(&raw)
             .unwrap()
             .into_owned()

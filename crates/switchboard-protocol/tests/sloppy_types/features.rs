@@ -1,5 +1,6 @@
 //! Sloppiness by feature: result types, input, forms, handshakes, hints.
 
+use switchboard_protocol::text::JsonStr;
 use switchboard_protocol::types::cache::{CacheHint, Cacheable};
 use switchboard_protocol::types::capabilities::{ClientCapabilities, ServerCapabilities};
 use switchboard_protocol::types::completion::CompleteResult;
@@ -149,9 +150,13 @@ fn words_outside_a_set_are_kept() {
     let prompt: GetPromptResult<'_> = check(
         r#"{"messages":[{"role":"system","content":{"type":"text","text":"t"}},{"role":"user","content":"bare"},{"role":"user"}],"description":""}"#,
         &[
-            "messages[1]: content: expected an object, found a string",
             "messages[2]: missing field `content`",
+            "messages[1].content: expected an object, found a string",
         ],
+    );
+    assert_eq!(
+        prompt.messages[1].content.as_text().map(JsonStr::decode),
+        Some("bare".into())
     );
     assert_eq!(prompt.messages[0].role, Role::Other("system".into()));
 }

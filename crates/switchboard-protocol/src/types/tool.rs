@@ -150,8 +150,11 @@ wire_struct! {
 }
 
 impl CallToolResult<'_> {
-    /// Whether the tool says that it failed.
+    /// Whether the tool says that it failed, be it with a string or a number: a failure must not pass for success.
     pub fn is_error(&self) -> bool {
-        self.is_error == Some(true)
+        self.is_error.unwrap_or_else(|| {
+            let written = self.extra.get("isError").map(Raw::get);
+            matches!(written, Some("\"true\"" | "\"True\"" | "1"))
+        })
     }
 }

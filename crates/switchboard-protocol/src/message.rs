@@ -131,6 +131,8 @@ pub enum Quirk {
     OddError = 1 << 7,
     /// Other messages, or other text, stand in the same frame: a peer forgot a newline.
     SharedFrame = 1 << 8,
+    /// A result that is `null` or an empty array; read as an empty object where that is an answer.
+    EmptyResult = 1 << 9,
 }
 
 /// A set of [`Quirk`]s.
@@ -139,7 +141,7 @@ pub struct Quirks(u16);
 
 impl Quirks {
     /// Every quirk, in the order of the bits.
-    const ALL: [Quirk; 9] = [
+    const ALL: [Quirk; 10] = [
         Quirk::NoVersion,
         Quirk::OtherVersion,
         Quirk::RepeatedMember,
@@ -149,6 +151,7 @@ impl Quirks {
         Quirk::OddParams,
         Quirk::OddError,
         Quirk::SharedFrame,
+        Quirk::EmptyResult,
     ];
 
     /// Whether the message was in order.

@@ -277,7 +277,12 @@ fn classify<'a>(members: &Members<'a>) -> Result<Received<'a>, ParseError> {
                 }
                 Message::Error { id, error }
             }
-            (None, Some(result), Some(id)) => Message::Response { id, result },
+            (None, Some(result), Some(id)) => {
+                if raw::says_nothing(result) {
+                    quirks.add(Quirk::EmptyResult);
+                }
+                Message::Response { id, result }
+            }
             (None, _, id) => return fail(ParseErrorKind::ResultWithoutId, id),
         };
         return Ok(Received { message, quirks });

@@ -3,8 +3,8 @@
 use switchboard_protocol::{Incoming, Limits, Message, Quirk, parse};
 
 use Quirk::{
-    MethodInResponse, NoVersion, NullId, OddError, OddParams, OtherVersion, RepeatedMember,
-    ResultAndError,
+    EmptyResult, MethodInResponse, NoVersion, NullId, OddError, OddParams, OtherVersion,
+    RepeatedMember, ResultAndError,
 };
 
 /// The message in short: kind, id, and what it carries.
@@ -215,12 +215,17 @@ fn result_and_error_together_give_one_answer() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#,
         "response 1 null",
-        &[ResultAndError],
+        &[ResultAndError, EmptyResult],
     );
     check(
         r#"{"jsonrpc":"2.0","id":1,"result":null}"#,
         "response 1 null",
-        &[],
+        &[EmptyResult],
+    );
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"result":[ ]}"#,
+        "response 1 [ ]",
+        &[EmptyResult],
     );
     check(
         r#"{"jsonrpc":"2.0","id":1,"result":"done"}"#,

@@ -8,13 +8,14 @@ use switchboard_protocol::types::content::Role;
 use switchboard_protocol::types::elicitation::ElicitRequestParams;
 use switchboard_protocol::types::elicitation_schema::PrimitiveSchema;
 use switchboard_protocol::types::input::{InputRequest, InputRequiredResult, InputResponse};
-use switchboard_protocol::types::lifecycle::{DiscoverResult, InitializeResult};
+use switchboard_protocol::types::lifecycle::{DiscoverResult, EmptyResult, InitializeResult};
 use switchboard_protocol::types::logging::{LoggingLevel, LoggingMessageNotificationParams};
 use switchboard_protocol::types::prompt::GetPromptResult;
+use switchboard_protocol::types::resource::ResourceContents;
 use switchboard_protocol::types::sampling::CreateMessageRequestParams;
 use switchboard_protocol::types::task::{CreatedTask, Task};
 use switchboard_protocol::types::tool::{CallToolResult, ListToolsResult};
-use switchboard_protocol::types::{Outcome, ResultBody, decode, decode_result};
+use switchboard_protocol::types::{Outcome, Raw, ResultBody, decode, decode_result};
 use switchboard_protocol::{ErrorCode, ErrorObject};
 
 use super::{check, check_fails, raw};
@@ -76,7 +77,7 @@ fn result_types_decide() {
         "missing field `taskId`"
     );
     assert_eq!(
-        call("[]").unwrap_err(),
+        call("[1]").unwrap_err(),
         "expected an object, found an array"
     );
     assert_eq!(
@@ -88,6 +89,82 @@ fn result_types_decide() {
             .unwrap_err(),
         "this method may not answer with `resultType` `task`"
     );
+}
+
+/// A ping answered with `null`, and every answer of PHP that has nothing in it.
+#[test]
+fn an_answer_that_says_nothing_is_an_empty_one() {
+    for text in ["null", "[]", "[ ]", "{}"] {
+        assert_eq!(
+            outcome::<EmptyResult<'_>>(text),
+            Ok(Outcome::Complete(EmptyResult::new())),
+            "{text}"
+        );
+        assert_eq!(
+            outcome::<CallToolResult<'_>>(text),
+            Ok(Outcome::Complete(CallToolResult::new())),
+            "{text}"
+        );
+    }
+    // Where something is needed, the error says what came.
+    assert_eq!(
+        outcome::<ListToolsResult<'_>>("null").unwrap_err(),
+        "expected an object, found null"
+    );
+    assert_eq!(
+        outcome::<EmptyResult<'_>>("\"pong\"").unwrap_err(),
+        "expected an object, found a string"
+    );
+}
+
+#[test]
+fn a_task_of_the_tools_own_is_no_task_of_the_protocol() {
+    let text = r#"{"task":{"id":5,"title":"water the plants"},"structuredContent":{"ok":true}}"#;
+    let Ok(Outcome::Complete(result)) = outcome::<CallToolResult<'_>>(text) else {
+        panic!("an answer");
+    };
+    assert_eq!(
+        result.extra.get("task").map(Raw::get),
+        Some(r#"{"id":5,"title":"water the plants"}"#)
+    );
+}
+
+#[test]
+fn a_failure_is_one_however_it_is_written() {
+    for (written, expected) in [
+        ("true", true),
+        ("\"true\"", true),
+        ("\"True\"", true),
+        ("1", true),
+        ("false", false),
+        ("\"false\"", false),
+        ("0", false),
+        ("null", false),
+        ("\"\"", false),
+    ] {
+        let text = format!(r#"{{"content":[],"isError":{written}}}"#);
+        let result: CallToolResult<'_> = decode(raw(&text)).expect("decodes");
+        assert_eq!(result.is_error(), expected, "{text}");
+    }
+}
+
+#[test]
+fn contents_with_both_fields_are_what_the_filled_one_says() {
+    let kind = |text: &str, blob: &str| {
+        let text = format!(r#"{{"uri":"u","text":{text},"blob":{blob}}}"#);
+        let contents: ResourceContents<'_> = check(&text, &[]);
+        match contents {
+            ResourceContents::Text(contents) => format!("text {}", contents.text.decode()),
+            ResourceContents::Blob(contents) => format!("blob {}", contents.blob.decode()),
+        }
+    };
+    let (empty, data, words) = ("\"\"", "\"AA==\"", "\"t\"");
+    assert_eq!(kind(empty, data), "blob AA==");
+    assert_eq!(kind(words, empty), "text t");
+    assert_eq!(kind(empty, empty), "text ");
+    assert_eq!(kind(words, data), "text t");
+    assert_eq!(kind(empty, "null"), "text ");
+    assert_eq!(kind("null", data), "blob AA==");
 }
 
 #[test]

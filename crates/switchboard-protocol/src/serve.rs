@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::{
     error::{ErrorCode, ErrorObject},
     headers::{self, HeaderMismatch, ReceivedHeaders},
-    meta::{self, RequestMeta},
+    meta::{self, DeclaredMeta},
     method::Method,
     raw,
     revision::{Era, Revision},
@@ -32,7 +32,7 @@ pub enum Opening<'a> {
         /// The revision it speaks.
         revision: Revision,
         /// What it says of its client.
-        meta: RequestMeta<'a>,
+        meta: DeclaredMeta<'a>,
     },
     /// As a handshake.
     Handshake {
@@ -66,7 +66,7 @@ pub fn classify<'a>(
     params: Option<&'a RawValue>,
 ) -> Result<Opening<'a>, Refusal> {
     let known = Method::from_name(method);
-    let meta = RequestMeta::read(params);
+    let meta = DeclaredMeta::read(params);
     // A handshake is one whatever else it carries: no stateless revision has the method.
     if known == Some(Method::Initialize) {
         let requested = params
@@ -113,7 +113,7 @@ pub fn classify_http<'a>(
     method: &str,
     params: Option<&'a RawValue>,
 ) -> Result<Opening<'a>, Refusal> {
-    let declared = RequestMeta::read(params).protocol_version;
+    let declared = DeclaredMeta::read(params).protocol_version;
     let is_handshake = Method::from_name(method) == Some(Method::Initialize);
     if let Some(version) = declared.filter(|version| !is_handshake && !is_settled(serving, version))
     {

@@ -1,20 +1,27 @@
 //! Sloppiness by feature: result types, input, forms, handshakes, hints.
 
+use switchboard_protocol::meta::MetaMembers;
 use switchboard_protocol::text::JsonStr;
 use switchboard_protocol::types::cache::{CacheHint, Cacheable};
 use switchboard_protocol::types::capabilities::{ClientCapabilities, ServerCapabilities};
 use switchboard_protocol::types::completion::CompleteResult;
-use switchboard_protocol::types::content::Role;
+use switchboard_protocol::types::content::{ContentBlock, Role};
 use switchboard_protocol::types::elicitation::ElicitRequestParams;
 use switchboard_protocol::types::elicitation_schema::PrimitiveSchema;
 use switchboard_protocol::types::input::{InputRequest, InputRequiredResult, InputResponse};
-use switchboard_protocol::types::lifecycle::{DiscoverResult, EmptyResult, InitializeResult};
+use switchboard_protocol::types::lifecycle::{
+    DiscoverResult, EmptyResult, InitializeResult, PaginatedRequestParams,
+};
 use switchboard_protocol::types::logging::{LoggingLevel, LoggingMessageNotificationParams};
+use switchboard_protocol::types::method::{
+    CallTool, Initialized, ListTools, Notification, Request,
+};
+use switchboard_protocol::types::notification::NotificationParams;
 use switchboard_protocol::types::prompt::GetPromptResult;
 use switchboard_protocol::types::resource::ResourceContents;
 use switchboard_protocol::types::sampling::CreateMessageRequestParams;
 use switchboard_protocol::types::task::{CreatedTask, Task};
-use switchboard_protocol::types::tool::{CallToolResult, ListToolsResult};
+use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, ListToolsResult};
 use switchboard_protocol::types::{Outcome, Raw, ResultBody, decode, decode_result};
 use switchboard_protocol::{ErrorCode, ErrorObject};
 
@@ -114,6 +121,55 @@ fn an_answer_that_says_nothing_is_an_empty_one() {
     assert_eq!(
         outcome::<EmptyResult<'_>>("\"pong\"").unwrap_err(),
         "expected an object, found a string"
+    );
+}
+
+#[test]
+fn params_that_are_not_there_are_empty() {
+    for params in [None, Some("{}"), Some("null"), Some("[]")] {
+        assert_eq!(
+            ListTools::decode_params(params.map(raw)),
+            Ok(PaginatedRequestParams::new()),
+            "{params:?}"
+        );
+        assert_eq!(
+            Initialized::decode_params(params.map(raw)),
+            Ok(NotificationParams::new()),
+            "{params:?}"
+        );
+    }
+    let fails = |params: Option<&'static str>| {
+        CallTool::decode_params(params.map(raw))
+            .expect_err("a name is needed")
+            .to_string()
+    };
+    assert_eq!(fails(None), "missing field `name`");
+    assert_eq!(fails(Some("[]")), "expected an object, found an array");
+}
+
+#[test]
+fn typed_messages_are_written_whole() {
+    let mut members = MetaMembers::new();
+    members.set("progressToken", &7).expect("JSON");
+    let mut written = Vec::new();
+    let params = CallToolRequestParams::new("get_weather".into());
+    CallTool::encode_request(&mut written, &7.into(), &params, &members).expect("JSON");
+    written.push(b'\n');
+    let result = CallToolResult {
+        content: vec![ContentBlock::text("18")].into(),
+        ..CallToolResult::new()
+    };
+    CallTool::encode_response(&mut written, &7.into(), &result).expect("JSON");
+    written.push(b'\n');
+    Initialized::encode_notification(&mut written, &NotificationParams::new()).expect("JSON");
+    assert_eq!(
+        String::from_utf8(written).expect("text"),
+        [
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"progressToken":7},"name":"get_weather"}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"18"}]}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}"#,
+        ]
+        .join("\n")
     );
 }
 

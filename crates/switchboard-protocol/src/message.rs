@@ -19,6 +19,17 @@ pub enum Incoming<'a> {
     Batch(Vec<Result<Received<'a>, ParseError>>),
 }
 
+impl<'a> Incoming<'a> {
+    /// The messages in order, for a receiver that need not answer a batch with a batch.
+    pub fn into_messages(self) -> impl Iterator<Item = Result<Received<'a>, ParseError>> {
+        let (single, members) = match self {
+            Self::Single(received) => (Some(Ok(received)), Vec::new()),
+            Self::Batch(members) => (None, members),
+        };
+        single.into_iter().chain(members)
+    }
+}
+
 /// A message and what was odd about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received<'a> {

@@ -1,11 +1,13 @@
 //! Looking a decoded value over for what was set aside.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::{
     Decode, DecodeError, DecodeErrorKind, Encode, Extra, Found, List, Map, Nullable, Number,
     OneOrMany, Path, Raw, RawObject, Segment, SetAside,
 };
+use crate::printable::printable;
 use crate::text::JsonStr;
 
 /// Something the peer got wrong that decoding worked around.
@@ -19,6 +21,16 @@ pub struct Defect {
     pub reason: DecodeError,
     /// What the peer wrote.
     pub raw: String,
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.path)?;
+        if let Some(name) = &self.name {
+            write!(formatter, " ({})", printable(name, 60))?;
+        }
+        write!(formatter, ": {}", self.reason)
+    }
 }
 
 /// Every defect that was worked around while `value` was decoded, outermost first.

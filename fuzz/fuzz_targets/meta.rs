@@ -6,19 +6,19 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json, value::RawValue};
 use switchboard_protocol::{
     Revision,
-    meta::{self, MetaMembers, RequestMeta},
+    meta::{self, MetaMembers, DeclaredMeta},
 };
 
 fuzz_target!(|text: &str| {
     let Ok(params) = serde_json::from_str::<&RawValue>(text) else {
         return;
     };
-    RequestMeta::read(Some(params));
+    DeclaredMeta::read(Some(params));
     let members = MetaMembers::stateless(Revision::LATEST, &json!({"a": {}}), None::<&()>).unwrap();
     let Ok(merged) = meta::merge(Some(params), &members) else {
         return;
     };
-    let read = RequestMeta::read(Some(&merged));
+    let read = DeclaredMeta::read(Some(&merged));
     assert_eq!(read.protocol_version.as_deref(), Some("2026-07-28"));
     assert_eq!(
         read.client_capabilities.map(RawValue::get),

@@ -122,12 +122,12 @@ fn request_params<R: Request>(given: &RawValue)
 where
     for<'a> R::Params<'a>: PartialEq + Debug,
 {
-    let Ok(text) = R::decode_params(given).map(|params| encode(&params)) else {
+    let Ok(text) = R::decode_params(Some(given)).map(|params| encode(&params)) else {
         return;
     };
     assert_eq!(
-        R::decode_params(raw(&text)),
-        R::decode_params(given),
+        R::decode_params(Some(raw(&text))),
+        R::decode_params(Some(given)),
         "{text}"
     );
 }
@@ -136,12 +136,12 @@ fn notification_params<N: Notification>(given: &RawValue)
 where
     for<'a> N::Params<'a>: PartialEq + Debug,
 {
-    let Ok(text) = N::decode_params(given).map(|params| encode(&params)) else {
+    let Ok(text) = N::decode_params(Some(given)).map(|params| encode(&params)) else {
         return;
     };
     assert_eq!(
-        N::decode_params(raw(&text)),
-        N::decode_params(given),
+        N::decode_params(Some(raw(&text))),
+        N::decode_params(Some(given)),
         "{text}"
     );
 }

@@ -172,7 +172,10 @@ impl<'h> ReceivedHeaders<'h> {
         if values.next().is_some() {
             return Err(HeaderMismatch::new(name, Mismatch::Repeated));
         }
-        let may_be_encoded = name == NAME || name.starts_with(PARAM_PREFIX);
+        let may_be_encoded = name.eq_ignore_ascii_case(NAME)
+            || name
+                .get(..PARAM_PREFIX.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(PARAM_PREFIX));
         let decoded = if may_be_encoded {
             decode_value(value)
         } else {

@@ -265,11 +265,14 @@ macro_rules! wire_enum {
 }
 
 /// Declares an object whose variant a field names. An object that names another variant is `Unknown`, which keeps
-/// it; one that names none fails to decode, unless the union says which variant that means (`or absent`).
+/// it; one that names none fails to decode, unless the union says which variant that means (`or absent`). With
+/// `or string`, a bare string in place of the object is a variant of its own, and a defect.
 macro_rules! wire_union {
     (
         $(#[$attribute:meta])*
-        pub enum $name:ident<$life:lifetime> by $tag:literal $(or absent $default:literal)? {$(
+        pub enum $name:ident<$life:lifetime> by $tag:literal
+            $(or absent $default:literal)? $(or string $bare:ident)?
+        {$(
             $(#[$variant_attribute:meta])*
             $variant:ident($type:ty) = $value:literal,
         )*}
@@ -281,6 +284,10 @@ macro_rules! wire_union {
                 $(#[$variant_attribute])*
                 $variant($type),
             )*
+            $(
+                /// A bare string where an object belongs.
+                $bare($crate::text::JsonStr<$life>),
+            )?
             /// A variant no revision we know has, kept as it came.
             Unknown($crate::types::wire::RawObject<$life>),
         }
@@ -294,6 +301,9 @@ macro_rules! wire_union {
             fn decode(
                 reader: &mut $crate::types::wire::Reader<$life>,
             ) -> Result<Self, $crate::types::wire::DecodeError> {
+                $(if reader.peek() == b'"' {
+                    return $crate::types::wire::Decode::decode(reader).map(Self::$bare);
+                })?
                 let tag = reader.find_tag($tag)?;
                 $(let tag = tag.or(Some(std::borrow::Cow::Borrowed($default)));)?
                 match tag.as_deref() {
@@ -310,6 +320,7 @@ macro_rules! wire_union {
             fn encode(&self, out: &mut String) {
                 match self {
                     $(Self::$variant(value) => value.encode(out),)*
+                    $(Self::$bare(text) => text.encode(out),)?
                     Self::Unknown(object) => object.encode(out),
                 }
             }
@@ -323,6 +334,7 @@ macro_rules! wire_union {
                     $(Self::$variant(value) => {
                         $name::$variant($crate::types::wire::IntoOwned::into_owned(value))
                     })*
+                    $(Self::$bare(text) => $name::$bare(text.into_owned()),)?
                     Self::Unknown(object) => {
                         $name::Unknown($crate::types::wire::IntoOwned::into_owned(object))
                     }
@@ -334,6 +346,9 @@ macro_rules! wire_union {
             fn lint(&self, linter: &mut $crate::types::wire::Linter) {
                 match self {
                     $(Self::$variant(value) => value.lint(linter),)*
+                    $(Self::$bare(text) => {
+                        linter.wrong_form("an object", &$crate::types::wire::encode(text));
+                    })?
                     Self::Unknown(_) => {}
                 }
             }

@@ -14,8 +14,20 @@ use crate::{error::ErrorObject, id::RequestId, parse::ParseError};
 pub enum Incoming<'a> {
     /// One message.
     Single(Received<'a>),
-    /// A JSON array of messages (revision 2025-03-26). A bad member costs only itself.
+    /// A JSON array of messages (revision 2025-03-26), or messages that share a frame without one
+    /// ([`Quirk::SharedFrame`]). A bad member costs only itself.
     Batch(Vec<Result<Received<'a>, ParseError>>),
+}
+
+impl<'a> Incoming<'a> {
+    /// The messages in order, for a receiver that need not answer a batch with a batch.
+    pub fn into_messages(self) -> impl Iterator<Item = Result<Received<'a>, ParseError>> {
+        let (single, members) = match self {
+            Self::Single(received) => (Some(Ok(received)), Vec::new()),
+            Self::Batch(members) => (None, members),
+        };
+        single.into_iter().chain(members)
+    }
 }
 
 /// A message and what was odd about it.
@@ -110,7 +122,7 @@ impl PartialEq for Message<'_> {
 
 /// One thing a peer got wrong and was forgiven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Quirk {
     /// No `jsonrpc` member.
     NoVersion = 1,
@@ -128,15 +140,19 @@ pub enum Quirk {
     OddParams = 1 << 6,
     /// An error that is no object with an integer code and a message.
     OddError = 1 << 7,
+    /// Other messages, or other text, stand in the same frame: a peer forgot a newline.
+    SharedFrame = 1 << 8,
+    /// A result that is `null` or an empty array; read as an empty object where that is an answer.
+    EmptyResult = 1 << 9,
 }
 
 /// A set of [`Quirk`]s.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Quirks(u8);
+pub struct Quirks(u16);
 
 impl Quirks {
     /// Every quirk, in the order of the bits.
-    const ALL: [Quirk; 8] = [
+    const ALL: [Quirk; 10] = [
         Quirk::NoVersion,
         Quirk::OtherVersion,
         Quirk::RepeatedMember,
@@ -145,6 +161,8 @@ impl Quirks {
         Quirk::MethodInResponse,
         Quirk::OddParams,
         Quirk::OddError,
+        Quirk::SharedFrame,
+        Quirk::EmptyResult,
     ];
 
     /// Whether the message was in order.
@@ -154,7 +172,7 @@ impl Quirks {
 
     /// Whether this was among the things forgiven.
     pub const fn contains(self, quirk: Quirk) -> bool {
-        self.0 & quirk as u8 != 0
+        self.0 & quirk as u16 != 0
     }
 
     /// The things forgiven, one by one.
@@ -165,7 +183,7 @@ impl Quirks {
     }
 
     pub(crate) const fn add(&mut self, quirk: Quirk) {
-        self.0 |= quirk as u8;
+        self.0 |= quirk as u16;
     }
 }
 

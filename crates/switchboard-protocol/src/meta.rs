@@ -1,6 +1,6 @@
 //! `_meta`: what each era wants in it, merged into raw params and read back.
 //!
-//! Owns the reserved keys, [`MetaMembers`] (what to add, written once per connection) and [`RequestMeta`] (what
+//! Owns the reserved keys, [`MetaMembers`] (what to add, written once per connection) and [`DeclaredMeta`] (what
 //! a request said). Params are never decoded: one shallow pass finds `_meta`, and everything else is copied as
 //! it stands.
 
@@ -218,8 +218,10 @@ pub fn merge_into(
 }
 
 /// What the `_meta` of a request or notification says, undecoded where a type of its own would be needed.
+///
+/// Enough to serve by; [`types::meta::RequestMeta`](crate::types::meta::RequestMeta) has the same decoded.
 #[derive(Debug, Clone, Default)]
-pub struct RequestMeta<'a> {
+pub struct DeclaredMeta<'a> {
     /// The protocol version, as written.
     pub protocol_version: Option<Cow<'a, str>>,
     /// The client's capabilities, if they are an object.
@@ -234,7 +236,7 @@ pub struct RequestMeta<'a> {
     pub subscription_id: Option<&'a RawValue>,
 }
 
-impl<'a> RequestMeta<'a> {
+impl<'a> DeclaredMeta<'a> {
     /// Reads the `_meta` of params; what is missing or of the wrong type is absent.
     pub fn read(params: Option<&'a RawValue>) -> Self {
         let mut read = Self::default();

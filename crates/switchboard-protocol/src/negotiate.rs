@@ -42,6 +42,17 @@ pub enum Answer<'a> {
     Unreadable,
 }
 
+impl<'a> From<&'a Message<'a>> for Answer<'a> {
+    /// A message that answers nothing is unreadable as an answer.
+    fn from(message: &'a Message<'a>) -> Self {
+        match message {
+            Message::Response { result, .. } => Self::Result(result),
+            Message::Error { error, .. } => Self::Error(error),
+            Message::Request { .. } | Message::Notification { .. } => Self::Unreadable,
+        }
+    }
+}
+
 /// What came back for an HTTP POST.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpAnswer<'a> {

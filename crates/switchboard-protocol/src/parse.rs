@@ -31,7 +31,8 @@ use crate::{
 /// Reads one frame: a message, or a batch of them.
 ///
 /// A leading byte order mark and surrounding whitespace are forgiven. In a batch that breaks off, the members
-/// before the break are kept and the break is the last entry.
+/// before the break are kept and the break is the last entry. Objects that follow one another without a newline
+/// come out like a batch, and so does a message with a log line glued to its end.
 pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, ParseError> {
     let text = admit(bytes, limits)?;
     if let Some(members) = scan::envelope(text, limits.max_depth) {
@@ -40,7 +41,11 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Parse
     check_depth(bytes, limits.max_depth)?;
     let mut outcome = match text.as_bytes().first() {
         None => Err(ParseError::bare(ParseErrorKind::Empty)),
-        Some(b'{') => read_object(text).map(Incoming::Single),
+        Some(b'{') => match read_object(text) {
+            Ok(received) => Ok(Incoming::Single(received)),
+            Err(error) => read_shared_frame(text, limits.max_batch)
+                .map_or(Err(error), |members| members.map(Incoming::Batch)),
+        },
         Some(b'[') => read_batch(text, limits.max_batch).map(Incoming::Batch),
         Some(_) => Err(ParseError::bare(
             match serde_json::from_str::<&RawValue>(text) {
@@ -272,7 +277,12 @@ fn classify<'a>(members: &Members<'a>) -> Result<Received<'a>, ParseError> {
                 }
                 Message::Error { id, error }
             }
-            (None, Some(result), Some(id)) => Message::Response { id, result },
+            (None, Some(result), Some(id)) => {
+                if raw::says_nothing(result) {
+                    quirks.add(Quirk::EmptyResult);
+                }
+                Message::Response { id, result }
+            }
             (None, _, id) => return fail(ParseErrorKind::ResultWithoutId, id),
         };
         return Ok(Received { message, quirks });
@@ -374,6 +384,43 @@ fn read_batch(
         None if members.is_empty() => Err(ParseError::bare(ParseErrorKind::EmptyBatch)),
         None => Ok(members),
     }
+}
+
+/// Reads messages that follow one another without a newline, or one that other text follows.
+///
+/// `None` where the frame is not that: the first object does not end before the text does, or nothing in it is a
+/// message.
+#[cold]
+fn read_shared_frame(
+    text: &str,
+    max_batch: usize,
+) -> Option<Result<Vec<Result<Received<'_>, ParseError>>, ParseError>> {
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    let mut members = Vec::new();
+    let mut start = 0;
+    while let Some(value) = stream.next() {
+        if members.len() == max_batch {
+            let kind = ParseErrorKind::TooManyMembers { limit: max_batch };
+            return Some(Err(ParseError::bare(kind)));
+        }
+        match value {
+            Ok(value) if raw::is_object(value) => {
+                members.push(read_object(value.get()).map(|mut received| {
+                    received.quirks.add(Quirk::SharedFrame);
+                    received
+                }));
+            }
+            Ok(_) => members.push(Err(ParseError::bare(ParseErrorKind::NotAnObject))),
+            Err(error) => {
+                let rest = text.get(start..).unwrap_or_default();
+                let kind = not_json(text, &error);
+                members.push(Err(ParseError::salvaged(kind, rest.as_bytes())));
+                break;
+            }
+        }
+        start = stream.byte_offset();
+    }
+    (members.len() > 1 && members.iter().any(Result::is_ok)).then_some(Ok(members))
 }
 
 /// Collects into a vector outside, so that what came before a break survives it.

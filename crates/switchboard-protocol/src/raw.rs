@@ -86,6 +86,15 @@ pub(crate) fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
 }
 
+/// Whether the value is what a sloppy peer writes for an empty object: `null`, or an array without entries.
+pub(crate) fn says_nothing(value: &RawValue) -> bool {
+    let array = value
+        .get()
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    is_null(value) || array.is_some_and(|inside| inside.trim_ascii().is_empty())
+}
+
 /// A deserializer that knows nothing but how to hand out a raw value.
 struct Trusted<'a> {
     text: &'a str,

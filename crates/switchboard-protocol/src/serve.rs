@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::{
     error::{ErrorCode, ErrorObject},
     headers::{self, HeaderMismatch, ReceivedHeaders},
-    meta::{self, RequestMeta},
+    meta::{self, DeclaredMeta},
     method::Method,
     raw,
     revision::{Era, Revision},
@@ -32,7 +32,7 @@ pub enum Opening<'a> {
         /// The revision it speaks.
         revision: Revision,
         /// What it says of its client.
-        meta: RequestMeta<'a>,
+        meta: DeclaredMeta<'a>,
     },
     /// As a handshake.
     Handshake {
@@ -66,7 +66,7 @@ pub fn classify<'a>(
     params: Option<&'a RawValue>,
 ) -> Result<Opening<'a>, Refusal> {
     let known = Method::from_name(method);
-    let meta = RequestMeta::read(params);
+    let meta = DeclaredMeta::read(params);
     // A handshake is one whatever else it carries: no stateless revision has the method.
     if known == Some(Method::Initialize) {
         let requested = params
@@ -104,19 +104,26 @@ pub fn classify<'a>(
 }
 
 /// As [`classify`], for HTTP: the standard headers of a stateless request must agree with its body.
+///
+/// A request within a session must not claim a stateless revision in its header: whoever routes by headers would
+/// trust the others, and nobody has compared those with the body.
 pub fn classify_http<'a>(
     serving: Serving<'_>,
     received: &ReceivedHeaders<'_>,
     method: &str,
     params: Option<&'a RawValue>,
 ) -> Result<Opening<'a>, Refusal> {
-    let declared = RequestMeta::read(params).protocol_version;
+    let declared = DeclaredMeta::read(params).protocol_version;
     let is_handshake = Method::from_name(method) == Some(Method::Initialize);
     if let Some(version) = declared.filter(|version| !is_handshake && !is_settled(serving, version))
     {
         headers::check_standard(received, &version, method, params)?;
     }
-    classify(serving, method, params)
+    let opening = classify(serving, method, params)?;
+    if matches!(opening, Opening::Stateful { .. }) {
+        headers::stateful_revision(received)?;
+    }
+    Ok(opening)
 }
 
 /// The revision to answer `initialize` with: the one asked for if it is served, else the newest that is.

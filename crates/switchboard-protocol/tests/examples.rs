@@ -359,7 +359,7 @@ fn methods_decode_by_name() {
         "what a task's own method answers is kept whole"
     );
     let raw: &RawValue = serde_json::from_str(r#"{"taskId":"1","status":"failed"}"#).expect("JSON");
-    let task = method::TaskChanged::decode_params(raw).expect("a task");
+    let task = method::TaskChanged::decode_params(Some(raw)).expect("a task");
     assert!(task.status.is_final());
     let params: Map<'_, RawObject<'_>> = Map::decode_text(r#"{"a":{}}"#);
     assert!(params.get("a").is_some());

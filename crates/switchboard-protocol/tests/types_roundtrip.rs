@@ -391,7 +391,9 @@ macro_rules! every {
     ($($type:ident),* $(,)?) => {
         &[
             $((stringify!($type), |raw| reread::<$type<'_>>(raw)),)*
+            // What says nothing is read as an empty object, and written as one.
             ("result of tools/call", |raw| match decode_result::<CallToolResult<'_>>(raw).ok()? {
+                Outcome::Complete(_) if matches!(raw.get(), "null" | "[]") => None,
                 Outcome::Complete(result) => Some(encode(&result)),
                 Outcome::InputRequired(result) => Some(encode(&result)),
                 Outcome::Task(CreatedTask::Flat(task)) => Some(encode(&task)),

@@ -1,8 +1,8 @@
 //! What clients and servers say they can do.
 //!
 //! A capability that is there at all is on, whatever its object holds. Sloppy peers send `true` instead of an
-//! object, and that says enough: what has no settings of its own is a [`Raw`], and for the rest ask the `offers_…`
-//! methods rather than the fields.
+//! object, and languages that do not tell an empty list from an empty map send `[]`. Either says enough: what has no
+//! settings of its own is a [`Raw`], and for the rest ask the `offers_…` methods rather than the fields.
 
 use super::wire::{Extra, Map, Raw, RawObject};
 use crate::macros::wire_struct;
@@ -128,34 +128,34 @@ wire_struct! {
 impl ServerCapabilities<'_> {
     /// Whether the server has tools.
     pub fn offers_tools(&self) -> bool {
-        self.tools.is_some() || is_true(&self.extra, "tools")
+        self.tools.is_some() || is_on(&self.extra, "tools")
     }
 
     /// Whether the server has prompts.
     pub fn offers_prompts(&self) -> bool {
-        self.prompts.is_some() || is_true(&self.extra, "prompts")
+        self.prompts.is_some() || is_on(&self.extra, "prompts")
     }
 
     /// Whether the server has resources.
     pub fn offers_resources(&self) -> bool {
-        self.resources.is_some() || is_true(&self.extra, "resources")
+        self.resources.is_some() || is_on(&self.extra, "resources")
     }
 }
 
 impl ClientCapabilities<'_> {
     /// Whether the client tells its folders.
     pub fn offers_roots(&self) -> bool {
-        self.roots.is_some() || is_true(&self.extra, "roots")
+        self.roots.is_some() || is_on(&self.extra, "roots")
     }
 
     /// Whether the client's model may be asked.
     pub fn offers_sampling(&self) -> bool {
-        self.sampling.is_some() || is_true(&self.extra, "sampling")
+        self.sampling.is_some() || is_on(&self.extra, "sampling")
     }
 
     /// Whether the client's user may be asked.
     pub fn offers_elicitation(&self) -> bool {
-        self.elicitation.is_some() || is_true(&self.extra, "elicitation")
+        self.elicitation.is_some() || is_on(&self.extra, "elicitation")
     }
 }
 
@@ -166,6 +166,9 @@ impl ElicitationCapability<'_> {
     }
 }
 
-fn is_true(extra: &Extra<'_>, name: &str) -> bool {
-    extra.get(name).is_some_and(|value| value.get() == "true")
+/// Whether a capability of the wrong form is meant to be on: anything but a plain no.
+fn is_on(extra: &Extra<'_>, name: &str) -> bool {
+    extra
+        .get(name)
+        .is_some_and(|value| !matches!(value.get(), "null" | "false"))
 }

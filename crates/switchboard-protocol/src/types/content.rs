@@ -12,7 +12,9 @@ use crate::text::JsonStr;
 
 wire_union! {
     /// One block of content. Sampling messages alone use the two tool variants.
-    pub enum ContentBlock<'a> by "type" {
+    ///
+    /// A bare string counts as text, since that is all it can mean; [`ContentBlock::as_text`] reads both.
+    pub enum ContentBlock<'a> by "type" or string Bare {
         /// Text.
         Text(TextContent<'a>) = "text",
         /// An image.
@@ -205,5 +207,14 @@ impl<'a> ContentBlock<'a> {
     /// A block of text.
     pub fn text(text: impl Into<JsonStr<'a>>) -> Self {
         Self::Text(TextContent::new(text.into()))
+    }
+
+    /// The text of a block of text, however it was written.
+    pub fn as_text(&self) -> Option<&JsonStr<'a>> {
+        match self {
+            Self::Text(block) => Some(&block.text),
+            Self::Bare(text) => Some(text),
+            _ => None,
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::id::RequestId;
 use crate::macros::wire_struct;
 
 wire_struct! {
-    /// The `_meta` of a request.
+    /// The `_meta` of a request, decoded. To find out how to serve one, [`crate::meta::DeclaredMeta`] is enough.
     pub struct RequestMeta<'a> {
         optional {
             /// The revision the request is in (stateless era).

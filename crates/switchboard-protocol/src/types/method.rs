@@ -13,6 +13,22 @@
 //! assert_eq!(result.content.len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! And it writes the request from the type of its parameters:
+//!
+//! ```
+//! use switchboard_protocol::meta::MetaMembers;
+//! use switchboard_protocol::types::{method::{CallTool, Request}, tool::CallToolRequestParams};
+//!
+//! let mut line = Vec::new();
+//! let params = CallToolRequestParams::new("get_weather".into());
+//! CallTool::encode_request(&mut line, &7.into(), &params, &MetaMembers::new())?;
+//! assert_eq!(
+//!     String::from_utf8(line)?,
+//!     r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_weather"}}"#
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use serde_json::value::RawValue;
 
@@ -44,8 +60,13 @@ use super::task::{
     CancelTaskResult, ListTasksResult, Task, TaskRequestParams, UpdateTaskRequestParams,
 };
 use super::tool::{CallToolRequestParams, CallToolResult, ListToolsResult};
-use super::wire::{Decode, DecodeError, Encode, decode};
+use super::wire::{Decode, DecodeError, Encode, Reader, decode, encode};
+use crate::encode::EncodeError;
+use crate::id::RequestId;
+use crate::limits::Limits;
+use crate::meta::MetaMembers;
 use crate::method::Method;
+use crate::raw;
 
 /// The method of a request.
 pub trait Request {
@@ -56,14 +77,34 @@ pub trait Request {
     /// What it answers when it is complete.
     type Result<'a>: ResultBody<'a> + Encode;
 
-    /// Decodes what it asks.
-    fn decode_params(raw: &RawValue) -> Result<Self::Params<'_>, DecodeError> {
-        decode(raw)
+    /// Decodes what it asks. Params that are absent, or written as `[]`, are empty.
+    fn decode_params(params: Option<&RawValue>) -> Result<Self::Params<'_>, DecodeError> {
+        decode_params(params)
+    }
+
+    /// Appends the request to a buffer, with `members` merged into its `_meta`.
+    fn encode_request(
+        buffer: &mut Vec<u8>,
+        id: &RequestId<'_>,
+        params: &Self::Params<'_>,
+        members: &MetaMembers,
+    ) -> Result<(), EncodeError> {
+        let params = to_raw(params)?;
+        crate::encode::request_with_meta(buffer, id, Self::METHOD.name(), Some(&params), members)
     }
 
     /// Decodes what it answers.
     fn decode_result(raw: &RawValue) -> Result<Outcome<'_, Self::Result<'_>>, DecodeError> {
         decode_result(raw)
+    }
+
+    /// Appends the answer to a buffer.
+    fn encode_response(
+        buffer: &mut Vec<u8>,
+        id: &RequestId<'_>,
+        result: &Self::Result<'_>,
+    ) -> Result<(), EncodeError> {
+        crate::encode::response(buffer, id, &*to_raw(result)?)
     }
 }
 
@@ -74,9 +115,17 @@ pub trait Notification {
     /// What it says.
     type Params<'a>: Decode<'a> + Encode;
 
-    /// Decodes what it says.
-    fn decode_params(raw: &RawValue) -> Result<Self::Params<'_>, DecodeError> {
-        decode(raw)
+    /// Decodes what it says. Params that are absent, or written as `[]`, are empty.
+    fn decode_params(params: Option<&RawValue>) -> Result<Self::Params<'_>, DecodeError> {
+        decode_params(params)
+    }
+
+    /// Appends the notification to a buffer.
+    fn encode_notification(
+        buffer: &mut Vec<u8>,
+        params: &Self::Params<'_>,
+    ) -> Result<(), EncodeError> {
+        crate::encode::notification(buffer, Self::METHOD.name(), Some(&*to_raw(params)?))
     }
 }
 
@@ -166,6 +215,22 @@ notifications! {
     // 2025-11-25 and the extension name the same thing differently.
     TaskStatusChanged = TaskStatus: Task;
     TaskChanged = TaskChanged: Task;
+}
+
+fn decode_params<'a, T: Decode<'a>>(params: Option<&'a RawValue>) -> Result<T, DecodeError> {
+    let nothing = || T::decode(&mut Reader::over_valid("{}", &Limits::DEFAULT));
+    match params {
+        Some(params) if raw::says_nothing(params) => decode(params).or_else(|error| {
+            // The error about what came tells more than one about what it was taken for.
+            nothing().map_err(|_| error)
+        }),
+        Some(params) => decode(params),
+        None => nothing(),
+    }
+}
+
+fn to_raw<T: Encode>(value: &T) -> Result<Box<RawValue>, EncodeError> {
+    RawValue::from_string(encode(value)).map_err(EncodeError::Value)
 }
 
 #[cfg(test)]

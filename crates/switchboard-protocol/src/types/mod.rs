@@ -5,7 +5,8 @@
 //! them.
 //!
 //! Decoding is lenient. A bad entry costs that entry and never its list, an optional field of the wrong type counts
-//! as absent, what is unknown is kept, and [`defects`] tells afterwards what was worked around. What comes back out
+//! as absent, a list of one may come without its brackets and a text block as a bare string, what is unknown is kept,
+//! and [`defects`] tells afterwards what was worked around. What comes back out
 //! of [`encode`] means what went in: unknown parts byte for byte, known ones in the order of their declaration. The
 //! one exception is half a surrogate pair in a short string (a name, not a text), which becomes U+FFFD.
 //!

@@ -66,7 +66,7 @@ wire_struct! {
             ttl_ms("ttlMs"): Number<'a>,
             /// For whom it may be kept.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Where the next page starts.
+            /// Where the next page starts. An empty one is a cursor too; one that was there before leads in circles.
             next_cursor("nextCursor"): Cow<'a, str>,
             /// Protocol metadata.
             meta("_meta"): RawObject<'a>,

@@ -84,7 +84,7 @@ wire_struct! {
             ttl_ms("ttlMs"): Number<'a>,
             /// For whom it may be kept.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Where the next page starts.
+            /// Where the next page starts. An empty one is a cursor too; one that was there before leads in circles.
             next_cursor("nextCursor"): Cow<'a, str>,
             /// Protocol metadata.
             meta("_meta"): RawObject<'a>,
@@ -106,7 +106,7 @@ wire_struct! {
             ttl_ms("ttlMs"): Number<'a>,
             /// For whom it may be kept.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Where the next page starts.
+            /// Where the next page starts. An empty one is a cursor too; one that was there before leads in circles.
             next_cursor("nextCursor"): Cow<'a, str>,
             /// Protocol metadata.
             meta("_meta"): RawObject<'a>,
@@ -154,7 +154,8 @@ wire_struct! {
     }
 }
 
-/// The contents of a resource. Whichever of `text` and `blob` is there tells which.
+/// The contents of a resource. Whichever of `text` and `blob` is there tells which; of the two, an empty text is what
+/// a server writes that cannot leave a field out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResourceContents<'a> {
     /// Text.
@@ -239,7 +240,11 @@ impl ResourceContents<'_> {
 
 impl<'a> Decode<'a> for ResourceContents<'a> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        const EMPTY: &str = "\"\"";
         match reader.find(["text", "blob"])? {
+            [Some(EMPTY), Some(blob)] if blob.starts_with('"') && blob != EMPTY => {
+                Decode::decode(reader).map(Self::Blob)
+            }
             [Some(text), _] if text.starts_with('"') => Decode::decode(reader).map(Self::Text),
             [_, Some(_)] => Decode::decode(reader).map(Self::Blob),
             [Some(_), None] => Decode::decode(reader).map(Self::Text),

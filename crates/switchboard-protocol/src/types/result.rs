@@ -14,6 +14,7 @@ use super::tool::{CallToolResult, ListToolsResult};
 use super::wire::{Decode, DecodeError, DecodeErrorKind, Extra, Raw, Reader, excerpt};
 use crate::limits::Limits;
 use crate::macros::wire_enum;
+use crate::raw;
 use serde_json::value::RawValue;
 
 wire_enum! {
@@ -64,6 +65,9 @@ pub fn decode_result<'a, T: ResultBody<'a>>(
 ///
 /// `resultType` decides. It is not searched for beforehand: that would read a large result twice, and nearly every
 /// result is complete. Only where the complete reading does not hold is the result looked at again.
+///
+/// `null` and `[]` say nothing, as an empty object does, so they do for a method that has nothing to say. Whoever
+/// parsed the message knows them by [`Quirk::EmptyResult`](crate::Quirk::EmptyResult).
 pub fn decode_result_within<'a, T: ResultBody<'a>>(
     raw: &'a RawValue,
     limits: &Limits,
@@ -71,6 +75,9 @@ pub fn decode_result_within<'a, T: ResultBody<'a>>(
     let attempt = T::decode(&mut Reader::new(raw, limits));
     match attempt {
         Ok(result) if is_plainly_complete(&result) => Ok(Outcome::Complete(result)),
+        Err(error) if raw::says_nothing(raw) => T::decode(&mut Reader::over_valid("{}", limits))
+            .map(Outcome::Complete)
+            .map_err(|_| error),
         attempt => decode_by_type(&Reader::new(raw, limits), attempt),
     }
 }
@@ -97,12 +104,14 @@ fn decode_by_type<'a, T: ResultBody<'a>>(
     let mut reader = reader.clone();
     let Some(written) = result_type.filter(|value| *value != "null") else {
         // 2025-11-25 has no `resultType`. What it does have is a task where the answer would be.
-        let is_task =
+        let may_be_task =
             T::MAY_BE_TASK && content.is_none() && task.is_some_and(|task| task.starts_with('{'));
-        return if is_task {
-            Box::decode(&mut reader).map(|result| Outcome::Task(CreatedTask::Nested(result)))
-        } else {
-            attempt.map(Outcome::Complete)
+        let task = may_be_task.then(|| Box::decode(&mut reader));
+        return match (task, attempt) {
+            (Some(Ok(result)), _) => Ok(Outcome::Task(CreatedTask::Nested(result))),
+            // A tool may have tasks of its own to tell of, and forget the content around them.
+            (Some(Err(_)) | None, Ok(result)) => Ok(Outcome::Complete(result)),
+            (Some(Err(error)), Err(_)) | (None, Err(error)) => Err(error),
         };
     };
     let unknown = || {

@@ -96,7 +96,7 @@ wire_struct! {
             ttl_ms("ttlMs"): Number<'a>,
             /// For whom it may be kept.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Where the next page starts.
+            /// Where the next page starts. An empty one is a cursor too; one that was there before leads in circles.
             next_cursor("nextCursor"): Cow<'a, str>,
             /// Protocol metadata.
             meta("_meta"): RawObject<'a>,
@@ -150,8 +150,11 @@ wire_struct! {
 }
 
 impl CallToolResult<'_> {
-    /// Whether the tool says that it failed.
+    /// Whether the tool says that it failed, be it with a string or a number: a failure must not pass for success.
     pub fn is_error(&self) -> bool {
-        self.is_error == Some(true)
+        self.is_error.unwrap_or_else(|| {
+            let written = self.extra.get("isError").map(Raw::get);
+            matches!(written, Some("\"true\"" | "\"True\"" | "1"))
+        })
     }
 }

@@ -305,6 +305,30 @@ fn a_mismatch_is_answered_with_what_differs() {
     );
 }
 
+/// What a header says must not hang on how whoever asks spells its name.
+#[test]
+fn a_header_reads_the_same_by_any_spelling_of_its_name() {
+    let received: ReceivedHeaders<'_> = [
+        ("mcp-name", b"=?base64?w6k=?=".as_slice()),
+        ("MCP-PARAM-REGION", b"=?base64?w6k=?="),
+        ("mcp-method", b"=?base64?w6k=?="),
+    ]
+    .into_iter()
+    .collect();
+    for (name, expected) in [
+        ("Mcp-Name", "é"),
+        ("mcp-name", "é"),
+        ("mcp-param-region", "é"),
+        ("MCP-METHOD", "=?base64?w6k=?="),
+    ] {
+        assert_eq!(
+            received.get(name).unwrap().as_deref(),
+            Some(expected),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn the_version_header_of_the_stateful_era_has_a_default() {
     let revision = |value: Option<&'static str>| {

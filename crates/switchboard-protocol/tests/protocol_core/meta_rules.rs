@@ -3,7 +3,7 @@
 use serde_json::{json, value::RawValue};
 use switchboard_protocol::{
     Revision,
-    meta::{self, MergeError, MetaMembers, RequestMeta},
+    meta::{self, DeclaredMeta, MergeError, MetaMembers},
 };
 
 use crate::raw;
@@ -107,7 +107,7 @@ fn what_was_merged_is_read_back() {
     let mut members = stateless();
     members.set(meta::LOG_LEVEL, "warning").unwrap();
     let params = meta::merge(Some(raw(r#"{"_meta":{"progressToken":7}}"#)), &members).unwrap();
-    let read = RequestMeta::read(Some(&params));
+    let read = DeclaredMeta::read(Some(&params));
     assert_eq!(read.protocol_version.as_deref(), Some("2026-07-28"));
     assert_eq!(
         read.client_capabilities.map(RawValue::get),
@@ -130,10 +130,10 @@ fn what_is_of_the_wrong_type_counts_as_absent() {
         r#"{"_meta":7}"#,
         r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":20260728,"io.modelcontextprotocol/clientCapabilities":[],"io.modelcontextprotocol/clientInfo":"c","io.modelcontextprotocol/logLevel":1,"progressToken":null}}"#,
     ] {
-        let read = RequestMeta::read(Some(raw(params)));
+        let read = DeclaredMeta::read(Some(raw(params)));
         assert_eq!(
             format!("{read:?}"),
-            format!("{:?}", RequestMeta::default()),
+            format!("{:?}", DeclaredMeta::default()),
             "{params}"
         );
     }

@@ -1,12 +1,13 @@
 //! Choosing the era: every answer, every step.
 
 use switchboard_protocol::{
-    ErrorCode, ErrorObject, Message, Revision,
+    ErrorCode, ErrorObject, Limits, Message, Revision,
     negotiate::{
         Answer, Because, Failure, HttpAnswer, NoAnswer, Offer, Step, StreamAnswer, VersionProblem,
         accept_version, after_discover, after_initialize, after_initialize_post, after_legacy_get,
         after_modern_post,
     },
+    parse,
 };
 
 use crate::raw;
@@ -459,5 +460,34 @@ fn failures_read_well() {
     assert_eq!(
         shown(after_initialize(ALL, Answer::Result(raw("{}")))),
         "the server answered initialize with no version: protocolVersion is missing or not a string"
+    );
+}
+
+#[test]
+fn a_message_is_an_answer_as_it_stands() {
+    let step = |text: &str| {
+        let incoming = parse(text.as_bytes(), &Limits::default()).unwrap();
+        let message = incoming.into_messages().next().unwrap().unwrap().message;
+        let offer = Offer {
+            supported: &Revision::ALL,
+            asked: Revision::LATEST,
+        };
+        after_discover(offer, Answer::from(&message))
+    };
+    let initialize = |because| Step::Initialize {
+        revision: Revision::LATEST_STATEFUL,
+        because,
+    };
+    assert_eq!(
+        step(r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"]}}"#),
+        Step::Stateless(Revision::LATEST)
+    );
+    assert_eq!(
+        step(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#),
+        initialize(Because::Error(ErrorCode::METHOD_NOT_FOUND))
+    );
+    assert_eq!(
+        step(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+        initialize(Because::Unreadable)
     );
 }

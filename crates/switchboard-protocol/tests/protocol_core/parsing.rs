@@ -211,3 +211,24 @@ fn params_and_results_are_slices_of_the_input() {
     let start = text.as_ptr() as usize;
     assert!((start..start + text.len()).contains(&(result.get().as_ptr() as usize)));
 }
+
+#[test]
+fn a_frame_gives_its_messages_one_by_one() {
+    let ids = |text: &str| -> Vec<String> {
+        let incoming = parse(text.as_bytes(), &Limits::default()).unwrap();
+        incoming
+            .into_messages()
+            .map(|member| match member {
+                Ok(received) => received.message.id().unwrap().to_string(),
+                Err(error) => error.to_string(),
+            })
+            .collect()
+    };
+    let one = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    assert_eq!(ids(one), ["1"]);
+    assert_eq!(
+        ids(&format!("[{one},7]")),
+        ["1", "a message must be a JSON object"]
+    );
+    assert_eq!(ids(&format!("{one}{one}")), ["1", "1"]);
+}

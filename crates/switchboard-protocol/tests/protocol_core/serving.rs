@@ -185,6 +185,35 @@ fn over_http_the_headers_of_a_stateless_request_are_checked_first() {
             "stateful 2025-06-18",
         ),
         (SETTLED, &[], "tools/list", &old, "stateful 2025-06-18"),
+        // A session does not excuse headers that nobody compared with the body.
+        (
+            SETTLED,
+            &[("MCP-Protocol-Version", "2026-07-28"), list],
+            "tools/call",
+            r#"{"name":"delete_everything"}"#,
+            "400 -32020",
+        ),
+        (
+            SETTLED,
+            &[("MCP-Protocol-Version", "2026-07-28"), list],
+            "tools/call",
+            &old,
+            "400 -32020",
+        ),
+        (
+            SETTLED,
+            &[("MCP-Protocol-Version", "1900-01-01")],
+            "tools/list",
+            "{}",
+            "400 -32020",
+        ),
+        (
+            SETTLED,
+            &[("MCP-Protocol-Version", "2026-07-28"), list],
+            "tools/list",
+            &modern,
+            "stateless 2026-07-28",
+        ),
     ] {
         let headers: ReceivedHeaders<'_> = received
             .iter()

@@ -3,8 +3,8 @@
 use switchboard_protocol::{Incoming, Limits, Message, Quirk, parse};
 
 use Quirk::{
-    MethodInResponse, NoVersion, NullId, OddError, OddParams, OtherVersion, RepeatedMember,
-    ResultAndError,
+    EmptyResult, MethodInResponse, NoVersion, NullId, OddError, OddParams, OtherVersion,
+    RepeatedMember, ResultAndError,
 };
 
 /// The message in short: kind, id, and what it carries.
@@ -215,12 +215,17 @@ fn result_and_error_together_give_one_answer() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#,
         "response 1 null",
-        &[ResultAndError],
+        &[ResultAndError, EmptyResult],
     );
     check(
         r#"{"jsonrpc":"2.0","id":1,"result":null}"#,
         "response 1 null",
-        &[],
+        &[EmptyResult],
+    );
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"result":[ ]}"#,
+        "response 1 [ ]",
+        &[EmptyResult],
     );
     check(
         r#"{"jsonrpc":"2.0","id":1,"result":"done"}"#,
@@ -457,6 +462,84 @@ fn a_control_character_in_a_key_is_no_json() {
     );
 }
 
+/// Two threads of a server write at once, a log line has no newline, or the server frames as language servers do.
+#[test]
+fn a_forgotten_newline_costs_no_message() {
+    let check_shared = |text: &str, expected: &[&str]| {
+        let Ok(Incoming::Batch(members)) = parse(text.as_bytes(), &Limits::default()) else {
+            panic!("{text}: not several messages");
+        };
+        let found: Vec<String> = members
+            .iter()
+            .map(|member| match member {
+                Ok(received) => {
+                    let tidy = [Quirk::SharedFrame].into_iter().collect();
+                    assert_eq!(received.quirks, tidy, "{text}");
+                    short(&received.message)
+                }
+                Err(error) => {
+                    let id = error.id.as_ref().map_or("-".into(), ToString::to_string);
+                    format!("{error} [{id}]")
+                }
+            })
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    };
+    let nine = r#"{"jsonrpc":"2.0","id":9,"result":{}}"#;
+    let ten = r#"{"jsonrpc":"2.0","id":10,"result":{}}"#;
+    check_shared(
+        &format!("{nine}{ten}"),
+        &["response 9 {}", "response 10 {}"],
+    );
+    check_shared(
+        &format!(" {nine} \t{ten}\r\n"),
+        &["response 9 {}", "response 10 {}"],
+    );
+    check_shared(
+        &format!("{nine}Content-Length: 99"),
+        &[
+            "response 9 {}",
+            r#"not JSON at byte 36: expected value, near `":9,"result":{}}Content-Length: 99` [-]"#,
+        ],
+    );
+    check_shared(
+        &format!(r#"  {nine}{{"id":10,"result":{{"cut"#),
+        &[
+            "response 9 {}",
+            r#"not JSON at byte 61: EOF while parsing a string, near `0,"result":{"cut` [10]"#,
+        ],
+    );
+    check_shared(
+        &format!("{nine} 100%"),
+        &[
+            "response 9 {}",
+            r#"not JSON at byte 40: trailing characters, near `"result":{}} 100%` [-]"#,
+        ],
+    );
+    check_shared(
+        &format!(r#"{{"level":"info"}}{ten}"#),
+        &["neither a request nor a response [-]", "response 10 {}"],
+    );
+    // Without a message in it, a line is a log line.
+    check_error(
+        r#"{"level":"info"}{"level":"warn"}"#,
+        r#"not JSON at byte 16: trailing characters, near `{"level":"info"}{"level":"warn"}`"#,
+        None,
+        false,
+    );
+    let limits = Limits {
+        max_batch: 2,
+        ..Limits::default()
+    };
+    assert!(parse(nine.repeat(2).as_bytes(), &limits).is_ok());
+    assert_eq!(
+        parse(nine.repeat(3).as_bytes(), &limits)
+            .unwrap_err()
+            .to_string(),
+        "batch has more members than the limit of 2"
+    );
+}
+
 #[test]
 fn broken_json_still_tells_whose_call_it_was() {
     check_error(
@@ -476,12 +559,6 @@ fn broken_json_still_tells_whose_call_it_was() {
         r#"not JSON at byte 31: EOF while parsing an object, near `":"m","params":{`"#,
         Some("9"),
         true,
-    );
-    check_error(
-        r#"{"id":9,"result":{}}{"id":10,"result":{}}"#,
-        r#"not JSON at byte 20: trailing characters, near `":9,"result":{}}{"id":10,"result":{}}`"#,
-        Some("9"),
-        false,
     );
     check_error(
         "{\"id\":9,\n\"result\":\n\"raw\nnewline\"}",

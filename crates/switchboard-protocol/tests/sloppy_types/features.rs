@@ -1,19 +1,28 @@
 //! Sloppiness by feature: result types, input, forms, handshakes, hints.
 
+use switchboard_protocol::meta::MetaMembers;
+use switchboard_protocol::text::JsonStr;
 use switchboard_protocol::types::cache::{CacheHint, Cacheable};
 use switchboard_protocol::types::capabilities::{ClientCapabilities, ServerCapabilities};
 use switchboard_protocol::types::completion::CompleteResult;
-use switchboard_protocol::types::content::Role;
+use switchboard_protocol::types::content::{ContentBlock, Role};
 use switchboard_protocol::types::elicitation::ElicitRequestParams;
 use switchboard_protocol::types::elicitation_schema::PrimitiveSchema;
 use switchboard_protocol::types::input::{InputRequest, InputRequiredResult, InputResponse};
-use switchboard_protocol::types::lifecycle::{DiscoverResult, InitializeResult};
+use switchboard_protocol::types::lifecycle::{
+    DiscoverResult, EmptyResult, InitializeResult, PaginatedRequestParams,
+};
 use switchboard_protocol::types::logging::{LoggingLevel, LoggingMessageNotificationParams};
+use switchboard_protocol::types::method::{
+    CallTool, Initialized, ListTools, Notification, Request,
+};
+use switchboard_protocol::types::notification::NotificationParams;
 use switchboard_protocol::types::prompt::GetPromptResult;
+use switchboard_protocol::types::resource::ResourceContents;
 use switchboard_protocol::types::sampling::CreateMessageRequestParams;
 use switchboard_protocol::types::task::{CreatedTask, Task};
-use switchboard_protocol::types::tool::{CallToolResult, ListToolsResult};
-use switchboard_protocol::types::{Outcome, ResultBody, decode, decode_result};
+use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, ListToolsResult};
+use switchboard_protocol::types::{Outcome, Raw, ResultBody, decode, decode_result};
 use switchboard_protocol::{ErrorCode, ErrorObject};
 
 use super::{check, check_fails, raw};
@@ -75,7 +84,7 @@ fn result_types_decide() {
         "missing field `taskId`"
     );
     assert_eq!(
-        call("[]").unwrap_err(),
+        call("[1]").unwrap_err(),
         "expected an object, found an array"
     );
     assert_eq!(
@@ -87,6 +96,131 @@ fn result_types_decide() {
             .unwrap_err(),
         "this method may not answer with `resultType` `task`"
     );
+}
+
+/// A ping answered with `null`, and every answer of PHP that has nothing in it.
+#[test]
+fn an_answer_that_says_nothing_is_an_empty_one() {
+    for text in ["null", "[]", "[ ]", "{}"] {
+        assert_eq!(
+            outcome::<EmptyResult<'_>>(text),
+            Ok(Outcome::Complete(EmptyResult::new())),
+            "{text}"
+        );
+        assert_eq!(
+            outcome::<CallToolResult<'_>>(text),
+            Ok(Outcome::Complete(CallToolResult::new())),
+            "{text}"
+        );
+    }
+    // Where something is needed, the error says what came.
+    assert_eq!(
+        outcome::<ListToolsResult<'_>>("null").unwrap_err(),
+        "expected an object, found null"
+    );
+    assert_eq!(
+        outcome::<EmptyResult<'_>>("\"pong\"").unwrap_err(),
+        "expected an object, found a string"
+    );
+}
+
+#[test]
+fn params_that_are_not_there_are_empty() {
+    for params in [None, Some("{}"), Some("null"), Some("[]")] {
+        assert_eq!(
+            ListTools::decode_params(params.map(raw)),
+            Ok(PaginatedRequestParams::new()),
+            "{params:?}"
+        );
+        assert_eq!(
+            Initialized::decode_params(params.map(raw)),
+            Ok(NotificationParams::new()),
+            "{params:?}"
+        );
+    }
+    let fails = |params: Option<&'static str>| {
+        CallTool::decode_params(params.map(raw))
+            .expect_err("a name is needed")
+            .to_string()
+    };
+    assert_eq!(fails(None), "missing field `name`");
+    assert_eq!(fails(Some("[]")), "expected an object, found an array");
+}
+
+#[test]
+fn typed_messages_are_written_whole() {
+    let mut members = MetaMembers::new();
+    members.set("progressToken", &7).expect("JSON");
+    let mut written = Vec::new();
+    let params = CallToolRequestParams::new("get_weather".into());
+    CallTool::encode_request(&mut written, &7.into(), &params, &members).expect("JSON");
+    written.push(b'\n');
+    let result = CallToolResult {
+        content: vec![ContentBlock::text("18")].into(),
+        ..CallToolResult::new()
+    };
+    CallTool::encode_response(&mut written, &7.into(), &result).expect("JSON");
+    written.push(b'\n');
+    Initialized::encode_notification(&mut written, &NotificationParams::new()).expect("JSON");
+    assert_eq!(
+        String::from_utf8(written).expect("text"),
+        [
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"progressToken":7},"name":"get_weather"}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"18"}]}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}"#,
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn a_task_of_the_tools_own_is_no_task_of_the_protocol() {
+    let text = r#"{"task":{"id":5,"title":"water the plants"},"structuredContent":{"ok":true}}"#;
+    let Ok(Outcome::Complete(result)) = outcome::<CallToolResult<'_>>(text) else {
+        panic!("an answer");
+    };
+    assert_eq!(
+        result.extra.get("task").map(Raw::get),
+        Some(r#"{"id":5,"title":"water the plants"}"#)
+    );
+}
+
+#[test]
+fn a_failure_is_one_however_it_is_written() {
+    for (written, expected) in [
+        ("true", true),
+        ("\"true\"", true),
+        ("\"True\"", true),
+        ("1", true),
+        ("false", false),
+        ("\"false\"", false),
+        ("0", false),
+        ("null", false),
+        ("\"\"", false),
+    ] {
+        let text = format!(r#"{{"content":[],"isError":{written}}}"#);
+        let result: CallToolResult<'_> = decode(raw(&text)).expect("decodes");
+        assert_eq!(result.is_error(), expected, "{text}");
+    }
+}
+
+#[test]
+fn contents_with_both_fields_are_what_the_filled_one_says() {
+    let kind = |text: &str, blob: &str| {
+        let text = format!(r#"{{"uri":"u","text":{text},"blob":{blob}}}"#);
+        let contents: ResourceContents<'_> = check(&text, &[]);
+        match contents {
+            ResourceContents::Text(contents) => format!("text {}", contents.text.decode()),
+            ResourceContents::Blob(contents) => format!("blob {}", contents.blob.decode()),
+        }
+    };
+    let (empty, data, words) = ("\"\"", "\"AA==\"", "\"t\"");
+    assert_eq!(kind(empty, data), "blob AA==");
+    assert_eq!(kind(words, empty), "text t");
+    assert_eq!(kind(empty, empty), "text ");
+    assert_eq!(kind(words, data), "text t");
+    assert_eq!(kind(empty, "null"), "text ");
+    assert_eq!(kind("null", data), "blob AA==");
 }
 
 #[test]
@@ -149,9 +283,13 @@ fn words_outside_a_set_are_kept() {
     let prompt: GetPromptResult<'_> = check(
         r#"{"messages":[{"role":"system","content":{"type":"text","text":"t"}},{"role":"user","content":"bare"},{"role":"user"}],"description":""}"#,
         &[
-            "messages[1]: content: expected an object, found a string",
             "messages[2]: missing field `content`",
+            "messages[1].content: expected an object, found a string",
         ],
+    );
+    assert_eq!(
+        prompt.messages[1].content.as_text().map(JsonStr::decode),
+        Some("bare".into())
     );
     assert_eq!(prompt.messages[0].role, Role::Other("system".into()));
 }
@@ -183,6 +321,42 @@ fn handshakes_need_only_their_version() {
         ],
     );
     assert_eq!(discovered.supported_versions.len(), 1);
+}
+
+/// PHP writes an empty object as `[]`.
+#[test]
+fn a_capability_is_on_unless_it_says_no() {
+    let capabilities: ServerCapabilities<'_> = check(
+        r#"{"tools":[],"prompts":false,"resources":null}"#,
+        &[
+            "tools: expected an object, found an array",
+            "prompts: expected an object, found a boolean",
+            "resources: expected an object, found null",
+        ],
+    );
+    assert_eq!(
+        (
+            capabilities.offers_tools(),
+            capabilities.offers_prompts(),
+            capabilities.offers_resources()
+        ),
+        (true, false, false)
+    );
+    let capabilities: ClientCapabilities<'_> = check(
+        r#"{"elicitation":[],"roots":1}"#,
+        &[
+            "roots: expected an object, found a number",
+            "elicitation: expected an object, found an array",
+        ],
+    );
+    assert_eq!(
+        (
+            capabilities.offers_elicitation(),
+            capabilities.offers_roots(),
+            capabilities.offers_sampling()
+        ),
+        (true, true, false)
+    );
 }
 
 #[test]

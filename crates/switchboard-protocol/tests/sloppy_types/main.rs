@@ -29,13 +29,7 @@ fn raw(text: &str) -> &RawValue {
 #[track_caller]
 fn check<'a, T: Decode<'a> + Encode + Lint>(text: &'a str, expected: &[&str]) -> T {
     let value: T = decode(raw(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let found: Vec<String> = defects(&value)
-        .iter()
-        .map(|defect| match &defect.name {
-            Some(name) => format!("{} ({name}): {}", defect.path, defect.reason),
-            None => format!("{}: {}", defect.path, defect.reason),
-        })
-        .collect();
+    let found: Vec<String> = defects(&value).iter().map(ToString::to_string).collect();
     assert_eq!(found, expected, "{text}");
     let written: Value = serde_json::from_str(&encode(&value)).expect("valid JSON");
     assert_eq!(
@@ -56,7 +50,7 @@ fn check_fails<'a, T: Decode<'a> + std::fmt::Debug>(text: &'a str, message: &str
 #[test]
 fn optional_fields_of_the_wrong_type_count_as_absent() {
     let tool: Tool<'_> = check(
-        r#"{"name":"a","title":5,"description":null,"inputSchema":null,"annotations":"yes","icons":{},"execution":[],"_meta":1,"outputSchema":true}"#,
+        r#"{"name":"a","title":5,"description":null,"inputSchema":null,"annotations":"yes","icons":7,"execution":[],"_meta":1,"outputSchema":true}"#,
         &[
             "title: expected a string, found a number",
             "description: expected a string, found null",
@@ -65,7 +59,7 @@ fn optional_fields_of_the_wrong_type_count_as_absent() {
             "annotations: expected an object, found a string",
             "execution: expected an object, found an array",
             "_meta: expected an object, found a number",
-            "icons: expected an array, found an object",
+            "icons: expected an array, found a number",
         ],
     );
     assert_eq!(tool.title, None);
@@ -109,7 +103,7 @@ fn what_is_set_aside_says_its_name_where_it_has_one() {
 #[test]
 fn a_list_that_is_none_fails_its_result() {
     check_fails::<ListToolsResult<'_>>(
-        r#"{"tools":{}}"#,
+        r#"{"tools":{"add":{"description":"a map by name"}}}"#,
         "tools: expected an array, found an object",
     );
     check_fails::<ListToolsResult<'_>>(r#"{"tools":null}"#, "tools: expected an array, found null");
@@ -184,9 +178,102 @@ fn results_without_content_are_results() {
         &[
             "isError: expected a boolean, found a string",
             "content: expected an array, found a string",
+            "content[0]: expected an object, found a string",
         ],
     );
     check::<CallToolResult<'_>>(r#"{"toolResult":"from 2024-10-07"}"#, &[]);
+}
+
+/// What a hand-written server returns from a tool is what the model must see.
+#[test]
+fn content_without_its_brackets_or_its_block_is_content() {
+    let texts = |text: &str, defects: &[&str]| -> Vec<String> {
+        let result: CallToolResult<'_> = check(text, defects);
+        let texts = result.content.iter().filter_map(ContentBlock::as_text);
+        texts.map(|text| text.decode().into_owned()).collect()
+    };
+    assert_eq!(
+        texts(
+            r#"{"content":{"type":"text","text":"18 \u00b0C"}}"#,
+            &["content: expected an array, found an object"]
+        ),
+        ["18 °C"]
+    );
+    assert_eq!(
+        texts(
+            r#"{"content":"plain"}"#,
+            &[
+                "content: expected an array, found a string",
+                "content[0]: expected an object, found a string"
+            ]
+        ),
+        ["plain"]
+    );
+    assert_eq!(
+        texts(
+            r#"{"content":["one",{"type":"text","text":"two"},3]}"#,
+            &[
+                "content[2]: expected an object, found a number",
+                "content[0]: expected an object, found a string"
+            ]
+        ),
+        ["one", "two"]
+    );
+    assert_eq!(
+        texts(
+            r#"{"content":{}}"#,
+            &["content: expected an array, found an object"]
+        ),
+        [""; 0]
+    );
+    assert_eq!(
+        texts(
+            r#"{"content":{"temperature":18}}"#,
+            &["content: expected an array, found an object"]
+        ),
+        [""; 0]
+    );
+    assert_eq!(
+        texts(
+            r#"{"content":null}"#,
+            &["content: expected an array, found null"]
+        ),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_list_of_one_may_lack_its_brackets() {
+    let list: ListToolsResult<'_> = check(
+        r#"{"tools":{"name":"only","icons":{"src":"https://e.com/i.png","sizes":"48x48"}}}"#,
+        &[
+            "tools: expected an array, found an object",
+            "tools[0].icons: expected an array, found an object",
+            "tools[0].icons[0].sizes: expected an array, found a string",
+        ],
+    );
+    assert_eq!(list.tools[0].icons[0].sizes.items, ["48x48"]);
+    let owned = list.into_owned();
+    // Whoever passes on more than came writes an array.
+    let mut grown = owned.clone();
+    grown.tools.push(Tool::new("second".into()));
+    assert!(encode(&grown).starts_with(r#"{"tools":[{"name":"only""#));
+    assert_eq!(
+        decode::<ListToolsResult<'_>>(raw(&encode(&owned))),
+        Ok(owned.clone())
+    );
+
+    let read: ReadResourceResult<'_> = check(
+        r#"{"contents":{"uri":"file:///a","text":"a"}}"#,
+        &["contents: expected an array, found an object"],
+    );
+    assert_eq!(read.contents.len(), 1);
+    // Lua has one word for an empty list and an empty map.
+    let none: ListPromptsResult<'_> = check(
+        r#"{"prompts":{ }}"#,
+        &["prompts: expected an array, found an object"],
+    );
+    assert!(none.prompts.is_empty());
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Looking a decoded value over for what was set aside.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::{
-    Decode, DecodeError, Extra, List, Map, Nullable, Number, OneOrMany, Path, Raw, RawObject,
-    Segment, SetAside,
+    Decode, DecodeError, DecodeErrorKind, Encode, Extra, Found, List, Map, Nullable, Number,
+    OneOrMany, Path, Raw, RawObject, Segment, SetAside,
 };
+use crate::printable::printable;
 use crate::text::JsonStr;
 
 /// Something the peer got wrong that decoding worked around.
@@ -19,6 +21,16 @@ pub struct Defect {
     pub reason: DecodeError,
     /// What the peer wrote.
     pub raw: String,
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.path)?;
+        if let Some(name) = &self.name {
+            write!(formatter, " ({})", printable(name, 60))?;
+        }
+        write!(formatter, ": {}", self.reason)
+    }
 }
 
 /// Every defect that was worked around while `value` was decoded, outermost first.
@@ -75,6 +87,13 @@ impl Linter {
         });
     }
 
+    /// Reports a value that was read although it is no `expected`.
+    pub(crate) fn wrong_form(&mut self, expected: &'static str, text: &str) {
+        let found = Found::from_first_byte(text.bytes().next().unwrap_or(b'n'));
+        let reason = DecodeError::new(DecodeErrorKind::WrongType { expected, found });
+        self.report(None, &reason, &Raw::from_valid(text));
+    }
+
     fn report(&mut self, name: Option<&str>, reason: &DecodeError, raw: &Raw<'_>) {
         self.defects.push(Defect {
             path: self.path.clone(),
@@ -85,8 +104,11 @@ impl Linter {
     }
 }
 
-impl<T: Lint> Lint for List<'_, T> {
+impl<T: Lint + Encode> Lint for List<'_, T> {
     fn lint(&self, linter: &mut Linter) {
+        if let Some(text) = self.without_array() {
+            linter.wrong_form("an array", &text);
+        }
         for entry in &self.set_aside {
             linter.set_aside(entry, Segment::Index(entry.index));
         }
@@ -115,7 +137,7 @@ impl<T: Lint> Lint for Map<'_, T> {
     }
 }
 
-impl<T: Lint> Lint for OneOrMany<'_, T> {
+impl<T: Lint + Encode> Lint for OneOrMany<'_, T> {
     fn lint(&self, linter: &mut Linter) {
         match self {
             Self::One(item) => item.lint(linter),

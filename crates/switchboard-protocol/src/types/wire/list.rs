@@ -11,14 +11,30 @@ use crate::limits::Limits;
 /// An entry that is no `T` is set aside with the reason; the others stay. Reads like a `Vec` of the good entries
 /// and is written with the bad ones back in their places, so that passing a list on loses nothing. Clear
 /// [`List::set_aside`] to pass on the good ones only.
+///
+/// A single `T` without an array around it is a list of one, and an empty object is an empty list, because some
+/// languages do not tell the two apart. Both are told as defects and written as they came; `List::from(items)` has
+/// its brackets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct List<'a, T> {
     /// The good entries in order.
     pub items: Vec<T>,
     /// The entries that are no `T`, in order.
     pub set_aside: Vec<SetAside<'a>>,
-    /// Whether the field was there. An empty list that was absent is not written.
-    present: bool,
+    form: Form,
+}
+
+/// How a list is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Not at all while it is empty: the field was not there.
+    Absent,
+    /// As an array.
+    Array,
+    /// As its only entry.
+    Lone,
+    /// As an object without members.
+    EmptyObject,
 }
 
 /// An entry that could not be decoded.
@@ -40,13 +56,59 @@ impl<T> List<'_, T> {
         Self {
             items: Vec::new(),
             set_aside: Vec::new(),
-            present: false,
+            form: Form::Absent,
         }
     }
 
     /// Whether the list is written: it was there, or has entries now.
     pub fn is_present(&self) -> bool {
-        self.present || !self.items.is_empty() || !self.set_aside.is_empty()
+        self.form != Form::Absent || !self.items.is_empty() || !self.set_aside.is_empty()
+    }
+}
+
+impl<'a, T: Decode<'a>> List<'a, T> {
+    /// Reads what is no array: the one entry itself, or an object with nothing in it.
+    #[cold]
+    fn decode_without_array(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let wrong = reader.wrong_type("an array");
+        let first = reader.peek();
+        let mark = reader.mark();
+        // Where `null` is a value it is no entry all the same: it says that there is no list.
+        if first == b'n' {
+            return Err(wrong);
+        }
+        if first == b'{' && matches!(reader.is_empty_object(), Ok(true)) {
+            reader.raw()?;
+            return Ok(Self {
+                form: Form::EmptyObject,
+                ..Self::new()
+            });
+        }
+        match T::decode(reader) {
+            Ok(item) => Ok(Self {
+                items: vec![item],
+                set_aside: Vec::new(),
+                form: Form::Lone,
+            }),
+            Err(error) if error.is_malformed() => Err(error),
+            Err(_) => {
+                reader.rewind(mark);
+                Err(wrong)
+            }
+        }
+    }
+}
+
+impl<T: Encode> List<'_, T> {
+    /// What stands in place of an array, as it is written; `None` where nothing does.
+    pub(super) fn without_array(&self) -> Option<Cow<'static, str>> {
+        match (self.form, self.items.as_slice()) {
+            (Form::Lone, [item]) if self.set_aside.is_empty() => {
+                Some(Cow::Owned(super::encode(item)))
+            }
+            (Form::EmptyObject, []) if self.set_aside.is_empty() => Some(Cow::Borrowed("{}")),
+            _ => None,
+        }
     }
 }
 
@@ -97,7 +159,7 @@ impl<T> From<Vec<T>> for List<'_, T> {
         Self {
             items,
             set_aside: Vec::new(),
-            present: true,
+            form: Form::Array,
         }
     }
 }
@@ -142,6 +204,9 @@ impl<'l, T> IntoIterator for &'l List<'_, T> {
 
 impl<'a, T: Decode<'a>> Decode<'a> for List<'a, T> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        if reader.peek() != b'[' {
+            return Self::decode_without_array(reader);
+        }
         reader.begin_array()?;
         let mut list = Self::from(Vec::new());
         let limit = reader.max_items();
@@ -164,6 +229,12 @@ impl<'a, T: Decode<'a>> Decode<'a> for List<'a, T> {
 
 impl<T: Encode> Encode for List<'_, T> {
     fn encode(&self, out: &mut String) {
+        if !matches!(self.form, Form::Absent | Form::Array)
+            && let Some(text) = self.without_array()
+        {
+            out.push_str(&text);
+            return;
+        }
         out.push('[');
         let start = out.len();
         in_place(&self.items, &self.set_aside, |entry| {
@@ -186,7 +257,7 @@ impl<T: IntoOwned> IntoOwned for List<'_, T> {
         List {
             items: self.items.into_iter().map(T::into_owned).collect(),
             set_aside: self.set_aside.into_owned(),
-            present: self.present,
+            form: self.form,
         }
     }
 }

@@ -150,6 +150,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Whether the object ahead has no members, without moving.
+    pub(crate) fn is_empty_object(&self) -> Result<bool, DecodeError> {
+        let mut ahead = self.clone();
+        ahead.begin_object()?;
+        Ok(ahead.peek() == b'}')
+    }
+
     /// The next field's name, with the cursor before its value; `None` past the object's end.
     #[inline]
     pub(crate) fn next_key(&mut self) -> Result<Option<Key<'a>>, DecodeError> {

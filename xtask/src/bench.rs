@@ -24,9 +24,10 @@ enum Bound {
     AtMost(f64),
 }
 
-const BENCHES: &[(&str, &str)] = &[
-    ("switchboard-protocol", "decode"),
-    ("switchboard-config", "load"),
+/// The benchmarks that the rows read: package, target, and the cases of it.
+const BENCHES: &[(&str, &str, &str)] = &[
+    ("switchboard-protocol", "decode", "/(switchboard|rmcp)$"),
+    ("switchboard-config", "load", "config/"),
 ];
 
 #[rustfmt::skip]
@@ -45,8 +46,8 @@ pub(crate) fn bench(rounds: u32) -> Result<(), String> {
     let mut times: Vec<Vec<(f64, f64)>> = ROWS.iter().map(|_| Vec::new()).collect();
     for round in 1..=rounds {
         println!("\nround {round} of {rounds}");
-        for (package, bench) in BENCHES {
-            run_bench(package, bench)?;
+        for (package, bench, cases) in BENCHES {
+            run_bench(package, bench, cases)?;
         }
         for (row, times) in ROWS.iter().zip(&mut times) {
             times.push((
@@ -97,7 +98,7 @@ pub(crate) fn bench(rounds: u32) -> Result<(), String> {
 }
 
 /// Runs one benchmark, on one core where that can be asked for.
-fn run_bench(package: &str, bench: &str) -> Result<(), String> {
+fn run_bench(package: &str, bench: &str, cases: &str) -> Result<(), String> {
     let line = [
         "cargo",
         "bench",
@@ -107,6 +108,7 @@ fn run_bench(package: &str, bench: &str) -> Result<(), String> {
         "--bench",
         bench,
         "--",
+        cases,
         "--noplot",
         "--quiet",
     ];

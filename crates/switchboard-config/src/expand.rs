@@ -296,7 +296,7 @@ mod tests {
         let check = |text: &str, expected: Result<&str, ExpandError>| {
             let variables = Variables {
                 environment: &environment(),
-                workspace: Path::new("/work/space"),
+                workspace: Path::new("/ws"),
                 home: Path::new("/home/me"),
                 plugin_root: None,
             };
@@ -321,7 +321,7 @@ mod tests {
         check("${NONE:-https://x/${A}:80}", Ok("https://x/1:80"));
         // What a variable holds is data.
         check("${REF}", Ok("${A}"));
-        check("${workspaceFolder}/x", Ok("/work/space/x"));
+        check("${workspaceFolder}/x", Ok("/ws/x"));
         check("${home}", Ok("/home/me"));
         check("${env:home}", Ok("x"));
         check("$${A}", Ok("${A}"));

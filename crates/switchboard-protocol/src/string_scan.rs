@@ -3,7 +3,9 @@
 //! Owns the one loop that most bytes of a message go through. Three kinds of strings call for three ways: a key
 //! ends within a few words of eight bytes; a long run without escapes is the business of a vectorised search; a
 //! text with an escape every few bytes would stop either at each of them, so it is read in blocks of 64 bytes, with
-//! one bit for each quote and, where the escapes have yet to be checked, each backslash.
+//! one bit for each quote and each backslash.
+
+use wide::u8x16;
 
 /// How a string ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,11 +80,7 @@ fn end_of_long_string<const CHECK: bool>(bytes: &[u8], start: Stretch) -> Option
             Stretch::Plain(position) => read_plain::<CHECK>(bytes, position)?,
             Stretch::Dense(position) => {
                 escaped = true;
-                if CHECK {
-                    read_dense(bytes, position)?
-                } else {
-                    Stretch::End(end_after_escape(bytes, position)?)
-                }
+                read_dense::<CHECK>(bytes, position)?
             }
             Stretch::End(position) => return Some(StringEnd { position, escaped }),
         };
@@ -111,20 +109,25 @@ fn read_plain<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
 
 const WINDOW: usize = 16 * 1024;
 
-/// Reads and checks blocks until two in a row have no escape.
-fn read_dense(bytes: &[u8], start: usize) -> Option<Stretch> {
+/// Reads blocks until two in a row have no escape.
+fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> {
+    let in_tail =
+        |position| end_in_tail::<CHECK>(bytes, position).map(|end| Stretch::End(end.position));
     let mut position = start;
     let mut plain_blocks = 0;
-    while let Some(block) = chunk::<64>(bytes, position) {
-        if has_control(block) {
+    while let Some(block) = chunk::<64>(bytes, position).map(Block::new) {
+        if CHECK && block.has_control() {
             // It may stand past the end of the string, where whitespace is fine; look at each byte.
-            return end_in_tail::<true>(bytes, position).map(|end| Stretch::End(end.position));
+            return in_tail(position);
         }
-        let (quotes, backslashes) = (mask(block, b'"'), mask(block, b'\\'));
+        let backslashes = block.equal_to(b'\\');
         let escaped = after_odd_runs(backslashes);
-        let ends = quotes & !escaped;
-        let before_end = ends.wrapping_sub(1) & !ends;
-        check_escapes(bytes, position, block, escaped & before_end)?;
+        let ends = block.equal_to(b'"') & !escaped;
+        if CHECK {
+            let before_end = ends.wrapping_sub(1) & !ends;
+            let to_look_at = escaped & before_end & !block.simple_escape_letters();
+            check_escapes(bytes, position, to_look_at)?;
+        }
         if ends != 0 {
             return Some(Stretch::End(position + ends.trailing_zeros() as usize + 1));
         }
@@ -139,44 +142,13 @@ fn read_dense(bytes: &[u8], start: usize) -> Option<Stretch> {
         position += 64;
         // An odd run at the very end escapes the byte after the block.
         if backslashes.leading_ones() % 2 == 1 {
-            if !is_escape(bytes, position) {
+            if CHECK && !is_escape(bytes, position) {
                 return None;
             }
             position += 1;
         }
     }
-    end_in_tail::<true>(bytes, position).map(|end| Stretch::End(end.position))
-}
-
-/// The offset past a string that has its first escape at `start`, in text that nobody checks: then only quotes
-/// matter, and one ends the string unless a run of backslashes of odd length stands before it.
-fn end_after_escape(bytes: &[u8], start: usize) -> Option<usize> {
-    let ends = |quote: &usize| {
-        let before = bytes.get(start..*quote).unwrap_or_default();
-        let run = before.iter().rev().take_while(|&&byte| byte == b'\\');
-        run.count() % 2 == 0
-    };
-    let mut position = start;
-    while let Some(block) = chunk::<64>(bytes, position) {
-        let mut quotes = mask(block, b'"');
-        if quotes == 0 {
-            position += 64;
-            position += memchr::memchr(b'"', bytes.get(position..)?)?;
-            continue;
-        }
-        while quotes != 0 {
-            let quote = position + quotes.trailing_zeros() as usize;
-            if ends(&quote) {
-                return Some(quote + 1);
-            }
-            quotes &= quotes - 1;
-        }
-        position += 64;
-    }
-    memchr::memchr_iter(b'"', bytes.get(position..)?)
-        .map(|offset| position + offset)
-        .find(ends)
-        .map(|quote| quote + 1)
+    in_tail(position)
 }
 
 /// The bytes that follow a run of backslashes of odd length: those that are escaped and no backslash themselves.
@@ -190,19 +162,10 @@ fn after_odd_runs(backslashes: u64) -> u64 {
     (ends_of(starts & EVEN) & !EVEN) | (ends_of(starts & !EVEN) & EVEN)
 }
 
-/// Checks the letters of the escapes marked in `escaped`.
-fn check_escapes(bytes: &[u8], position: usize, block: &[u8; 64], escaped: u64) -> Option<()> {
-    let mut worst = SIMPLE;
-    let mut rest = escaped;
-    while rest != 0 {
-        let letter = block[rest.trailing_zeros() as usize % 64];
-        worst |= LETTERS[usize::from(letter)];
-        rest &= rest - 1;
-    }
-    if worst == SIMPLE {
-        return Some(());
-    }
-    let mut rest = escaped;
+/// Checks the escapes whose letters are marked.
+#[inline]
+fn check_escapes(bytes: &[u8], position: usize, letters: u64) -> Option<()> {
+    let mut rest = letters;
     while rest != 0 {
         if !is_escape(bytes, position + rest.trailing_zeros() as usize) {
             return None;
@@ -211,21 +174,6 @@ fn check_escapes(bytes: &[u8], position: usize, block: &[u8; 64], escaped: u64) 
     }
     Some(())
 }
-
-const SIMPLE: u8 = 0;
-const TO_LOOK_AT: u8 = 1;
-
-/// Which letters make an escape of two bytes.
-const LETTERS: [u8; 256] = {
-    let mut letters = [TO_LOOK_AT; 256];
-    let simple = b"\"\\/bfnrt";
-    let mut index = 0;
-    while index < simple.len() {
-        letters[simple[index] as usize] = SIMPLE;
-        index += 1;
-    }
-    letters
-};
 
 /// Goes on byte by byte.
 fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
@@ -286,27 +234,43 @@ fn equal_to(word: u64, byte: u8) -> u64 {
     !(((zero_where_equal & !HIGHS) + !HIGHS) | zero_where_equal) & HIGHS
 }
 
-/// One bit for each byte of a block that equals `byte`, the first byte's lowest.
-#[inline]
-fn mask(block: &[u8; 64], byte: u8) -> u64 {
-    let (words, _) = block.as_chunks::<8>();
-    // The marks of each word go to a bit of their own in every byte, and one turn sets all in order.
-    let columns = words.iter().enumerate().fold(0, |columns, (index, word)| {
-        columns | equal_to(u64::from_le_bytes(*word), byte) >> (7 - index)
-    });
-    transpose(columns)
-}
+/// 64 bytes that are looked at together. The masks have one bit for each byte, the first byte's lowest.
+struct Block([u8x16; 4]);
 
-/// Turns eight rows of eight bits about their diagonal: in squares of two, of four, then of eight bits.
-#[inline]
-fn transpose(rows: u64) -> u64 {
-    let swap = |rows: u64, distance: u32, upper: u64| {
-        let differing = (rows ^ (rows >> distance)) & upper;
-        rows ^ differing ^ (differing << distance)
-    };
-    let rows = swap(rows, 7, 0x00AA_00AA_00AA_00AA);
-    let rows = swap(rows, 14, 0x0000_CCCC_0000_CCCC);
-    swap(rows, 28, 0x0000_0000_F0F0_F0F0)
+impl Block {
+    #[inline]
+    fn new(bytes: &[u8; 64]) -> Self {
+        let (parts, _) = bytes.as_chunks::<16>();
+        Self(std::array::from_fn(|index| u8x16::new(parts[index])))
+    }
+
+    #[inline]
+    fn equal_to(&self, byte: u8) -> u64 {
+        self.mask(|part| part.simd_eq(u8x16::splat(byte)))
+    }
+
+    /// The letters that make an escape of two bytes.
+    #[inline]
+    fn simple_escape_letters(&self) -> u64 {
+        self.mask(|part| {
+            let is = |byte| part.simd_eq(u8x16::splat(byte));
+            is(b'"') | is(b'\\') | is(b'/') | is(b'b') | is(b'f') | is(b'n') | is(b'r') | is(b't')
+        })
+    }
+
+    #[inline]
+    fn has_control(&self) -> bool {
+        let [first, second, third, fourth] = self.0;
+        let least = first.min(second).min(third.min(fourth));
+        least.simd_eq(least.min(u8x16::splat(b' ' - 1))).any()
+    }
+
+    #[inline]
+    fn mask(&self, marks: impl Fn(u8x16) -> u8x16) -> u64 {
+        self.0.iter().rev().fold(0, |mask, part| {
+            mask << 16 | u64::from(marks(*part).to_bitmask())
+        })
+    }
 }
 
 #[inline]

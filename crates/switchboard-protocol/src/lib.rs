@@ -46,5 +46,6 @@ pub use limits::Limits;
 pub use message::{Incoming, Message, Quirk, Quirks, Received};
 pub use method::Method;
 pub use parse::{ParseError, ParseErrorKind, parse};
+pub use raw::trusted;
 pub use revision::{Era, Feature, Revision};
 pub use salvage::{Salvaged, salvage};

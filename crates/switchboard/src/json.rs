@@ -1,0 +1,68 @@
+//! Checked JSON in a shared buffer: what a server sent, passed on without being copied or parsed again.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use switchboard_protocol::trusted;
+
+/// One JSON value that has been checked, cheap to clone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedJson(Bytes);
+
+impl SharedJson {
+    /// A value that was parsed from `frame`, as a part of it. It must lie within the frame.
+    pub fn part_of(frame: &Bytes, value: &RawValue) -> Self {
+        Self(frame.slice_ref(value.get().as_bytes()))
+    }
+
+    /// The value, raw.
+    pub fn raw(&self) -> &RawValue {
+        trusted(self.as_str()).unwrap_or(RawValue::NULL)
+    }
+
+    /// The text of the value.
+    pub fn as_str(&self) -> &str {
+        // The constructors take text only, so this never fails; it is a check, not a copy.
+        std::str::from_utf8(&self.0).unwrap_or("null")
+    }
+}
+
+impl From<Box<RawValue>> for SharedJson {
+    fn from(value: Box<RawValue>) -> Self {
+        Self(Bytes::from(Box::<str>::from(value).into_boxed_bytes()))
+    }
+}
+
+impl From<&RawValue> for SharedJson {
+    fn from(value: &RawValue) -> Self {
+        Self(Bytes::copy_from_slice(value.get().as_bytes()))
+    }
+}
+
+impl From<&serde_json::Value> for SharedJson {
+    fn from(value: &serde_json::Value) -> Self {
+        Self(Bytes::from(value.to_string()))
+    }
+}
+
+impl fmt::Debug for SharedJson {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_shares_the_buffer_of_its_frame() {
+        let frame = Bytes::from_static(br#"{"result": {"a": 1} }"#);
+        let text = std::str::from_utf8(&frame).unwrap_or_default();
+        let value = trusted(&text[11..19]).unwrap_or(RawValue::NULL);
+        let part = SharedJson::part_of(&frame, value);
+        assert_eq!(part.raw().get(), r#"{"a": 1}"#);
+        assert_eq!(part.as_str().as_ptr(), text[11..].as_ptr());
+    }
+}

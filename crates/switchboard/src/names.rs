@@ -1,0 +1,105 @@
+//! Names that cannot be mixed up: a server's, a tool's on the wire, a tool's as the model sees it.
+//!
+//! Owns the newtypes and nothing else. How an exposed name is made from a reference, and which reference an exposed
+//! name leads to, is the catalogue's business: a name is looked up, never taken apart.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Implements a name that is a shared string.
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(name: &str) -> Self {
+                Self(name.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(name: String) -> Self {
+                Self(name.into())
+            }
+        }
+
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "{:?}", &self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// The name of a server in the configuration.
+    ServerName
+}
+
+name! {
+    /// The name of a tool or prompt as its server spells it.
+    WireName
+}
+
+name! {
+    /// The name the model sees and calls: `mcp__server__tool`, safe characters only.
+    ExposedName
+}
+
+/// A tool of a server, as the wire has it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolRef {
+    /// The server.
+    pub server: ServerName,
+    /// The tool.
+    pub tool: WireName,
+}
+
+impl fmt::Display for ToolRef {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.server, self.tool)
+    }
+}
+
+/// Which of a server's successive connections something belongs to. What a task of an earlier one reports is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Generation(u64);
+
+impl Generation {
+    /// The one after this.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// One call of a tool, from the moment somebody asks for it. Unique within a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+impl fmt::Display for CallId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "call-{}", self.0)
+    }
+}

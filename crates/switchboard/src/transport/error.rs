@@ -1,0 +1,115 @@
+//! What can go wrong between two processes, told apart as far as somebody can act on it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+/// A link could not be opened, or a message not be sent.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct TransportError {
+    /// What kind of failure it is.
+    pub kind: TransportErrorKind,
+    /// What happened, for people: lowercase, secrets masked.
+    pub message: String,
+}
+
+impl TransportError {
+    /// An error of that kind.
+    pub fn new(kind: TransportErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+}
+
+/// What kind of failure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TransportErrorKind {
+    /// The program does not exist.
+    ProgramNotFound,
+    /// The program exists and cannot be run.
+    ProgramNotExecutable,
+    /// The folder to start in does not exist.
+    NoSuchFolder,
+    /// The process could not be started for another reason.
+    Spawn,
+    /// The name of the host means nothing.
+    Dns,
+    /// Nobody listens there.
+    Refused,
+    /// The way there is not open: no route, proxy, firewall.
+    Unreachable,
+    /// TLS: certificate, version, or no TLS at all on the other side.
+    Tls,
+    /// It took too long.
+    Timeout,
+    /// The configuration of the link itself is wrong: a header, a URL.
+    Invalid,
+    /// The link has ended.
+    Closed,
+    /// The other side breaks the rules of the transport.
+    Protocol,
+    /// Anything else the system reports.
+    Io,
+}
+
+/// Why one request gets no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestFailure {
+    /// The server answered with a status that is no success. It has not taken the request.
+    #[error("{0}")]
+    Refused(Box<HttpRefusal>),
+    /// The request never reached the server.
+    #[error("{0}")]
+    NotSent(TransportError),
+    /// The request went out and the answer can no longer come.
+    #[error("{0}")]
+    Lost(TransportError),
+    /// The answer is over the limit on size.
+    #[error("the answer is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// An HTTP status that is no success, with what the server said about it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the server answered with HTTP status {status}")]
+pub struct HttpRefusal {
+    /// The status.
+    pub status: u16,
+    /// Whether the request belonged to a session: then 404 says that the session has ended.
+    pub in_session: bool,
+    /// The challenges of `WWW-Authenticate`.
+    pub challenges: Vec<String>,
+    /// When to come back.
+    pub retry_after: Option<Duration>,
+    /// The body, cut at 64 KiB.
+    pub body: Bytes,
+}
+
+/// How a link ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Closed {
+    /// This side closed it.
+    #[error("closed by this side")]
+    ByUs,
+    /// The process ended with this status.
+    #[error("the process ended with status {0}")]
+    Exited(i32),
+    /// The process was ended by this signal.
+    #[error("the process was ended by signal {0}")]
+    Signalled(i32),
+    /// The other side closed its end.
+    #[error("the server closed the connection")]
+    ByServer,
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+}

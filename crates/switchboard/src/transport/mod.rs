@@ -1,0 +1,115 @@
+//! How messages reach a server and come back, one module for each transport.
+//!
+//! Owns the seam between bytes and meaning. A [`Connector`] is a recipe: it builds a fresh [`Link`] on every connect
+//! and reconnect. A link sends whole messages and hands every frame it receives to its [`Inbound`], undecoded. It
+//! must not know methods, eras or servers' states; what it needs of them (headers, the revision, which request a
+//! message is) comes with each message.
+
+mod error;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use switchboard_config::entry::Transport;
+use switchboard_protocol::{Revision, headers::Header};
+
+pub use error::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
+
+/// A recipe for links to one server.
+pub trait Connector: fmt::Debug + Send + Sync + 'static {
+    /// Which transport it is.
+    fn transport(&self) -> Transport;
+
+    /// Opens a link, from now on delivering to `inbound`.
+    ///
+    /// For a child process this ends when the process runs, for a socket when it is open; HTTP has nothing to do
+    /// yet. It has no deadline of its own: dropping the future undoes whatever was begun.
+    fn connect(
+        &self,
+        inbound: Arc<dyn Inbound>,
+    ) -> BoxFuture<'_, Result<Arc<dyn Link>, TransportError>>;
+
+    /// The recipe for the older transport that the same server may speak instead.
+    fn legacy(&self) -> Option<&dyn Connector> {
+        None
+    }
+}
+
+/// An open way to a server. Dropping the last handle ends it as [`close`](Link::close) does, without waiting.
+pub trait Link: Send + Sync + 'static {
+    /// Sends one message.
+    ///
+    /// The message takes its place in the order of messages before this returns; the future only waits until it
+    /// is handed over. A future that is dropped does not take the message back. For a request it is over when the
+    /// request is on its way; all that comes of it, success or failure, goes to the [`Inbound`]. For anything else
+    /// it is over when the server has taken the message, as far as the transport can tell.
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>>;
+
+    /// Nobody waits for this request's answer any longer.
+    fn abandon(&self, request: u64) -> Abandoned;
+
+    /// The handshake has ended with this revision.
+    ///
+    /// HTTP opens its stream for the server's own messages now, where the revision has one.
+    fn opened(&self, revision: Revision);
+
+    /// Ends the link in the orderly way of the transport and waits until it has ended: a child process and all it
+    /// started are gone, a session is deleted. Idempotent, and bounded in time by the transport itself.
+    fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// The process behind the link, if there is one.
+    fn process(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// One message to send.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// The whole JSON-RPC message, on one line, with no line end.
+    pub payload: Vec<u8>,
+    /// What kind of message it is.
+    pub kind: OutgoingKind,
+    /// The headers its era wants; transports without headers drop them.
+    pub headers: Vec<Header>,
+}
+
+/// What kind of message is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutgoingKind {
+    /// A request with this id.
+    Request(u64),
+    /// A notification.
+    Notification,
+    /// An answer to a request of the server.
+    Response,
+}
+
+/// Whether the server learns that a request was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abandoned {
+    /// The transport has told it, by closing the request's stream.
+    Told,
+    /// It has to be told with a message.
+    NotTold,
+}
+
+/// Where a link delivers. Calls are short and never block: they come from the task that reads.
+pub trait Inbound: Send + Sync + 'static {
+    /// A frame: a line, a body, the data of an event. It may be anything, JSON or not.
+    fn frame(&self, frame: Bytes);
+
+    /// A frame over the limit on size; `start` is its beginning, enough to find an id in. The link has skipped it.
+    fn oversized(&self, start: &[u8], limit: usize);
+
+    /// This request gets no answer; the link lives on.
+    fn failed(&self, request: u64, failure: RequestFailure);
+
+    /// A line the server wrote for people (stderr), without its line end.
+    fn diagnostic(&self, line: &str);
+
+    /// The link has ended and delivers nothing more. At most once.
+    fn closed(&self, closed: Closed);
+}

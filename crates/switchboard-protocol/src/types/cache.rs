@@ -52,6 +52,7 @@ macro_rules! cacheable {
 
 cacheable!(
     super::lifecycle::DiscoverResult<'_>,
+    super::lifecycle::PageHead<'_>,
     super::prompt::ListPromptsResult<'_>,
     super::resource::ListResourceTemplatesResult<'_>,
     super::resource::ListResourcesResult<'_>,

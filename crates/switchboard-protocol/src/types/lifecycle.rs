@@ -121,6 +121,20 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// What any page of a list says besides its items, which stay in `extra`, undecoded.
+    pub struct PageHead<'a> {
+        optional {
+            /// Where the next page starts.
+            next_cursor("nextCursor"): Cow<'a, str>,
+            /// How long the answer may be kept, in milliseconds.
+            ttl_ms("ttlMs"): Number<'a>,
+            /// For whom it may be kept.
+            cache_scope("cacheScope"): CacheScope<'a>,
+        }
+    }
+}
+
+wire_struct! {
     /// An answer that says no more than that it was done.
     pub struct EmptyResult<'a> {
         optional {

@@ -82,6 +82,14 @@ pub fn decode_result_within<'a, T: ResultBody<'a>>(
     }
 }
 
+/// What a result says it is, without decoding the rest. `None` where it says nothing, which means complete.
+pub fn declared_type(raw: &RawValue) -> Option<ResultType<'_>> {
+    let [written] = Reader::new(raw, &Limits::DEFAULT)
+        .find(["resultType"])
+        .ok()?;
+    ResultType::decode(&mut Reader::over_valid(written?, &Limits::DEFAULT)).ok()
+}
+
 /// Whether nothing in the result hints at another reading.
 fn is_plainly_complete<'a, T: ResultBody<'a>>(result: &T) -> bool {
     match result.result_type() {

@@ -1,0 +1,229 @@
+//! What a server asks the client, in either era, brought to the handler and back.
+//!
+//! In the stateful era a question is a request of the server; in the stateless one it stands in an answer, and the
+//! request is made again with what was wanted. Both end in one function.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use futures_util::StreamExt as _;
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::FuturesUnordered;
+use serde_json::value::RawValue;
+use switchboard_protocol::types::input::{InputRequest, InputRequests, InputRequiredResult};
+use switchboard_protocol::types::method::{CreateMessage, Elicit, Request as _};
+use switchboard_protocol::types::result::ResultType;
+use switchboard_protocol::types::wire::{self, Encode as _};
+use switchboard_protocol::{ErrorCode, ErrorObject, Method, RequestId, encode};
+use tokio::sync::mpsc;
+
+use super::inbound::{Question, Receiver};
+use super::{MAX_ROUNDS, RequestError, RequestOptions, Shared};
+use crate::handler::ClientHandler;
+use crate::json::SharedJson;
+use crate::names::ServerName;
+use crate::transport::{Link, Outgoing, OutgoingKind};
+
+impl Shared {
+    /// Answers what a result asks for and makes the request again, until it has an answer.
+    pub(super) async fn give_input(
+        &self,
+        method: Method,
+        params: Option<&RawValue>,
+        first: SharedJson,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        let mut result = first;
+        for _ in 0..MAX_ROUNDS {
+            let wanted: InputRequiredResult<'_> = wire::decode(result.raw())
+                .map_err(|error| RequestError::Malformed(error.to_string()))?;
+            let responses = self.fulfil(&wanted.input_requests).await?;
+            let again = with_input(params, &responses, &wanted)?;
+            result = self.exchange(method, Some(&again), options).await?;
+            match self.unfinished(method, &result) {
+                None => return Ok(result),
+                Some(ResultType::Task) => {
+                    return self.follow_task(&result, options).await;
+                }
+                Some(_) => {}
+            }
+        }
+        Err(RequestError::TooManyRounds(MAX_ROUNDS))
+    }
+
+    /// The answers to what is wanted, as the text of one object.
+    pub(super) async fn fulfil(&self, wanted: &InputRequests<'_>) -> Result<String, RequestError> {
+        let _answering = Answering::begin(&self.receiver.answering);
+        let mut responses = String::from("{");
+        for (key, request) in wanted.iter() {
+            let answer = match request {
+                InputRequest::Elicit(request) => {
+                    let params = (*request.params).clone();
+                    let asked = self.handler.elicit(&self.server, params);
+                    asked.await.map(|answer| wire::encode(&answer))
+                }
+                InputRequest::CreateMessage(request) => {
+                    let params = (*request.params).clone();
+                    let asked = self.handler.create_message(&self.server, params);
+                    asked.await.map(|answer| wire::encode(&answer))
+                }
+                InputRequest::ListRoots(_) => {
+                    let asked = self.handler.list_roots(&self.server);
+                    asked.await.map(|answer| wire::encode(&answer))
+                }
+                InputRequest::Unknown(_) => Err(ErrorObject::new(
+                    ErrorCode::METHOD_NOT_FOUND,
+                    "the server wants something this client does not know",
+                )),
+            };
+            // The era has no way to answer a question with an error, so a refusal ends the request.
+            let answer = answer.map_err(|error| RequestError::Rejected(Box::new(error)))?;
+            if responses.len() > 1 {
+                responses.push(',');
+            }
+            key.encode(&mut responses);
+            responses.push(':');
+            responses.push_str(&answer);
+        }
+        responses.push('}');
+        Ok(responses)
+    }
+}
+
+/// The params of a request made again: as they were, with the answers and the server's state.
+fn with_input(
+    params: Option<&RawValue>,
+    responses: &str,
+    wanted: &InputRequiredResult<'_>,
+) -> Result<Box<RawValue>, RequestError> {
+    let params = params.map_or("{}", RawValue::get).trim_end();
+    let inside = params
+        .strip_suffix('}')
+        .ok_or_else(|| RequestError::Unwritable("params are no object".to_owned()))?;
+    let mut again = String::with_capacity(inside.len() + responses.len() + 64);
+    again.push_str(inside);
+    if !inside.trim_end().ends_with('{') {
+        again.push(',');
+    }
+    again.push_str("\"inputResponses\":");
+    again.push_str(responses);
+    if let Some(state) = &wanted.request_state {
+        // Byte for byte: the server may have signed it.
+        again.push_str(",\"requestState\":");
+        state.encode(&mut again);
+    }
+    again.push('}');
+    RawValue::from_string(again).map_err(super::unwritable)
+}
+
+/// Answers a server's questions, several at once, until the link is gone.
+pub(super) async fn answer_questions(
+    mut questions: mpsc::Receiver<Question>,
+    receiver: Weak<Receiver>,
+    link: Weak<dyn Link>,
+    server: ServerName,
+    handler: Arc<dyn ClientHandler>,
+) {
+    let mut running = FuturesUnordered::new();
+    let mut abortable = HashMap::new();
+    loop {
+        tokio::select! {
+            question = questions.recv() => match question {
+                None => return,
+                Some(Question::TakenBack(id)) => {
+                    if let Some(handle) = abortable.remove(&id) {
+                        AbortHandle::abort(&handle);
+                    }
+                }
+                Some(Question::Asked { id, method, params }) => {
+                    let (handle, registration) = AbortHandle::new_pair();
+                    abortable.insert(id.clone(), handle);
+                    let (receiver, server, handler) = (receiver.clone(), &server, &handler);
+                    let answer = async move {
+                        let receiver = receiver.upgrade();
+                        let _answering = receiver.as_deref().map(|receiver| Answering::begin(&receiver.answering));
+                        answer(&method, params.as_ref(), server, &**handler).await
+                    };
+                    running.push(async move { (id, Abortable::new(answer, registration).await) });
+                }
+            },
+            Some((id, outcome)) = running.next(), if !running.is_empty() => {
+                abortable.remove(&id);
+                let (Ok(answer), Some(link)) = (outcome, link.upgrade()) else { continue };
+                let Some(message) = response(&id, answer) else { continue };
+                if let Err(error) = link.send(message).await {
+                    tracing::debug!(%server, %error, "an answer could not be sent");
+                }
+            }
+        }
+    }
+}
+
+async fn answer(
+    method: &str,
+    params: Option<&SharedJson>,
+    server: &ServerName,
+    handler: &dyn ClientHandler,
+) -> Result<String, ErrorObject<'static>> {
+    let invalid =
+        |error: wire::DecodeError| ErrorObject::new(ErrorCode::INVALID_PARAMS, error.to_string());
+    let params = params.map(SharedJson::raw);
+    match Method::from_name(method) {
+        Some(Method::Ping) => Ok("{}".to_owned()),
+        Some(Method::RootsList) => {
+            let roots = handler.list_roots(server).await?;
+            Ok(wire::encode(&roots))
+        }
+        Some(Method::ElicitationCreate) => {
+            let params = Elicit::decode_params(params).map_err(invalid)?;
+            let answer = handler.elicit(server, params).await?;
+            Ok(wire::encode(&answer))
+        }
+        Some(Method::SamplingCreateMessage) => {
+            let params = CreateMessage::decode_params(params).map_err(invalid)?;
+            let answer = handler.create_message(server, params).await?;
+            Ok(wire::encode(&answer))
+        }
+        _ => Err(ErrorObject::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "this client does not know the method",
+        )),
+    }
+}
+
+fn response(
+    id: &RequestId<'static>,
+    answer: Result<String, ErrorObject<'static>>,
+) -> Option<Outgoing> {
+    let mut payload = Vec::with_capacity(256);
+    let written = match answer {
+        Ok(result) => {
+            let result = RawValue::from_string(result).ok()?;
+            encode::response(&mut payload, id, &*result)
+        }
+        Err(error) => encode::error(&mut payload, Some(id), &error),
+    };
+    written.ok()?;
+    Some(Outgoing {
+        payload,
+        kind: OutgoingKind::Response,
+        headers: Vec::new(),
+    })
+}
+
+/// Counts a question while it is being answered.
+struct Answering<'a>(&'a AtomicUsize);
+
+impl<'a> Answering<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

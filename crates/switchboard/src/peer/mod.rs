@@ -1,0 +1,390 @@
+//! One server, spoken to: requests and their answers in either era.
+//!
+//! Owns the conversation over one link, from the handshake to its end. A [`Peer`] is cheap to clone and gone when the
+//! last clone is; it knows one connection only. Reconnecting, states and lists belong to the manager.
+
+mod error;
+mod inbound;
+mod input;
+mod open;
+mod pages;
+mod pending;
+mod tasks;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use switchboard_protocol::headers::{self, Header};
+use switchboard_protocol::meta::{self, MetaMembers};
+use switchboard_protocol::types::result::{ResultType, declared_type};
+use switchboard_protocol::types::wire::{self, Encode};
+use switchboard_protocol::{Era, Method, RequestId, Revision, encode};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use crate::handler::ClientHandler;
+use crate::json::SharedJson;
+use crate::names::ServerName;
+use crate::transport::{Abandoned, Closed, Link, Outgoing, OutgoingKind};
+use inbound::Receiver;
+use open::AbortOnDrop;
+use pending::Reply;
+
+pub use error::RequestError;
+pub use inbound::{ListKind, Notice, Observer};
+pub use open::{OpenError, OpenErrorKind, OpenOptions, OpenStep, ServerFacts, open};
+pub use pages::{PageLimits, Pages};
+pub use pending::{Progress, ProgressSink};
+
+/// A server that a conversation has been opened with.
+#[derive(Clone)]
+pub struct Peer(Arc<Shared>);
+
+struct Shared {
+    server: ServerName,
+    link: Arc<dyn Link>,
+    receiver: Arc<Receiver>,
+    facts: ServerFacts,
+    handler: Arc<dyn ClientHandler>,
+    /// What every request carries in its `_meta`.
+    meta: MetaMembers,
+    /// The task that answers the server's questions.
+    questions: AbortOnDrop,
+}
+
+/// How long a request may take, and who hears of its progress.
+#[derive(Clone)]
+pub struct RequestOptions {
+    /// How long nothing may be heard of it.
+    pub idle: Duration,
+    /// How long it may take in all.
+    pub total: Duration,
+    /// Who hears of its progress. With nobody, and for anything but calls, the server is not asked to tell.
+    pub progress: Option<ProgressSink>,
+    /// Headers besides the standard ones: parameters that are mirrored.
+    pub headers: Vec<Header>,
+}
+
+impl RequestOptions {
+    /// A request that must be answered within this time.
+    pub fn within(deadline: Duration) -> Self {
+        Self {
+            idle: deadline,
+            total: deadline,
+            progress: None,
+            headers: Vec::new(),
+        }
+    }
+}
+
+impl std::fmt::Debug for RequestOptions {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("RequestOptions")
+            .field("idle", &self.idle)
+            .field("total", &self.total)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How often a server may ask for input before a request counts as lost.
+const MAX_ROUNDS: usize = 16;
+
+impl Peer {
+    /// What the server said of itself.
+    pub fn facts(&self) -> &ServerFacts {
+        &self.0.facts
+    }
+
+    /// The server's name in the configuration.
+    pub fn server(&self) -> &ServerName {
+        &self.0.server
+    }
+
+    /// The revision that is spoken.
+    pub fn revision(&self) -> Revision {
+        self.0.facts.revision
+    }
+
+    /// The process behind the link, if there is one.
+    pub fn process(&self) -> Option<u32> {
+        self.0.link.process()
+    }
+
+    /// How many requests wait for their answers.
+    pub fn in_flight(&self) -> usize {
+        self.0.receiver.pending.len()
+    }
+
+    /// When something was last heard from the server.
+    pub fn heard(&self) -> Instant {
+        self.0.receiver.heard()
+    }
+
+    /// Sends a request and follows it to its result, through rounds of input and tasks where the server wants them.
+    ///
+    /// Dropping the future calls the request off, and the server is told.
+    pub async fn request(
+        &self,
+        method: Method,
+        params: Option<&RawValue>,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        let result = self.0.exchange(method, params, options).await?;
+        match self.0.unfinished(method, &result) {
+            None => Ok(result),
+            Some(ResultType::Task) => self.0.follow_task(&result, options).await,
+            Some(_) => self.0.give_input(method, params, result, options).await,
+        }
+    }
+
+    /// As [`request`](Self::request), with typed parameters.
+    pub async fn ask<P: Encode>(
+        &self,
+        method: Method,
+        params: &P,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        let params = to_raw(params)?;
+        self.request(method, Some(&params), options).await
+    }
+
+    /// Sends a notification.
+    pub async fn notify(
+        &self,
+        method: Method,
+        params: Option<&RawValue>,
+    ) -> Result<(), RequestError> {
+        let message = self.0.notification(method, params)?;
+        self.0
+            .link
+            .send(message)
+            .await
+            .map_err(RequestError::NotSent)
+    }
+
+    /// Asks whether the server is there, in the way of its era.
+    pub async fn probe(&self, deadline: Duration) -> Result<(), RequestError> {
+        let method = match self.revision().era() {
+            Era::Stateful => Method::Ping,
+            Era::Stateless => Method::Discover,
+        };
+        match self
+            .request(method, None, &RequestOptions::within(deadline))
+            .await
+        {
+            // An error is an answer: somebody is there.
+            Ok(_) | Err(RequestError::Rejected(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until the link has ended.
+    pub async fn closed(&self) -> Closed {
+        let mut closed = self.0.receiver.closed.subscribe();
+        match closed.wait_for(Option::is_some).await {
+            Ok(closed) => closed.clone().unwrap_or(Closed::ByUs),
+            Err(_) => Closed::ByUs,
+        }
+    }
+
+    /// Ends the conversation in order and waits until it has ended.
+    pub async fn close(&self) {
+        self.0.questions.abort();
+        self.0.link.close().await;
+        self.0.receiver.pending.close(&Closed::ByUs);
+        self.0
+            .receiver
+            .closed
+            .send_if_modified(|closed| closed.is_none() && closed.replace(Closed::ByUs).is_none());
+    }
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Peer")
+            .field("server", &self.0.server)
+            .field("revision", &self.revision().as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// One request and its answer.
+    async fn exchange(
+        &self,
+        method: Method,
+        params: Option<&RawValue>,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        let (id, answer) = self
+            .receiver
+            .pending
+            .enter(options.progress.clone())
+            .map_err(|closed| not_sent(&closed))?;
+        let in_flight = InFlight {
+            shared: self,
+            id,
+            method,
+        };
+        let message = self.encode_request(id, method, params, options)?;
+        let exchange = async {
+            self.link
+                .send(message)
+                .await
+                .map_err(RequestError::NotSent)?;
+            settled(answer).await
+        };
+        let outcome = self.within_deadlines(id, exchange, options).await?;
+        drop(in_flight);
+        outcome
+    }
+
+    fn encode_request(
+        &self,
+        id: u64,
+        method: Method,
+        params: Option<&RawValue>,
+        options: &RequestOptions,
+    ) -> Result<Outgoing, RequestError> {
+        let mut payload = Vec::with_capacity(256 + params.map_or(0, |params| params.get().len()));
+        let request = RequestId::from(id);
+        let name = method.name();
+        let encoded = if options.progress.is_some() {
+            let mut members = self.meta.clone();
+            members.set(meta::PROGRESS_TOKEN, &id).map_err(unwritable)?;
+            encode::request_with_meta(&mut payload, &request, name, params, &members)
+        } else {
+            encode::request_with_meta(&mut payload, &request, name, params, &self.meta)
+        };
+        encoded.map_err(unwritable)?;
+        let mut headers = headers::standard(self.facts.revision, name, params, None);
+        headers.extend(options.headers.iter().cloned());
+        Ok(Outgoing {
+            payload,
+            kind: OutgoingKind::Request(id),
+            headers,
+        })
+    }
+
+    fn notification(
+        &self,
+        method: Method,
+        params: Option<&RawValue>,
+    ) -> Result<Outgoing, RequestError> {
+        let mut payload = Vec::with_capacity(128);
+        encode::notification(&mut payload, method.name(), params).map_err(unwritable)?;
+        Ok(Outgoing {
+            payload,
+            kind: OutgoingKind::Notification,
+            headers: headers::standard(self.facts.revision, method.name(), params, None),
+        })
+    }
+
+    /// Waits for a request, as long as it may be silent and as long as it may take.
+    async fn within_deadlines<T>(
+        &self,
+        id: u64,
+        exchange: impl Future<Output = T>,
+        options: &RequestOptions,
+    ) -> Result<T, RequestError> {
+        let mut exchange = std::pin::pin!(exchange);
+        let started = Instant::now();
+        let end = started + options.total;
+        let mut wake = end.min(started + options.idle);
+        loop {
+            if let Ok(outcome) = timeout_at(wake, &mut exchange).await {
+                return Ok(outcome);
+            }
+            let now = Instant::now();
+            if now >= end {
+                return Err(RequestError::Expired(options.total));
+            }
+            let is_asking = self.receiver.answering.load(Ordering::Relaxed) > 0;
+            let heard = match self.receiver.pending.heard(id) {
+                Some(heard) if !is_asking => heard,
+                _ => now,
+            };
+            wake = end.min(heard + options.idle);
+            if wake <= now {
+                return Err(RequestError::Idle(options.idle));
+            }
+        }
+    }
+
+    /// What a result is instead of an answer, where the revision lets it be something else.
+    fn unfinished(&self, method: Method, result: &SharedJson) -> Option<ResultType<'static>> {
+        // Before the stateless era a result is an answer; a task is one only where it was asked for.
+        if self.facts.revision.era() == Era::Stateful {
+            return None;
+        }
+        match declared_type(result.raw()) {
+            Some(ResultType::InputRequired) if method.may_require_input() => {
+                Some(ResultType::InputRequired)
+            }
+            Some(ResultType::Task) if method == Method::ToolsCall => Some(ResultType::Task),
+            _ => None,
+        }
+    }
+}
+
+/// A request that is on its way. Dropped before it is settled, it is called off.
+struct InFlight<'a> {
+    shared: &'a Shared,
+    id: u64,
+    method: Method,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        let Self { shared, id, method } = self;
+        if !shared.receiver.pending.forget(*id) {
+            return;
+        }
+        let told = shared.link.abandon(*id) == Abandoned::Told;
+        // The specification forbids to call off the handshake.
+        if told || *method == Method::Initialize {
+            return;
+        }
+        let params = format!(r#"{{"requestId":{id},"reason":"nobody waits for it any longer"}}"#);
+        let params = switchboard_protocol::trusted(&params);
+        let Ok(message) = shared.notification(Method::Cancelled, params) else {
+            return;
+        };
+        let link = Arc::clone(&shared.link);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { link.send(message).await });
+        }
+    }
+}
+
+/// What a waiter got, as a result.
+async fn settled(answer: oneshot::Receiver<Reply>) -> Result<SharedJson, RequestError> {
+    match answer.await {
+        Ok(Reply::Result(result)) => Ok(result),
+        Ok(Reply::Error(error)) => Err(RequestError::Rejected(error)),
+        Ok(Reply::Unreadable(why)) => Err(RequestError::Malformed(why)),
+        Ok(Reply::Failed(failure)) => Err(failure.into()),
+        Ok(Reply::Closed(closed)) => Err((&closed).into()),
+        Err(_) => Err(RequestError::Lost("nobody is left to answer".to_owned())),
+    }
+}
+
+fn not_sent(closed: &Closed) -> RequestError {
+    use crate::transport::{TransportError, TransportErrorKind};
+    RequestError::NotSent(TransportError::new(
+        TransportErrorKind::Closed,
+        closed.to_string(),
+    ))
+}
+
+fn unwritable(error: impl std::fmt::Display) -> RequestError {
+    RequestError::Unwritable(error.to_string())
+}
+
+fn to_raw<P: Encode>(params: &P) -> Result<Box<RawValue>, RequestError> {
+    RawValue::from_string(wire::encode(params)).map_err(unwritable)
+}

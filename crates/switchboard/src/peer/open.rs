@@ -1,0 +1,616 @@
+//! Getting to speak with a server: the link, then the era, then the handshake where there is one.
+//!
+//! Owns the order of steps and their deadlines. What an answer means is decided by
+//! [`switchboard_protocol::negotiate`]; this module asks, waits and follows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use serde_json::value::RawValue;
+use switchboard_config::entry::Transport;
+use switchboard_protocol::meta::{self, MetaMembers};
+use switchboard_protocol::negotiate::{self, Answer, Because, Failure, HttpAnswer, Offer, Step};
+use switchboard_protocol::types::capabilities::ServerCapabilities;
+use switchboard_protocol::types::lifecycle::{
+    DiscoverResult, Implementation, InitializeRequestParams, InitializeResult,
+};
+use switchboard_protocol::types::wire::{self, IntoOwned, Raw};
+use switchboard_protocol::{
+    Era, Incoming, Limits, Message, Method, Revision, encode, headers, parse,
+};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::inbound::{Observer, Receiver};
+use super::input::answer_questions;
+use super::pending::Reply;
+use super::{Peer, Shared};
+use crate::handler::ClientHandler;
+use crate::json::SharedJson;
+use crate::names::ServerName;
+use crate::transport::{
+    Closed, Connector, HttpRefusal, Link, Outgoing, OutgoingKind, RequestFailure, TransportError,
+};
+
+/// How a conversation is to be opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// The revisions to speak.
+    pub supported: Vec<Revision>,
+    /// The revision that was spoken last time, to begin with.
+    pub known: Option<Revision>,
+    /// Who this client is.
+    pub client: Implementation<'static>,
+    /// How long a server may be silent about `server/discover` before the handshake is tried beside it.
+    pub discover_patience: Duration,
+    /// Bounds on what the server may send.
+    pub limits: Limits,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        let mut client = Implementation::new("switchboard".into());
+        client.version = Some(env!("CARGO_PKG_VERSION").into());
+        client.title = Some("Switchboard".into());
+        Self {
+            supported: Revision::ALL.to_vec(),
+            known: None,
+            client,
+            discover_patience: Duration::from_secs(2),
+            limits: Limits::DEFAULT,
+        }
+    }
+}
+
+/// What a server said of itself.
+#[derive(Debug, Clone)]
+pub struct ServerFacts {
+    /// The revision that is spoken.
+    pub revision: Revision,
+    /// The transport that is used in the end; `http` may have become `sse`.
+    pub transport: Transport,
+    /// Its name and version.
+    pub implementation: Option<Implementation<'static>>,
+    /// What it can do. `None` if it did not say: then everything may be tried.
+    pub capabilities: Option<ServerCapabilities<'static>>,
+    /// How to use it, for the model.
+    pub instructions: Option<String>,
+}
+
+/// The step that a server is being opened at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OpenStep {
+    /// Starting the process, opening the socket.
+    Connect,
+    /// `server/discover`.
+    Discover,
+    /// `initialize`.
+    Initialize,
+    /// Its tools are listed.
+    List,
+}
+
+impl OpenStep {
+    /// What is being done, for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connecting",
+            Self::Discover => "server/discover",
+            Self::Initialize => "initialize",
+            Self::List => "tools/list",
+        }
+    }
+}
+
+/// Why there is no conversation.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{kind}")]
+pub struct OpenError {
+    /// The step that failed.
+    pub step: OpenStep,
+    /// What happened.
+    pub kind: OpenErrorKind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenErrorKind {
+    /// The link could not be opened.
+    #[error("{0}")]
+    Transport(TransportError),
+    /// The link ended.
+    #[error("{0}")]
+    Closed(Closed),
+    /// The server wants (other) credentials.
+    #[error("the server wants authorization (HTTP status {})", .0.status)]
+    Unauthorized(Box<HttpRefusal>),
+    /// The server cannot answer now.
+    #[error("the server cannot answer now (HTTP status {})", .0.status)]
+    Unavailable(Box<HttpRefusal>),
+    /// There is no way to speak with it.
+    #[error("{0}")]
+    Negotiation(Failure),
+    /// Something else came of the request.
+    #[error("{0}")]
+    Request(super::RequestError),
+    /// The server led in circles.
+    #[error("the server sends the client from one protocol version to the next")]
+    Circles,
+}
+
+/// Steps a negotiation may take.
+const MAX_STEPS: usize = 8;
+/// How much more patience a server behind HTTP gets: it always answers something, if only slowly.
+const HTTP_PATIENCE: u32 = 5;
+/// The extension by which calls may become tasks.
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// Opens a conversation. Dropping the future ends whatever was begun.
+///
+/// `at` hears of each step as it begins, so that whoever gives up knows where it was.
+pub async fn open(
+    server: &ServerName,
+    connector: &dyn Connector,
+    options: &OpenOptions,
+    observer: Arc<dyn Observer>,
+    handler: Arc<dyn ClientHandler>,
+    at: &(dyn Fn(OpenStep) + Send + Sync),
+) -> Result<Peer, OpenError> {
+    let mut opening = Opening {
+        server,
+        options,
+        observer,
+        handler,
+        at,
+        step: OpenStep::Connect,
+    };
+    let outcome = match options.known.map(Revision::era) {
+        // What worked last time is tried first; if it no longer does, the server is asked anew.
+        Some(Era::Stateful) => match opening.run(connector, true).await {
+            Err(OpenErrorKind::Negotiation(_) | OpenErrorKind::Closed(_)) => {
+                opening.run(connector, false).await
+            }
+            outcome => outcome,
+        },
+        _ => opening.run(connector, false).await,
+    };
+    outcome.map_err(|kind| OpenError {
+        step: opening.step,
+        kind,
+    })
+}
+
+struct Opening<'a> {
+    server: &'a ServerName,
+    options: &'a OpenOptions,
+    observer: Arc<dyn Observer>,
+    handler: Arc<dyn ClientHandler>,
+    at: &'a (dyn Fn(OpenStep) + Send + Sync),
+    step: OpenStep,
+}
+
+/// A link with its receiving end.
+struct Wire {
+    transport: Transport,
+    link: Arc<dyn Link>,
+    receiver: Arc<Receiver>,
+    questions: AbortOnDrop,
+}
+
+/// A request of the opening that waits for its answer.
+struct Asked {
+    revision: Revision,
+    answer: oneshot::Receiver<Reply>,
+}
+
+/// Where a step leads, with the result that led there.
+type Reached = (Step, Option<SharedJson>);
+
+impl Opening<'_> {
+    async fn run(
+        &mut self,
+        connector: &dyn Connector,
+        shake_hands_first: bool,
+    ) -> Result<Peer, OpenErrorKind> {
+        let mut wire = self.connect(connector).await?;
+        let mut step = self.first_step(wire.transport, shake_hands_first)?;
+        let mut result = None;
+        // A discover request that was met with silence may still be answered.
+        let mut unanswered = None;
+        for _ in 0..MAX_STEPS {
+            (step, result) = match step {
+                Step::Stateless(revision) => {
+                    return self.stateless(wire, revision, result.as_ref());
+                }
+                Step::Stateful(revision) => {
+                    return self.stateful(wire, revision, result.as_ref()).await;
+                }
+                Step::Retry(revision) => self.discover(&wire, revision, &mut unanswered).await?,
+                Step::Initialize { revision, because } => {
+                    if because == Because::Closed {
+                        wire = self.connect(connector).await?;
+                    }
+                    self.initialize(&wire, revision, &mut unanswered).await?
+                }
+                Step::TryLegacyStream => {
+                    let legacy = connector
+                        .legacy()
+                        .ok_or(OpenErrorKind::Negotiation(Failure::NotMcp { status: 404 }))?;
+                    wire = self.connect(legacy).await?;
+                    (self.first_step(wire.transport, true)?, None)
+                }
+                Step::Fail(failure) => return Err(OpenErrorKind::Negotiation(failure)),
+                other => {
+                    tracing::debug!(?other, "a step that leads nowhere");
+                    return Err(OpenErrorKind::Circles);
+                }
+            };
+        }
+        Err(OpenErrorKind::Circles)
+    }
+
+    async fn connect(&mut self, connector: &dyn Connector) -> Result<Wire, OpenErrorKind> {
+        self.begin(OpenStep::Connect);
+        let (receiver, questions) = Receiver::new(self.options.limits, Arc::clone(&self.observer));
+        let inbound: Arc<dyn crate::transport::Inbound> = Arc::<Receiver>::clone(&receiver);
+        let link = connector
+            .connect(inbound)
+            .await
+            .map_err(OpenErrorKind::Transport)?;
+        let answering = tokio::spawn(answer_questions(
+            questions,
+            Arc::downgrade(&receiver),
+            Arc::downgrade(&link),
+            self.server.clone(),
+            Arc::clone(&self.handler),
+        ));
+        Ok(Wire {
+            transport: connector.transport(),
+            link,
+            receiver,
+            questions: AbortOnDrop(answering.abort_handle()),
+        })
+    }
+
+    /// What to begin with: the newest thing this client speaks, unless the transport or memory says otherwise.
+    fn first_step(&self, transport: Transport, shake_hands: bool) -> Result<Step, OpenErrorKind> {
+        let newest = |era| {
+            let supported = self.options.supported.iter().copied();
+            supported.filter(|revision| revision.era() == era).max()
+        };
+        // The legacy transport belongs to the era with a handshake.
+        let shake_hands = shake_hands || transport == Transport::Sse;
+        match (newest(Era::Stateless), newest(Era::Stateful)) {
+            (Some(revision), _) if !shake_hands => Ok(Step::Retry(revision)),
+            (_, Some(revision)) => Ok(Step::Initialize {
+                revision,
+                because: Because::OnlyStatefulRevisions,
+            }),
+            _ => Err(OpenErrorKind::Negotiation(Failure::HandshakeNeeded(
+                Because::OnlyStatefulRevisions,
+            ))),
+        }
+    }
+
+    async fn discover(
+        &mut self,
+        wire: &Wire,
+        revision: Revision,
+        unanswered: &mut Option<Asked>,
+    ) -> Result<Reached, OpenErrorKind> {
+        self.begin(OpenStep::Discover);
+        let members = self.stateless_meta(revision)?;
+        let mut asked = self
+            .ask(wire, Method::Discover, revision, None, &members)
+            .await?;
+        let is_http = wire.transport == Transport::Http;
+        let patience = if is_http {
+            self.options.discover_patience * HTTP_PATIENCE
+        } else {
+            self.options.discover_patience
+        };
+        if let Ok(reply) = timeout(patience, &mut asked.answer).await {
+            return self.after_discover(is_http, revision, reply_or_closed(reply));
+        }
+        *unanswered = Some(asked);
+        let step = negotiate::after_discover(self.offer(revision), Answer::Silence);
+        Ok((step, None))
+    }
+
+    fn after_discover(
+        &self,
+        is_http: bool,
+        revision: Revision,
+        reply: Reply,
+    ) -> Result<Reached, OpenErrorKind> {
+        let offer = self.offer(revision);
+        if is_http {
+            return http_step(reply, |answer| negotiate::after_modern_post(offer, answer));
+        }
+        let step = |answer| negotiate::after_discover(offer, answer);
+        Ok(match reply {
+            Reply::Result(result) => (step(Answer::Result(result.raw())), Some(result)),
+            Reply::Error(error) => (step(Answer::Error(&error)), None),
+            Reply::Unreadable(_) => (step(Answer::Unreadable), None),
+            Reply::Closed(_) => (step(Answer::Closed), None),
+            Reply::Failed(failure) => return Err(failed(failure)),
+        })
+    }
+
+    async fn initialize(
+        &mut self,
+        wire: &Wire,
+        revision: Revision,
+        unanswered: &mut Option<Asked>,
+    ) -> Result<Reached, OpenErrorKind> {
+        self.begin(OpenStep::Initialize);
+        let params = InitializeRequestParams::new(
+            revision.as_str().into(),
+            self.handler.capabilities(),
+            self.options.client.clone(),
+        );
+        let params = super::to_raw(&params).map_err(OpenErrorKind::Request)?;
+        let mut asked = self
+            .ask(
+                wire,
+                Method::Initialize,
+                revision,
+                Some(&params),
+                &MetaMembers::new(),
+            )
+            .await?;
+        // The answer to the probe may come after all, from a modern server that was slow to start.
+        while let Some(mut probe) = unanswered.take() {
+            match select(&mut asked.answer, &mut probe.answer).await {
+                Either::Left((reply, _)) => {
+                    return self.after_initialize(wire, revision, reply_or_closed(reply));
+                }
+                Either::Right((Ok(reply @ Reply::Result(_)), _)) => {
+                    let is_http = wire.transport == Transport::Http;
+                    let reached = self.after_discover(is_http, probe.revision, reply)?;
+                    if matches!(reached.0, Step::Stateless(_) | Step::Retry(_)) {
+                        return Ok(reached);
+                    }
+                }
+                Either::Right(_) => {}
+            }
+        }
+        let reply = reply_or_closed(asked.answer.await);
+        self.after_initialize(wire, revision, reply)
+    }
+
+    fn after_initialize(
+        &self,
+        wire: &Wire,
+        revision: Revision,
+        reply: Reply,
+    ) -> Result<Reached, OpenErrorKind> {
+        let offer = self.offer(revision);
+        if wire.transport == Transport::Http {
+            return http_step(reply, |answer| {
+                negotiate::after_initialize_post(offer, answer)
+            });
+        }
+        let step = |answer| negotiate::after_initialize(offer, answer);
+        Ok(match reply {
+            Reply::Result(result) => (step(Answer::Result(result.raw())), Some(result)),
+            Reply::Error(error) => (step(Answer::Error(&error)), None),
+            Reply::Unreadable(_) => (step(Answer::Unreadable), None),
+            Reply::Closed(closed) => return Err(OpenErrorKind::Closed(closed)),
+            Reply::Failed(failure) => return Err(failed(failure)),
+        })
+    }
+
+    /// Sends a request of the opening. It has no deadline of its own.
+    async fn ask(
+        &self,
+        wire: &Wire,
+        method: Method,
+        revision: Revision,
+        params: Option<&RawValue>,
+        members: &MetaMembers,
+    ) -> Result<Asked, OpenErrorKind> {
+        let (id, answer) = wire
+            .receiver
+            .pending
+            .enter(None)
+            .map_err(OpenErrorKind::Closed)?;
+        let mut payload = Vec::with_capacity(512);
+        encode::request_with_meta(&mut payload, &id.into(), method.name(), params, members)
+            .map_err(|error| OpenErrorKind::Request(super::unwritable(error)))?;
+        let message = Outgoing {
+            payload,
+            kind: OutgoingKind::Request(id),
+            headers: headers::standard(revision, method.name(), params, None),
+        };
+        let sent = wire.link.send(message).await;
+        if let Err(error) = sent {
+            // A process that ended says more by its status than the broken pipe does.
+            let closed = wire.receiver.closed.borrow().clone();
+            return Err(closed.map_or(OpenErrorKind::Transport(error), OpenErrorKind::Closed));
+        }
+        Ok(Asked { revision, answer })
+    }
+
+    fn stateless(
+        &self,
+        wire: Wire,
+        revision: Revision,
+        result: Option<&SharedJson>,
+    ) -> Result<Peer, OpenErrorKind> {
+        let meta = self.stateless_meta(revision)?;
+        let said: Option<DiscoverResult<'_>> =
+            result.and_then(|result| wire::decode(result.raw()).ok());
+        let facts = ServerFacts {
+            revision,
+            transport: wire.transport,
+            implementation: said.as_ref().and_then(|said| {
+                let info = said.meta.as_ref()?.field(meta::SERVER_INFO)?;
+                info.decode::<Implementation<'_>>()
+                    .ok()
+                    .map(IntoOwned::into_owned)
+            }),
+            instructions: said
+                .as_ref()
+                .and_then(|said| said.instructions.as_ref())
+                .map(|text| text.decode().into_owned()),
+            capabilities: said
+                .and_then(|said| said.capabilities)
+                .map(IntoOwned::into_owned),
+        };
+        wire.link.opened(revision);
+        Ok(self.peer(wire, facts, meta))
+    }
+
+    async fn stateful(
+        &self,
+        wire: Wire,
+        revision: Revision,
+        result: Option<&SharedJson>,
+    ) -> Result<Peer, OpenErrorKind> {
+        let said: Option<InitializeResult<'_>> =
+            result.and_then(|result| wire::decode(result.raw()).ok());
+        let facts = ServerFacts {
+            revision,
+            transport: wire.transport,
+            implementation: said
+                .as_ref()
+                .and_then(|said| said.server_info.clone())
+                .map(IntoOwned::into_owned),
+            instructions: said
+                .as_ref()
+                .and_then(|said| said.instructions.as_ref())
+                .map(|text| text.decode().into_owned()),
+            capabilities: said
+                .and_then(|said| said.capabilities)
+                .map(IntoOwned::into_owned),
+        };
+        let peer = self.peer(wire, facts, MetaMembers::new());
+        peer.notify(Method::Initialized, None)
+            .await
+            .map_err(OpenErrorKind::Request)?;
+        peer.0.link.opened(revision);
+        Ok(peer)
+    }
+
+    fn peer(&self, wire: Wire, facts: ServerFacts, meta: MetaMembers) -> Peer {
+        Peer(Arc::new(Shared {
+            server: self.server.clone(),
+            link: wire.link,
+            receiver: wire.receiver,
+            facts,
+            handler: Arc::clone(&self.handler),
+            meta,
+            questions: wire.questions,
+        }))
+    }
+
+    /// What every request of that revision carries.
+    fn stateless_meta(&self, revision: Revision) -> Result<MetaMembers, OpenErrorKind> {
+        let mut capabilities = self.handler.capabilities();
+        if let Ok(nothing) = Raw::parse("{}") {
+            capabilities.extensions.push(TASKS_EXTENSION, nothing);
+        }
+        MetaMembers::stateless(revision, &capabilities, Some(&self.options.client))
+            .map_err(|error| OpenErrorKind::Request(super::unwritable(error)))
+    }
+
+    fn offer(&self, asked: Revision) -> Offer<'_> {
+        Offer {
+            supported: &self.options.supported,
+            asked,
+        }
+    }
+
+    fn begin(&mut self, step: OpenStep) {
+        self.step = step;
+        (self.at)(step);
+    }
+}
+
+/// Aborts a task when whoever needs it is gone.
+pub(super) struct AbortOnDrop(AbortHandle);
+
+impl AbortOnDrop {
+    pub(super) fn abort(&self) {
+        self.0.abort();
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What an HTTP answer leads to.
+fn http_step(
+    reply: Reply,
+    step: impl FnOnce(HttpAnswer<'_>) -> Step,
+) -> Result<Reached, OpenErrorKind> {
+    let refusal = match reply {
+        Reply::Failed(RequestFailure::Refused(refusal)) => refusal,
+        Reply::Failed(failure) => return Err(failed(failure)),
+        Reply::Closed(closed) => return Err(OpenErrorKind::Closed(closed)),
+        Reply::Unreadable(_) => {
+            let answer = HttpAnswer {
+                status: 200,
+                message: None,
+            };
+            return Ok((step(answer), None));
+        }
+        Reply::Result(result) => {
+            let message = Message::Response {
+                id: 0.into(),
+                result: result.raw(),
+            };
+            let answer = HttpAnswer {
+                status: 200,
+                message: Some(&message),
+            };
+            let step = step(answer);
+            return Ok((step, Some(result)));
+        }
+        Reply::Error(error) => {
+            let message = Message::Error {
+                id: None,
+                error: *error,
+            };
+            let answer = HttpAnswer {
+                status: 200,
+                message: Some(&message),
+            };
+            return Ok((step(answer), None));
+        }
+    };
+    let parsed = parse(&refusal.body, &Limits::DEFAULT);
+    let message = match &parsed {
+        Ok(Incoming::Single(received)) => Some(&received.message),
+        _ => None,
+    };
+    let step = step(HttpAnswer {
+        status: refusal.status,
+        message,
+    });
+    match step {
+        Step::Authorize => Err(OpenErrorKind::Unauthorized(refusal)),
+        Step::TryLater => Err(OpenErrorKind::Unavailable(refusal)),
+        step => Ok((step, None)),
+    }
+}
+
+fn failed(failure: RequestFailure) -> OpenErrorKind {
+    match failure {
+        RequestFailure::NotSent(error) | RequestFailure::Lost(error) => {
+            OpenErrorKind::Transport(error)
+        }
+        failure => OpenErrorKind::Request(failure.into()),
+    }
+}
+
+fn reply_or_closed(reply: Result<Reply, oneshot::error::RecvError>) -> Reply {
+    reply.unwrap_or(Reply::Closed(Closed::ByUs))
+}

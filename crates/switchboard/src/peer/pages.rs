@@ -1,0 +1,111 @@
+//! Lists that come in pages, fetched to their end or to a limit.
+
+use std::time::Duration;
+
+use switchboard_protocol::types::cache::{CacheHint, Cacheable as _};
+use switchboard_protocol::types::lifecycle::{PageHead, PaginatedRequestParams};
+use switchboard_protocol::types::wire;
+
+use super::{ListKind, Peer, RequestError, RequestOptions};
+use crate::json::SharedJson;
+
+/// How much of a list is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLimits {
+    /// Pages at most.
+    pub pages: usize,
+    /// Bytes of all pages together at most.
+    pub bytes: usize,
+}
+
+impl Default for PageLimits {
+    fn default() -> Self {
+        Self {
+            pages: 1_000,
+            bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// A list, page by page as the server sent it.
+#[derive(Debug, Clone, Default)]
+pub struct Pages {
+    /// The pages, undecoded.
+    pub pages: Vec<SharedJson>,
+    /// How long the list stays fresh, if the server says so: as long as its most short-lived page.
+    pub hint: Option<CacheHint>,
+    /// Why the list is not complete.
+    pub cut: Option<String>,
+}
+
+impl Peer {
+    /// Fetches a whole list. A server that does not have the method has an empty list.
+    pub async fn list(
+        &self,
+        kind: ListKind,
+        limits: PageLimits,
+        deadline: Duration,
+    ) -> Result<Pages, RequestError> {
+        let options = RequestOptions::within(deadline);
+        let mut list = Pages::default();
+        let mut params = PaginatedRequestParams::default();
+        let mut bytes = 0;
+        loop {
+            let asked = params.cursor.clone();
+            let page = match self.ask(kind.method(), &params, &options).await {
+                Ok(page) => page,
+                Err(error) if list.pages.is_empty() && says_no_such_method(&error) => {
+                    return Ok(list);
+                }
+                Err(error) if list.pages.is_empty() => return Err(error),
+                Err(error) => {
+                    list.cut = Some(format!("a further page could not be had: {error}"));
+                    return Ok(list);
+                }
+            };
+            let head: PageHead<'_> = wire::decode(page.raw())
+                .map_err(|error| RequestError::Malformed(error.to_string()))?;
+            list.hint = shorter(list.hint, head.cache_hint());
+            let next = head.next_cursor.map(std::borrow::Cow::into_owned);
+            bytes += page.as_str().len();
+            list.pages.push(page);
+            match next {
+                None => return Ok(list),
+                // Some servers answer the last page with an empty cursor, or with the same one again.
+                Some(next) if asked.as_deref() == Some(&next) => {
+                    list.cut = (!next.is_empty())
+                        .then(|| "the server gives the same cursor again".to_owned());
+                    return Ok(list);
+                }
+                Some(next) if next.is_empty() => return Ok(list),
+                Some(_) if list.pages.len() >= limits.pages => {
+                    list.cut = Some(format!("more than {} pages", limits.pages));
+                    return Ok(list);
+                }
+                Some(_) if bytes >= limits.bytes => {
+                    list.cut = Some(format!("more than {} bytes", limits.bytes));
+                    return Ok(list);
+                }
+                Some(next) => params.cursor = Some(next.into()),
+            }
+        }
+    }
+}
+
+fn says_no_such_method(error: &RequestError) -> bool {
+    use switchboard_protocol::ErrorCode;
+    error
+        .rejection()
+        .is_some_and(|error| error.code == ErrorCode::METHOD_NOT_FOUND)
+}
+
+/// The hint that binds: a list is as fresh as its most short-lived page, and as private as its most private one.
+fn shorter(left: Option<CacheHint>, right: Option<CacheHint>) -> Option<CacheHint> {
+    match (left, right) {
+        (Some(left), Some(right)) => Some(CacheHint {
+            time_to_live: left.time_to_live.min(right.time_to_live),
+            shared: left.shared && right.shared,
+        }),
+        (hint, None) | (None, hint) => hint,
+    }
+}

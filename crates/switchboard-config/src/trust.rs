@@ -2,10 +2,15 @@
 //!
 //! A decision is bound to a project folder, to one server (or one other part of a file) and to its
 //! fingerprint, and is kept outside of the project. This module computes and compares; it never asks.
+//!
+//! A project may name thousands of servers that nobody has decided about. That they wait is known without their
+//! fingerprints, so a [`Question`] has a [`LazyFingerprint`]: it is computed when there is an approval to compare
+//! it with, or when somebody looks at the question.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -60,6 +65,10 @@ pub struct Fingerprint {
     /// The parts, each with a text that may be shown.
     pub components: Vec<Component>,
 }
+
+/// A fingerprint that is computed when it is first looked at. Whatever it is computed from was read before, so
+/// that it does not matter when that is.
+pub type LazyFingerprint = LazyLock<Fingerprint, Box<dyn FnOnce() -> Fingerprint + Send + Sync>>;
 
 /// One part of a fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -216,14 +225,14 @@ impl Fingerprint {
         }
     }
 
-    /// The hash over all parts, as hexadecimal digits.
-    pub fn digest(&self) -> String {
-        let mut hasher = Sha256::new();
-        for component in &self.components {
-            hash_text(&mut hasher, &component.name);
-            hash_text(&mut hasher, &component.digest);
+    /// Whether an approval of the other one is an approval of this one: the same parts with the same hashes.
+    /// How they are shown does not count.
+    pub fn is_bound_like(&self, other: &Fingerprint) -> bool {
+        fn bound(fingerprint: &Fingerprint) -> impl Iterator<Item = (&str, &str)> {
+            let components = fingerprint.components.iter();
+            components.map(|component| (component.name.as_str(), component.digest.as_str()))
         }
-        hex(&hasher.finalize())
+        bound(self).eq(bound(other))
     }
 
     /// What differs from an earlier fingerprint: part, before, now.
@@ -288,13 +297,16 @@ impl Components {
     /// Adds a part; an empty one is left out, so that a new kind of part asks nobody who does not use it.
     fn push(&mut self, name: &str, shown: String, value: &str) {
         if !value.is_empty() {
-            let digest = hex(&Sha256::digest(value.as_bytes()));
-            self.0.push(Component {
-                name: name.to_owned(),
-                shown,
-                digest,
-            });
+            self.add(name, shown, Sha256::new().chain_update(value));
         }
+    }
+
+    fn add(&mut self, name: &str, shown: String, hasher: Sha256) {
+        self.0.push(Component {
+            name: name.to_owned(),
+            shown,
+            digest: hex(&hasher.finalize()),
+        });
     }
 
     fn text(&mut self, name: &str, value: &str) {
@@ -302,12 +314,17 @@ impl Components {
     }
 
     fn list(&mut self, name: &str, values: &[String], shown: &[String]) {
-        // The length before each value keeps ["a b"] and ["a", "b"] apart.
-        let mut value = String::new();
-        for text in values {
-            let _ = write!(value, "{}:{text}", text.len());
+        if values.is_empty() {
+            return;
         }
-        self.push(name, crate::words::join(shown), &value);
+        let mut hasher = Sha256::new();
+        for text in values {
+            // The length before each value keeps ["a b"] and ["a", "b"] apart.
+            hasher.update(text.len().to_string());
+            hasher.update(":");
+            hasher.update(text);
+        }
+        self.add(name, crate::words::join(shown), hasher);
     }
 
     fn texts(&mut self, name: &str, values: &[String]) {
@@ -348,17 +365,13 @@ impl Components {
     }
 }
 
-fn hash_text(hasher: &mut Sha256, text: &str) {
-    hasher.update((text.len() as u64).to_le_bytes());
-    hasher.update(text.as_bytes());
-}
-
 fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)])
-        .collect()
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        digits.extend([digit(byte >> 4), digit(byte & 0xF)]);
+    }
+    digits
 }
 
 /// Whether a subject is trusted.
@@ -373,14 +386,22 @@ pub enum Verdict {
 }
 
 /// Something that waits for the user's word.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Question {
     /// What it is about.
     pub subject: Subject,
     /// What an approval would be bound to.
-    pub fingerprint: Fingerprint,
+    pub fingerprint: LazyFingerprint,
     /// What was approved before, when it has changed.
     pub earlier: Option<Fingerprint>,
+}
+
+impl PartialEq for Question {
+    fn eq(&self, other: &Self) -> bool {
+        self.subject == other.subject
+            && self.earlier == other.earlier
+            && *self.fingerprint == *other.fingerprint
+    }
 }
 
 /// All decisions, by project and subject.
@@ -431,17 +452,21 @@ impl Decisions {
             .map_err(|error| DecisionsError(error.to_string()))
     }
 
-    /// Whether a subject is trusted as it is now.
-    pub fn verdict(&self, project: &Path, subject: &Subject, fingerprint: &Fingerprint) -> Verdict {
+    /// Whether a subject is trusted as it is now. Its fingerprint is computed only if there is an approval that
+    /// it has to be compared with.
+    pub fn verdict(
+        &self,
+        project: &Path,
+        subject: &Subject,
+        fingerprint: &LazyFingerprint,
+    ) -> Verdict {
         match self
             .projects
             .get(project)
             .and_then(|subjects| subjects.get(&subject.key()))
         {
             None => Verdict::New,
-            Some(approval) if approval.fingerprint.digest() == fingerprint.digest() => {
-                Verdict::Trusted
-            }
+            Some(approval) if approval.fingerprint.is_bound_like(fingerprint) => Verdict::Trusted,
             Some(approval) => Verdict::Changed(approval.fingerprint.clone()),
         }
     }

@@ -3,6 +3,7 @@
 //! Owns which tables a file may have. What the tables of several files mean together is decided in
 //! [`crate::resolve`].
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -264,11 +265,9 @@ impl Document {
 
     /// Reads servers from a table by name, or from a list of tables that name themselves.
     fn servers(&mut self, node: &Node<'_>, reader: &mut Reader<'_, '_>) {
-        let mut seen: HashSet<String> = self
-            .servers
-            .iter()
-            .map(|server| server.name.clone())
-            .collect();
+        // A file may have more than one table of servers, and a name stands for one server in all of them.
+        let earlier = self.servers.iter().map(|server| server.name.clone());
+        let mut seen: HashSet<Cow<'_, str>> = earlier.map(Cow::Owned).collect();
         let named_itself = node.get("name").is_some_and(|name| name.as_str().is_some());
         if node.as_array().is_some() || named_itself {
             for element in node.as_array().unwrap_or(std::slice::from_ref(node)) {
@@ -292,7 +291,10 @@ impl Document {
             }
             return;
         }
-        for member in reader.table("mcp_servers", node).unwrap_or_default() {
+        let members = reader.table("mcp_servers", node).unwrap_or_default();
+        self.servers.reserve(members.len());
+        seen.reserve(members.len());
+        for member in members {
             self.server(
                 &member.key,
                 member.key_span,
@@ -303,15 +305,15 @@ impl Document {
         }
     }
 
-    fn server(
+    fn server<'n>(
         &mut self,
-        name: &str,
+        name: &'n str,
         name_span: Span,
         node: &Node<'_>,
-        seen: &mut HashSet<String>,
+        seen: &mut HashSet<Cow<'n, str>>,
         reader: &mut Reader<'_, '_>,
     ) {
-        if !seen.insert(name.to_owned()) {
+        if !seen.insert(Cow::Borrowed(name)) {
             let message = format!(
                 "server `{name}` is defined twice in this file; the first definition is used"
             );

@@ -1,5 +1,6 @@
 //! Two entries that point to one endpoint are one server.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use crate::entry::ServerEntry;
@@ -9,11 +10,8 @@ use crate::source::Origin;
 use super::{Server, ShadowReason, Shadowed, Status};
 
 /// Keeps one server for each endpoint, that of the highest scope, sorted by name.
-pub(super) fn one_per_endpoint(
-    mut servers: Vec<Server>,
-    shadowed: &mut Vec<Shadowed>,
-) -> Vec<Server> {
-    servers.sort_by(|one, other| {
+pub(super) fn one_per_endpoint(servers: Vec<Server>, shadowed: &mut Vec<Shadowed>) -> Vec<Server> {
+    let servers = sorted(servers, |one, other| {
         other
             .scope()
             .cmp(&one.scope())
@@ -52,8 +50,21 @@ pub(super) fn one_per_endpoint(
             }
         }
     }
-    kept.sort_by(|one, other| one.name.cmp(&other.name));
-    kept
+    if several {
+        sorted(kept, |one, other| one.name.cmp(&other.name))
+    } else {
+        kept
+    }
+}
+
+/// The servers in order. A server is large, so places are sorted, and each server is moved once.
+fn sorted(servers: Vec<Server>, compare: impl Fn(&Server, &Server) -> Ordering) -> Vec<Server> {
+    let mut places: Vec<usize> = (0..servers.len()).collect();
+    // The places are those of these very servers.
+    places.sort_by(|one, other| compare(&servers[*one], &servers[*other]));
+    let mut servers: Vec<Option<Server>> = servers.into_iter().map(Some).collect();
+    let in_order = places.into_iter().filter_map(|place| servers[place].take());
+    in_order.collect()
 }
 
 /// What makes two entries one server.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, RawServer, Section};
@@ -13,7 +14,7 @@ use crate::scope::Scope;
 use crate::settings;
 use crate::source::Origin;
 use crate::tree::Span;
-use crate::trust::{Fingerprint, Question, Subject, Verdict};
+use crate::trust::{Fingerprint, LazyFingerprint, Question, Subject, Verdict};
 
 use super::endpoint::one_per_endpoint;
 use super::{Config, Inputs, Server, ShadowReason, Shadowed, Status};
@@ -25,15 +26,15 @@ pub(super) struct Resolver<'i, F> {
     inputs: &'i Inputs,
     files: &'i F,
     diagnostics: Vec<Diagnostic>,
-    /// Programs found so far: a thousand servers start a handful of them.
-    programs: HashMap<(String, PathBuf), Option<PathBuf>>,
+    /// Programs found so far, by folder and command: a thousand servers start a handful of them.
+    programs: HashMap<String, HashMap<String, Option<Arc<Path>>>>,
 }
 
 /// An entry on its way to being a server.
 struct Contender {
     document: usize,
     server: RawServer,
-    question: Option<Question>,
+    question: Option<Arc<Question>>,
 }
 
 impl<'i, F: Files> Resolver<'i, F> {
@@ -69,7 +70,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             .collect();
         let (contenders, mut shadowed) = self.contenders(&mut documents);
         let lost = shadowed.iter().filter_map(|lost| match &lost.reason {
-            ShadowReason::Untrusted(question) => Some((**question).clone()),
+            ShadowReason::Untrusted(question) => Some(Arc::clone(question)),
             _ => None,
         });
         questions.extend(
@@ -100,7 +101,7 @@ impl<'i, F: Files> Resolver<'i, F> {
     }
 
     /// Empties every part of a guarded file that is not trusted, and asks about it.
-    fn guard_sections(&self, documents: &mut [Document]) -> Vec<Question> {
+    fn guard_sections(&self, documents: &mut [Document]) -> Vec<Arc<Question>> {
         let mut questions = Vec::new();
         for document in documents
             .iter_mut()
@@ -120,7 +121,9 @@ impl<'i, F: Files> Resolver<'i, F> {
                     .unwrap_or(path)
                     .display()
                     .to_string();
-                let fingerprint = Fingerprint::of_section(document.source.file.slice(span));
+                let source = Arc::clone(&document.source.file);
+                let fingerprint = move || Fingerprint::of_section(source.slice(span));
+                let fingerprint = LazyFingerprint::new(Box::new(fingerprint));
                 let Some(question) = self.question(Subject::Section { file, part }, fingerprint)
                 else {
                     continue;
@@ -138,25 +141,25 @@ impl<'i, F: Files> Resolver<'i, F> {
     }
 
     /// What has to be asked before a guarded subject counts, if anything.
-    fn question(&self, subject: Subject, fingerprint: Fingerprint) -> Option<Question> {
-        match self
+    fn question(&self, subject: Subject, fingerprint: LazyFingerprint) -> Option<Arc<Question>> {
+        if self.inputs.trust_project {
+            return None;
+        }
+        let project = &self.inputs.folders.project;
+        let earlier = match self
             .inputs
             .decisions
-            .verdict(&self.inputs.folders.project, &subject, &fingerprint)
+            .verdict(project, &subject, &fingerprint)
         {
-            _ if self.inputs.trust_project => None,
-            Verdict::Trusted => None,
-            Verdict::New => Some(Question {
-                subject,
-                fingerprint,
-                earlier: None,
-            }),
-            Verdict::Changed(earlier) => Some(Question {
-                subject,
-                fingerprint,
-                earlier: Some(earlier),
-            }),
-        }
+            Verdict::Trusted => return None,
+            Verdict::New => None,
+            Verdict::Changed(earlier) => Some(earlier),
+        };
+        Some(Arc::new(Question {
+            subject,
+            fingerprint,
+            earlier,
+        }))
     }
 
     /// The provider address, which only the machine and the user may choose.
@@ -243,7 +246,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             let reason = match (loser.question, winner) {
                 // Trust would not make it win, so nobody is asked about it.
                 (_, Some((document, span))) => ShadowReason::SameName(origin(document, span)?),
-                (Some(question), None) => ShadowReason::Untrusted(Box::new(question)),
+                (Some(question), None) => ShadowReason::Untrusted(question),
                 (None, None) => return None,
             };
             let origin = origin(loser.document, loser.server.name_span)?;
@@ -258,41 +261,42 @@ impl<'i, F: Files> Resolver<'i, F> {
         (winners, shadowed)
     }
 
-    fn server_question(&mut self, server: &RawServer, document: &Document) -> Option<Question> {
+    fn server_question(
+        &mut self,
+        server: &RawServer,
+        document: &Document,
+    ) -> Option<Arc<Question>> {
         if self.inputs.trust_project {
             return None;
         }
-        let entry = &server.decoded.entry;
-        let program = entry
-            .command
-            .as_deref()
-            .and_then(|command| self.program(command, entry, document));
-        let fingerprint = Fingerprint::of_server(entry, program.as_deref());
-        self.question(Subject::Server(server.name.clone()), fingerprint)
+        let entry = server.decoded.entry.clone();
+        // The program is looked for now: an approval is bound to what stood there when the files were read.
+        let program = self.program(&entry, document);
+        let fingerprint = move || Fingerprint::of_server(&entry, program.as_deref());
+        self.question(
+            Subject::Server(server.name.clone()),
+            LazyFingerprint::new(Box::new(fingerprint)),
+        )
     }
 
-    /// The file that a command names.
-    fn program(
-        &mut self,
-        command: &str,
-        entry: &ServerEntry,
-        document: &Document,
-    ) -> Option<PathBuf> {
+    /// The file that the command of an entry names.
+    fn program(&mut self, entry: &ServerEntry, document: &Document) -> Option<Arc<Path>> {
         let variables = self.variables(document);
-        let command = expand(command, &variables).ok()?.into_owned();
-        let project = &self.inputs.folders.project;
-        let folder = match &entry.cwd {
-            Some(cwd) => project.join(expand(cwd, &variables).ok()?.as_ref()),
-            None => project.clone(),
-        };
-        let (inputs, files) = (self.inputs, self.files);
-        let find = |(command, folder): &(String, PathBuf)| {
-            find_program(command, folder, &inputs.environment, files)
-        };
-        self.programs
-            .entry((command, folder))
-            .or_insert_with_key(find)
-            .clone()
+        let command = expand(entry.command.as_deref()?, &variables).ok()?;
+        let folder = expand(entry.cwd.as_deref().unwrap_or_default(), &variables).ok()?;
+        let found = self
+            .programs
+            .get(folder.as_ref())
+            .and_then(|commands| commands.get(command.as_ref()));
+        if let Some(program) = found {
+            return program.clone();
+        }
+        let path = self.inputs.folders.project.join(folder.as_ref());
+        let program = find_program(&command, &path, &self.inputs.environment, self.files);
+        let program: Option<Arc<Path>> = program.map(Arc::from);
+        let commands = self.programs.entry(folder.into_owned()).or_default();
+        commands.insert(command.into_owned(), program.clone());
+        program
     }
 
     fn variables<'d>(&self, document: &'d Document) -> Variables<'d>
@@ -341,7 +345,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             spans,
         };
         server.status = if let Some(question) = question {
-            Status::Untrusted(Box::new(question))
+            Status::Untrusted(question)
         } else if server.entry.enabled == Some(false) {
             Status::Disabled
         } else if !faults.is_empty() {

@@ -13,6 +13,7 @@ mod read;
 mod server;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{EnterpriseMode, Source};
@@ -60,8 +61,8 @@ pub struct Config {
     pub rules: Vec<RuleEntry>,
     /// Hooks in force, highest scope first.
     pub hooks: Vec<HookEntry>,
-    /// What waits for the user's trust.
-    pub questions: Vec<Question>,
+    /// What waits for the user's trust. A server or a loser that waits shares its question with this list.
+    pub questions: Vec<Arc<Question>>,
     /// Where further servers are fetched from.
     pub cloud_url: Option<(String, Origin)>,
     /// How an enterprise file stands to the rest, when there is one.

@@ -1,6 +1,7 @@
 //! What resolving comes to: servers with a status, and entries that lost with a reason.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::entry::{Field, ServerEntry, Transport};
 use crate::scope::Scope;
@@ -70,7 +71,7 @@ pub enum Status {
     /// Its entry is wrong; the diagnostics say how.
     Faulty(Vec<String>),
     /// Its project is not trusted.
-    Untrusted(Box<Question>),
+    Untrusted(Arc<Question>),
     /// A server list keeps it out.
     Blocked {
         /// Why, in words.
@@ -133,7 +134,7 @@ pub enum ShadowReason {
         origin: Origin,
     },
     /// It is not trusted, and another entry has the name.
-    Untrusted(Box<Question>),
+    Untrusted(Arc<Question>),
 }
 
 impl fmt::Display for ShadowReason {

@@ -80,7 +80,8 @@ impl Machine {
     pub(crate) fn approve(mut self) -> Self {
         let mut decisions = Decisions::default();
         for question in self.load().questions {
-            decisions.approve(Path::new("/p"), &question.subject, question.fingerprint, 0);
+            let fingerprint = question.fingerprint.clone();
+            decisions.approve(Path::new("/p"), &question.subject, fingerprint, 0);
         }
         // What is written can be read again.
         self.inputs.decisions = Decisions::parse(&decisions.to_text().unwrap()).unwrap();

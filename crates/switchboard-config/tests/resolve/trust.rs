@@ -1,7 +1,12 @@
 //! What a project cannot do without the user's trust, and what that trust is bound to.
 
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
 use switchboard_config::files::InMemory;
+use switchboard_config::resolve::Status;
 use switchboard_config::settings::Setting;
+use switchboard_config::trust::{Decisions, Subject};
 
 use crate::machine::*;
 
@@ -269,6 +274,126 @@ fn an_approval_does_not_reach_into_another_project() {
     machine = machine.file("/q/.mcp.json", &json("s", "a"));
     machine.inputs.folders.project = "/q".into();
     assert_eq!(machine.load().servers[0].status.word(), "untrusted");
+}
+
+#[test]
+fn an_approval_does_not_reach_another_server() {
+    let check = |subject: Subject, word: &str| {
+        let mut machine = Machine::new().file(PROJECT_JSON, &json("s", "a"));
+        let fingerprint = machine.load().questions[0].fingerprint.clone();
+        let decisions = &mut machine.inputs.decisions;
+        decisions.approve(Path::new("/p"), &subject, fingerprint, 0);
+        let status = &machine.load().servers[0].status;
+        assert_eq!(status.word(), word, "{subject:?}");
+    };
+    check(Subject::Server("s".into()), "ready");
+    check(Subject::Server("t".into()), "untrusted");
+    check(Subject::Server("section:s".into()), "untrusted");
+    let section = Subject::Section {
+        file: "s".into(),
+        part: "hooks",
+    };
+    check(section, "untrusted");
+}
+
+#[test]
+fn a_fingerprint_is_computed_for_an_approval_or_for_somebody_who_looks() {
+    let servers = |command: &str| {
+        let entries = ["new", "changed", "same"].map(|name| match name {
+            "changed" => format!("\"changed\": {{\"command\": \"{command}\"}}"),
+            name => format!("\"{name}\": {{\"command\": \"{name}\"}}"),
+        });
+        format!("{{\"mcpServers\": {{{}}}}}", entries.join(","))
+    };
+    let mut machine = Machine::new()
+        .file(PROJECT_JSON, &servers("before"))
+        .approve();
+    machine
+        .inputs
+        .decisions
+        .revoke(Path::new("/p"), Some("new"));
+    let config = machine.file(PROJECT_JSON, &servers("after")).load();
+    let words: Vec<_> = config
+        .servers
+        .iter()
+        .map(|server| (server.name.as_str(), server.status.reason()))
+        .collect();
+    let expected = [
+        ("changed", Some("changed since it was approved".to_owned())),
+        ("new", Some("not approved yet".to_owned())),
+        ("same", None),
+    ];
+    assert_eq!(words, expected);
+
+    let computed: Vec<_> = config
+        .questions
+        .iter()
+        .map(|question| {
+            let computed = LazyLock::get(&question.fingerprint).is_some();
+            (question.subject.to_string(), computed)
+        })
+        .collect();
+    let expected = [("new", false), ("changed", true)].map(|(name, is)| (name.to_owned(), is));
+    assert_eq!(computed, expected);
+
+    // Whoever looks at the server's question looks at the one in the list.
+    let Status::Untrusted(question) = &config.server("new").unwrap().status else {
+        panic!("the server waits");
+    };
+    assert!(Arc::ptr_eq(question, &config.questions[0]));
+    let parts = question.fingerprint.components.iter();
+    let parts: Vec<_> = parts
+        .map(|part| (part.name.as_str(), part.shown.as_str()))
+        .collect();
+    assert_eq!(parts, [("transport", "stdio"), ("command", "new")]);
+}
+
+/// What is in people's decisions files must stay approved, so the hashes are spelled out here. They are those of
+/// `stdio`, `npx`, `2:-y3:a b`, `6:MODE<-8:TOKEN<-T` and `/work`.
+#[test]
+fn an_approval_of_an_earlier_release_still_counts() {
+    let decisions = |digest_of_command: &str| {
+        let components = [
+            (
+                "transport",
+                "0708da13dbf9147832ad69ec76e5b96831328a8a9abd031e7e3ccaec9541d171",
+            ),
+            ("command", digest_of_command),
+            (
+                "args",
+                "e963d2160c18a8ecaa101f8a76a1e9c9b917a31a1f7c7b5b634adef9dca6f58d",
+            ),
+            (
+                "env",
+                "39f1c0c2e52698f125c099e17e898e78bd4191f78cbb464a44f768fce584bddd",
+            ),
+            (
+                "cwd",
+                "0c9a453fad615c83c57d57c2b2be05fa938f0791d7624db43827a033227bf78b",
+            ),
+        ]
+        .map(|(name, digest)| {
+            format!(r#"{{"name": "{name}", "shown": "whatever", "digest": "{digest}"}}"#)
+        });
+        let components = components.join(",");
+        let approval =
+            format!(r#"{{"fingerprint": {{"components": [{components}]}}, "approved_at": 1}}"#);
+        let text = format!(r#"{{"version": 1, "projects": {{"/p": {{"server:s": {approval}}}}}}}"#);
+        Decisions::parse(&text).unwrap()
+    };
+    let check = |digest_of_command: &str, word: &str| {
+        let mut machine = Machine::new().env(&[("T", "x")]).file(
+            PROJECT_JSON,
+            r#"{"mcpServers": {"s": {"command": "npx", "args": ["-y", "a b"], "cwd": "/work",
+                "env": {"TOKEN": "${T}", "MODE": "fast"}}}}"#,
+        );
+        machine.inputs.decisions = decisions(digest_of_command);
+        assert_eq!(machine.load().servers[0].status.word(), word);
+    };
+    let npx = "7c2a28952d52623862fcaf24dae08cddf49e82946269ed0be843a0ac97daef62";
+    check(npx, "ready");
+    check(&npx.replace('7', "0"), "untrusted");
+    check("", "untrusted");
 }
 
 #[test]

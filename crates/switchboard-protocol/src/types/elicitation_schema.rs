@@ -283,11 +283,12 @@ wire_struct! {
 
 impl<'a> Decode<'a> for PrimitiveSchema<'a> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let tag = reader
-            .find_tag("type")?
+        let [tag, names, values, one_of, items] =
+            reader.find(["type", "enumNames", "enum", "oneOf", "items"])?;
+        // The last one where it is there twice, since that is the one the number's own decoder keeps.
+        let tag = tag
+            .and_then(crate::raw::string_token)
             .ok_or_else(|| reader.untagged("type"))?;
-        let [names, values, one_of, items] =
-            reader.find(["enumNames", "enum", "oneOf", "items"])?;
         // What else an array's items are, no revision says.
         let titled_items = || items.is_some_and(|items| has_field(items, "anyOf"));
         let untitled_items = || items.is_some_and(|items| has_field(items, "enum"));

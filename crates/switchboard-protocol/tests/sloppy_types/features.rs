@@ -22,7 +22,7 @@ use switchboard_protocol::types::resource::ResourceContents;
 use switchboard_protocol::types::sampling::CreateMessageRequestParams;
 use switchboard_protocol::types::task::{CreatedTask, Task};
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, ListToolsResult};
-use switchboard_protocol::types::{Outcome, Raw, ResultBody, decode, decode_result};
+use switchboard_protocol::types::{Outcome, Raw, ResultBody, decode, decode_result, encode};
 use switchboard_protocol::{ErrorCode, ErrorObject};
 
 use super::{check, check_fails, raw};
@@ -273,6 +273,19 @@ fn forms_keep_fields_they_do_not_know() {
         properties.get("c"),
         Some(PrimitiveSchema::Unknown(_))
     ));
+}
+
+#[test]
+fn a_form_field_with_two_types_is_of_the_last() {
+    let text = r#"{"type":"integer","type":"integur"}"#;
+    let field: PrimitiveSchema<'_> = decode(raw(text)).unwrap();
+    assert!(matches!(field, PrimitiveSchema::Unknown(_)), "{field:?}");
+    let text = r#"{"type":"integur","type":"integer"}"#;
+    let field: PrimitiveSchema<'_> = decode(raw(text)).unwrap();
+    let PrimitiveSchema::Number(number) = field else {
+        panic!("{field:?}");
+    };
+    assert_eq!(encode(&number), r#"{"type":"integer"}"#);
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub(super) fn translate(error: Error) -> StoreError {
         // A column of another type than the schema allows, or a missing row of ours.
         Error::FromSqlConversionFailure(..)
         | Error::IntegralValueOutOfRange(..)
+        | Error::BlobSizeError
         | Error::InvalidColumnType(..)
         | Error::QueryReturnedNoRows => ErrorKind::Corrupt,
         _ => ErrorKind::Unavailable,

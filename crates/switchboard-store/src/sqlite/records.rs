@@ -1,7 +1,9 @@
 //! The operations of a store as SQL, each in one transaction.
 
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, MAIN_DB, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
+};
 
 use super::failure::translate;
 use crate::{
@@ -21,22 +23,19 @@ pub(super) fn get_many(
     // The length of a value is known without reading it.
     let mut statement = transaction
         .prepare(
-            "select revision, written_at, expires_at, length(value), case when length(value) <= ?4 then value end
+            "select rowid, length(value), revision, written_at, expires_at
              from record where space = ?1 and key = ?2 and (expires_at is null or expires_at > ?3)",
         )
         .map_err(translate)?;
-    let mut records = Vec::with_capacity(keys.len());
-    for key in keys {
-        let found = statement
-            .query_row(
-                params![space.as_str(), key.as_str(), now, MAX_VALUE_BYTES as u64],
-                record,
-            )
-            .optional()
-            .map_err(translate)?;
-        records.push(found.transpose()?);
-    }
-    Ok(records)
+    keys.iter()
+        .map(|key| {
+            let mut rows = statement
+                .query(params![space.as_str(), key.as_str(), now])
+                .map_err(translate)?;
+            let row = rows.next().map_err(translate)?;
+            row.map(|row| record(&transaction, row)).transpose()
+        })
+        .collect()
 }
 
 /// Tells a page of a space's records.
@@ -177,21 +176,35 @@ fn current(
         .map_err(translate)
 }
 
-/// The outer error is SQLite's, the inner one ours.
-fn record(row: &Row<'_>) -> rusqlite::Result<Result<Record, StoreError>> {
-    let size: u64 = row.get(3)?;
-    let Some(value) = row.get::<_, Option<Vec<u8>>>(4)? else {
-        return Ok(Err(StoreError::new(
-            ErrorKind::TooLarge { size },
+fn record(transaction: &Transaction<'_>, row: &Row<'_>) -> Result<Record, StoreError> {
+    let rowid = row.get(0).map_err(translate)?;
+    let size = row.get(1).map_err(translate)?;
+    Ok(Record {
+        value: value(transaction, rowid, size)?,
+        revision: Revision(row.get(2).map_err(translate)?),
+        written_at: Timestamp::from_millis(row.get(3).map_err(translate)?),
+        expires_at: row
+            .get::<_, Option<i64>>(4)
+            .map_err(translate)?
+            .map(Timestamp::from_millis),
+    })
+}
+
+/// Reads a value from its pages straight into its place. As a column it would be put together by SQLite first and
+/// then copied, which takes half as long again.
+fn value(transaction: &Transaction<'_>, rowid: i64, size: usize) -> Result<Bytes, StoreError> {
+    if size > MAX_VALUE_BYTES {
+        return Err(StoreError::new(
+            ErrorKind::TooLarge { size: size as u64 },
             format!("the stored value of {size} bytes is over the limit of {MAX_VALUE_BYTES}"),
-        )));
-    };
-    Ok(Ok(Record {
-        value: Bytes::from(value),
-        revision: Revision(row.get(0)?),
-        written_at: Timestamp::from_millis(row.get(1)?),
-        expires_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
-    }))
+        ));
+    }
+    let mut value = vec![0; size];
+    transaction
+        .blob_open(MAIN_DB, "record", "value", rowid, true)
+        .and_then(|blob| blob.read_at_exact(&mut value, 0))
+        .map_err(translate)?;
+    Ok(Bytes::from(value))
 }
 
 fn summary(row: &Row<'_>) -> Result<Summary, StoreError> {

@@ -1,0 +1,153 @@
+//! Finding, making and opening the file.
+//!
+//! Owns the rules of the file system: who may read the file, and that nobody ever sees half a database. It must
+//! never open the file except through SQLite: on Unix, closing any descriptor of a file gives up all the locks this
+//! process holds on it.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::failure::translate;
+use super::migrate::{MIGRATIONS, migrate};
+use crate::{ErrorKind, StoreError};
+
+/// Opens the file if there is one.
+pub(super) fn open(path: &Path, patience: Duration) -> Result<Option<Connection>, StoreError> {
+    let mut connection = match connect(path, patience) {
+        Ok(connection) => connection,
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+            return match path.try_exists() {
+                Ok(false) => Ok(None),
+                _ => Err(unopenable(path, error)),
+            };
+        }
+        Err(error) => return Err(translate(error)),
+    };
+    match migrate(&mut connection, MIGRATIONS) {
+        Ok(()) => Ok(Some(connection)),
+        // In a folder that cannot be written, SQLite fails to make its side files only now.
+        Err(error) if error.kind == ErrorKind::Unavailable && !is_writable(path) => {
+            Err(StoreError {
+                kind: ErrorKind::ReadOnly,
+                ..error
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the file; makes it first if there is none.
+pub(super) fn open_or_create(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
+    if let Some(connection) = open(path, patience)? {
+        return Ok(connection);
+    }
+    create(path, patience)?;
+    open(path, patience)?.ok_or_else(|| {
+        StoreError::new(
+            ErrorKind::Unavailable,
+            "the file was removed right after it was made",
+        )
+    })
+}
+
+/// Makes the whole database under another name and then moves it into place, unless somebody was faster.
+///
+/// So a process that is killed on the way leaves no half-made file, and the switch to write-ahead logging, which
+/// wants the file for itself, has nobody to quarrel with.
+fn create(path: &Path, patience: Duration) -> Result<(), StoreError> {
+    let folder = folder_of(path);
+    create_folder(folder).map_err(|error| system(&error, "the folder cannot be made"))?;
+    // The descriptor is closed at once, the name remains. It is removed on every way out but the last.
+    let draft = tempfile::Builder::new()
+        .prefix(".new-")
+        .suffix(".db")
+        .tempfile_in(folder)
+        .map_err(|error| system(&error, "the file cannot be made"))?
+        .into_temp_path();
+    let mut connection = connect(&draft, patience).map_err(translate)?;
+    connection
+        .execute_batch("pragma journal_mode = wal;")
+        .map_err(translate)?;
+    migrate(&mut connection, MIGRATIONS)?;
+    // SQLite writes everything into the one file when its last connection closes.
+    connection.close().map_err(|(_, error)| translate(error))?;
+    match draft.persist_noclobber(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(system(&error.error, "the file cannot be made")),
+    }
+}
+
+/// A connection with our settings. Touches nothing but the file's name yet: SQLite reads on first use.
+fn connect(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(patience)?;
+    connection.execute_batch(
+        "pragma foreign_keys = on;
+         pragma trusted_schema = off;
+         pragma synchronous = normal;
+         pragma journal_size_limit = 4194304;",
+    )?;
+    Ok(connection)
+}
+
+/// Makes the folder, and those above it, for this user only. One that exists stays as it is.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Why SQLite could not open a file that exists; it does not say.
+fn unopenable(path: &Path, error: rusqlite::Error) -> StoreError {
+    let error = translate(error);
+    if path.is_dir() {
+        return StoreError::new(
+            ErrorKind::Unavailable,
+            "a folder stands where the file should be",
+        );
+    }
+    if is_writable(path) {
+        return error;
+    }
+    StoreError {
+        kind: ErrorKind::ReadOnly,
+        ..error
+    }
+}
+
+/// Whether files can be made beside this one, found out by making one.
+fn is_writable(path: &Path) -> bool {
+    match tempfile::tempfile_in(folder_of(path)) {
+        Ok(_) => true,
+        Err(error) => kind_of(&error) != ErrorKind::ReadOnly,
+    }
+}
+
+fn system(error: &io::Error, what: &str) -> StoreError {
+    StoreError::new(kind_of(error), format!("{what}: {error}"))
+}
+
+fn kind_of(error: &io::Error) -> ErrorKind {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::ReadOnly,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            ErrorKind::Full
+        }
+        _ => ErrorKind::Unavailable,
+    }
+}

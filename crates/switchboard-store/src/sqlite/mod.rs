@@ -1,0 +1,265 @@
+//! Records in one SQLite file.
+//!
+//! Owns the one connection of this process and when it is opened: on first use, and for reading only if there is a
+//! file. SQLite blocks, so each operation runs on a thread made for that, one at a time. [`file`] knows the file
+//! system, [`migrate`] the schema, [`records`] the SQL.
+
+mod failure;
+mod file;
+mod migrate;
+mod records;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::{
+    Clock, ErrorKind, Expected, Key, Listing, Record, Revision, Space, Store, StoreError,
+    SystemClock, Write,
+};
+
+/// A store in a SQLite file that any number of processes share. Clones share one connection.
+///
+/// Its futures want a tokio runtime; a program that only wants to read takes [`SqliteStore::get_many_blocking`].
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    /// Lets one operation at a time onto a thread; the others wait without one.
+    turn: Arc<Semaphore>,
+}
+
+impl SqliteStore {
+    /// The store in this file. Nothing is opened or made before the first use.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self::with_settings(path, SqliteSettings::default())
+    }
+
+    /// The store in this file, with these settings.
+    pub fn with_settings(path: impl Into<PathBuf>, settings: SqliteSettings) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                path: path.into(),
+                settings,
+                connection: Mutex::new(None),
+            }),
+            turn: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Reads several records as [`Store::get_many`] does, on this thread.
+    ///
+    /// For a program that reads and ends: it saves starting a thread and waiting for it. Never for one that has
+    /// something else to do meanwhile.
+    pub fn get_many_blocking(
+        &self,
+        space: Space,
+        keys: &[Key],
+    ) -> Result<Vec<Option<Record>>, StoreError> {
+        self.shared.get_many(space, keys)
+    }
+
+    /// Runs an operation on a thread that may block, when it is its turn.
+    fn run<Output, Operation>(
+        &self,
+        operation: Operation,
+    ) -> BoxFuture<'static, Result<Output, StoreError>>
+    where
+        Output: Send + 'static,
+        Operation: FnOnce(&Shared) -> Result<Output, StoreError> + Send + 'static,
+    {
+        let shared = Arc::clone(&self.shared);
+        let turn = Arc::clone(&self.turn);
+        async move {
+            let lost = |why: &str| StoreError::new(ErrorKind::Unavailable, why).at(&shared.path);
+            let runtime =
+                Handle::try_current().map_err(|_| lost("there is no tokio runtime here"))?;
+            let permit = turn
+                .acquire_owned()
+                .await
+                .map_err(|_| lost("the store is closed"))?;
+            let job = Arc::clone(&shared);
+            // The permit goes with the operation, which goes on when nobody waits for it any longer.
+            let outcome = runtime.spawn_blocking(move || {
+                let outcome = operation(&job);
+                drop(permit);
+                outcome
+            });
+            outcome
+                .await
+                .map_err(|_| lost("the operation did not end"))?
+        }
+        .boxed()
+    }
+}
+
+/// How a [`SqliteStore`] behaves.
+#[derive(Debug, Clone)]
+pub struct SqliteSettings {
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// How long a change waits for other processes to finish theirs. Reading never waits for a writer.
+    pub patience: Duration,
+}
+
+impl Default for SqliteSettings {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn get<'a>(
+        &'a self,
+        space: Space,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
+        let key = key.clone();
+        self.run(move |shared| Ok(shared.get_many(space, &[key])?.pop().flatten()))
+    }
+
+    fn get_many<'a>(
+        &'a self,
+        space: Space,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Record>>, StoreError>> {
+        let keys = keys.to_vec();
+        self.run(move |shared| shared.get_many(space, &keys))
+    }
+
+    fn list<'a>(
+        &'a self,
+        space: Space,
+        after: Option<&'a Key>,
+    ) -> BoxFuture<'a, Result<Listing, StoreError>> {
+        let after = after.cloned();
+        self.run(move |shared| {
+            let listing = shared.existing(|connection, clock| {
+                records::list(connection, clock, space, after.as_ref())
+            });
+            Ok(listing?.unwrap_or_default())
+        })
+    }
+
+    fn put<'a>(
+        &'a self,
+        space: Space,
+        key: &'a Key,
+        write: Write,
+    ) -> BoxFuture<'a, Result<Revision, StoreError>> {
+        let key = key.clone();
+        self.run(move |shared| {
+            write.check_size()?;
+            shared.created(|connection, clock| records::put(connection, clock, space, &key, &write))
+        })
+    }
+
+    fn remove<'a>(
+        &'a self,
+        space: Space,
+        key: &'a Key,
+        expected: Expected,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let key = key.clone();
+        self.run(move |shared| {
+            let removed = shared.existing(|connection, clock| {
+                records::remove(connection, clock, space, &key, expected)
+            })?;
+            match removed {
+                Some(removed) => Ok(removed),
+                None => expected.check(None).map(|()| false),
+            }
+        })
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.run(|shared| Ok(shared.existing(records::sweep)?.unwrap_or(0)))
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    settings: SqliteSettings,
+    /// The open connection, unless an operation has it in use or the last one failed.
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Shared {
+    fn get_many(&self, space: Space, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        let records =
+            self.existing(|connection, clock| records::get_many(connection, clock, space, keys))?;
+        Ok(records.unwrap_or_else(|| vec![None; keys.len()]))
+    }
+
+    /// Runs an operation on the file, if there is one.
+    fn existing<Output>(
+        &self,
+        operation: impl FnOnce(&mut Connection, &dyn Clock) -> Result<Output, StoreError>,
+    ) -> Result<Option<Output>, StoreError> {
+        self.with_connection(file::open, operation)
+    }
+
+    /// Runs an operation on the file, making it where there is none.
+    fn created<Output>(
+        &self,
+        operation: impl FnOnce(&mut Connection, &dyn Clock) -> Result<Output, StoreError>,
+    ) -> Result<Output, StoreError> {
+        let open = |path: &Path, patience| file::open_or_create(path, patience).map(Some);
+        let output = self.with_connection(open, operation)?;
+        output.ok_or_else(|| {
+            StoreError::new(ErrorKind::Unavailable, "there is no file").at(&self.path)
+        })
+    }
+
+    fn with_connection<Output>(
+        &self,
+        open: impl FnOnce(&Path, Duration) -> Result<Option<Connection>, StoreError>,
+        operation: impl FnOnce(&mut Connection, &dyn Clock) -> Result<Output, StoreError>,
+    ) -> Result<Option<Output>, StoreError> {
+        // The connection is taken out for the operation, so one that panics leaves nothing behind but a closed file.
+        let mut slot = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let connection = match slot.take() {
+            Some(connection) => Some(connection),
+            None => {
+                open(&self.path, self.settings.patience).map_err(|error| error.at(&self.path))?
+            }
+        };
+        let Some(mut connection) = connection else {
+            return Ok(None);
+        };
+        let outcome = operation(&mut connection, &*self.settings.clock);
+        // After any trouble with the file itself the next operation looks at it afresh.
+        let trusted = outcome
+            .as_ref()
+            .map_or_else(|error| is_about_record(error.kind), |_| true);
+        if trusted {
+            *slot = Some(connection);
+        }
+        outcome.map(Some).map_err(|error| error.at(&self.path))
+    }
+}
+
+/// Whether an error speaks of a record and leaves the connection as good as it was.
+fn is_about_record(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Conflict { .. } | ErrorKind::TooLarge { .. } | ErrorKind::InvalidKey
+    )
+}

@@ -16,6 +16,14 @@ impl SharedJson {
         Self(frame.slice_ref(value.get().as_bytes()))
     }
 
+    /// A part of this value, sharing its buffer; `None` for text that lies elsewhere.
+    pub fn part(&self, value: &RawValue) -> Option<Self> {
+        let text = value.get();
+        let start = (text.as_ptr() as usize).checked_sub(self.0.as_ptr() as usize)?;
+        let end = start.checked_add(text.len())?;
+        (end <= self.0.len()).then(|| Self(self.0.slice(start..end)))
+    }
+
     /// The value, raw.
     pub fn raw(&self) -> &RawValue {
         trusted(self.as_str()).unwrap_or(RawValue::NULL)
@@ -64,5 +72,9 @@ mod tests {
         let part = SharedJson::part_of(&frame, value);
         assert_eq!(part.raw().get(), r#"{"a": 1}"#);
         assert_eq!(part.as_str().as_ptr(), text[11..].as_ptr());
+        let inner = trusted(&text[17..18]).unwrap_or(RawValue::NULL);
+        let number = part.part(inner);
+        assert_eq!(number.as_ref().map(SharedJson::as_str), Some("1"));
+        assert_eq!(part.part(RawValue::NULL), None);
     }
 }

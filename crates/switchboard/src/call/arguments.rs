@@ -1,0 +1,213 @@
+//! Arguments before they are sent: checked against the schema the server gave, with errors a model can act on.
+//!
+//! The schema is somebody else's text, so nothing about it is taken on trust. References never leave the document (one
+//! that would makes the schema unusable here), patterns run in linear time or under a step limit, and how much work
+//! and stack a check can cost is worked out from the schema before it is compiled. A schema that cannot be used is
+//! not the caller's fault: the arguments are passed on unchecked, and [`Checked`] says why.
+
+pub mod coerce;
+mod cost;
+mod words;
+
+use std::fmt;
+
+use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
+use serde_json::{Value, value::RawValue};
+use switchboard_config::text::visible;
+use switchboard_protocol::limits::depth_exceeded_at;
+
+/// The largest schema that is compiled.
+const MAX_SCHEMA_BYTES: usize = 512 * 1024;
+
+/// Problems that are told; more are counted.
+const MAX_PROBLEMS: usize = 8;
+
+/// The size of a compiled pattern.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// Steps of a pattern that needs backtracking (look-around, back references).
+const MAX_BACKTRACKING: usize = 50_000;
+
+/// A tool's schema, ready to check arguments.
+#[derive(Debug)]
+pub struct ArgumentCheck(Result<Compiled, NotChecked>);
+
+#[derive(Debug)]
+struct Compiled {
+    validator: Validator,
+    /// The deepest arguments whose check has bounded cost.
+    max_depth: usize,
+}
+
+/// Whether arguments were found right, or could not be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    /// They fit the schema.
+    Fit,
+    /// The schema could not be used.
+    NotChecked(NotChecked),
+}
+
+/// Why a schema cannot be used to check arguments.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotChecked {
+    /// Too much of it.
+    #[error("the schema is larger than {MAX_SCHEMA_BYTES} bytes")]
+    SchemaTooLarge,
+    /// A reference that is not followed.
+    #[error("the schema has the reference \"{}\", which is not followed", visible(.0))]
+    Reference(String),
+    /// A check could take for ever.
+    #[error("a check against the schema could take too long")]
+    TooCostly,
+    /// The arguments are too deep for this schema.
+    #[error("the arguments are nested too deep to be checked against the schema")]
+    ArgumentsTooDeep,
+    /// It is no schema.
+    #[error("the schema is not valid: {0}")]
+    Invalid(String),
+}
+
+/// Arguments that do not fit the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentsError {
+    /// What does not fit, in the order it was found.
+    pub problems: Vec<ArgumentProblem>,
+    /// How many more problems there are.
+    pub untold: usize,
+}
+
+/// One thing that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentProblem {
+    /// Where: `arguments.filters[2].since`.
+    pub path: String,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+impl fmt::Display for ArgumentProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.path, self.message)
+    }
+}
+
+impl fmt::Display for ArgumentsError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the arguments do not fit the tool's schema")?;
+        for (index, problem) in self.problems.iter().enumerate() {
+            write!(
+                formatter,
+                "{} {problem}",
+                if index == 0 { ":" } else { ";" }
+            )?;
+        }
+        match self.untold {
+            0 => Ok(()),
+            1 => formatter.write_str("; and one more problem"),
+            more => write!(formatter, "; and {more} more problems"),
+        }
+    }
+}
+
+impl std::error::Error for ArgumentsError {}
+
+impl ArgumentCheck {
+    /// Compiles a schema. It always succeeds: what cannot be used is told when arguments are checked.
+    pub fn compile(schema: &RawValue) -> Self {
+        Self(compile(schema))
+    }
+
+    /// Checks arguments; none are an empty object.
+    pub fn check(&self, arguments: Option<&RawValue>) -> Result<Checked, ArgumentsError> {
+        let text = arguments.map_or("{}", RawValue::get);
+        if !text.starts_with('{') {
+            let value = serde_json::from_str(text).unwrap_or_default();
+            let message = format!("expected an object, got {}", words::describe(&value));
+            return Err(one_problem(message));
+        }
+        let compiled = match &self.0 {
+            Ok(compiled) => compiled,
+            Err(reason) => return Ok(Checked::NotChecked(reason.clone())),
+        };
+        if depth_exceeded_at(text.as_bytes(), compiled.max_depth).is_some() {
+            return Ok(Checked::NotChecked(NotChecked::ArgumentsTooDeep));
+        }
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| one_problem(format!("cannot be read as JSON: {error}")))?;
+        if compiled.validator.is_valid(&value) {
+            return Ok(Checked::Fit);
+        }
+        let mut problems = Vec::new();
+        let mut untold = 0;
+        for error in compiled.validator.iter_errors(&value) {
+            if is_our_limit(error.kind()) {
+                continue;
+            }
+            for (path, message) in words::tell(&error) {
+                if problems.len() < MAX_PROBLEMS {
+                    problems.push(ArgumentProblem { path, message });
+                } else {
+                    untold += 1;
+                }
+            }
+        }
+        if problems.is_empty() {
+            return Ok(Checked::NotChecked(NotChecked::TooCostly));
+        }
+        Err(ArgumentsError { problems, untold })
+    }
+
+    /// Why arguments cannot be checked, if so.
+    pub fn not_checked(&self) -> Option<&NotChecked> {
+        self.0.as_ref().err()
+    }
+}
+
+fn compile(schema: &RawValue) -> Result<Compiled, NotChecked> {
+    if schema.get().len() > MAX_SCHEMA_BYTES {
+        return Err(NotChecked::SchemaTooLarge);
+    }
+    let invalid = |message: String| NotChecked::Invalid(words::shortened(&message));
+    let schema: Value =
+        serde_json::from_str(schema.get()).map_err(|error| invalid(error.to_string()))?;
+    let max_depth = cost::max_depth(&schema)?;
+    let options = jsonschema::options()
+        .offline()
+        .should_validate_formats(false);
+    // Most patterns need no backtracking; those that do get a limit.
+    let linear = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES);
+    let limited = PatternOptions::fancy_regex()
+        .backtrack_limit(MAX_BACKTRACKING)
+        .size_limit(MAX_PATTERN_BYTES);
+    let validator = options
+        .clone()
+        .with_pattern_options(linear)
+        .build(&schema)
+        .or_else(|_| options.with_pattern_options(limited).build(&schema))
+        .map_err(|error| invalid(error.to_string()))?;
+    Ok(Compiled {
+        validator,
+        max_depth,
+    })
+}
+
+/// Whether an error says only that a pattern's limit was reached.
+fn is_our_limit(kind: &ValidationErrorKind) -> bool {
+    matches!(
+        kind,
+        ValidationErrorKind::BacktrackLimitExceeded { .. }
+            | ValidationErrorKind::RegexEngineFailure { .. }
+    )
+}
+
+fn one_problem(message: String) -> ArgumentsError {
+    ArgumentsError {
+        problems: vec![ArgumentProblem {
+            path: words::ROOT.to_owned(),
+            message,
+        }],
+        untold: 0,
+    }
+}

@@ -1,0 +1,435 @@
+//! Who pretends to be somebody else: built-in tools and other servers' names cannot be borrowed.
+//!
+//! What counts is how a name *reads*. [`fold`] reduces it to that: compatibility forms and look-alikes of other scripts
+//! become the letters they look like, case, accents and invisible characters go, and `i`, `l`, `1` and `|`, `o` and `0`,
+//! `rn` and `m` are one.
+//!
+//! | who | is refused when |
+//! |---|---|
+//! | a server | its name reads like a built-in (`Bash`, `b-a-s-h`, `Rеad` with a Cyrillic е) |
+//! | | it begins like an exposed name (`mcp__github`) |
+//! | | it reads like the name of another server that was configured with more right (`GitHub`, `git-hub` beside `git_hub`) |
+//! | a tool | its name reads like a built-in and is not simply the word in lower case |
+//! | | its title reads like a built-in whose word is not also its name |
+//! | | its name or title is that of another server's tool (`mcp__github__create_issue`, while there is a `github`) |
+//!
+//! A tool called `read` is legitimate: it is presented as `mcp__fs__read`, and small verbs are what tools are called. Its
+//! title `Read` is then merely not used. `Read` as a *name* is the built-in's own spelling and refused. A gateway behind
+//! another gateway may offer `mcp__x__y` as long as there is no server `x` here that this could be mistaken for.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+use switchboard_config::text::{is_invisible, visible};
+use unicode_normalization::UnicodeNormalization as _;
+
+use super::exposed::{PREFIX, SEPARATOR};
+use crate::names::ServerName;
+
+/// The tools that are not a server's.
+pub const BUILT_INS: [&str; 10] = [
+    "Bash",
+    "Read",
+    "Write",
+    "Edit",
+    "Glob",
+    "Grep",
+    "Agent",
+    "ListMcpResources",
+    "ReadMcpResource",
+    "McpSearch",
+];
+
+/// Why a name is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Disguise {
+    /// It reads like a built-in tool.
+    #[error("{what} \"{}\" reads like the built-in tool {built_in}", visible(.shown))]
+    BuiltIn {
+        /// What of it does.
+        what: Part,
+        /// As it was written, cut short.
+        shown: String,
+        /// The built-in.
+        built_in: &'static str,
+    },
+    /// The server's name begins like the name of a tool.
+    #[error("its name begins with \"mcp__\", as the names of tools do")]
+    Prefix,
+    /// The server's name reads like another's.
+    #[error("its name reads like that of the server {other}")]
+    Server {
+        /// The other server.
+        other: ServerName,
+    },
+    /// The tool presents itself as one of another server.
+    #[error("{what} presents it as a tool of the server {other}")]
+    OthersTool {
+        /// What of it does.
+        what: Part,
+        /// The other server.
+        other: ServerName,
+    },
+}
+
+/// The part of a server or tool that people and models read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Its name.
+    Name,
+    /// Its title.
+    Title,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Name => "its name",
+            Self::Title => "its title",
+        })
+    }
+}
+
+/// What is to be done with a tool's title.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TitleUse {
+    /// Show it.
+    Shown,
+    /// Do not use it.
+    Withheld,
+}
+
+/// The configured servers by how their names read.
+#[derive(Debug, Clone, Default)]
+pub struct KnownServers {
+    by_fold: HashMap<String, ServerName>,
+}
+
+impl KnownServers {
+    /// Takes the names in the order of their right to them (the higher scope first), and says who is refused.
+    pub fn admit<'a>(
+        names: impl IntoIterator<Item = &'a ServerName>,
+    ) -> (Self, Vec<(ServerName, Disguise)>) {
+        let mut known = Self::default();
+        let mut refused = Vec::new();
+        for name in names {
+            if let Err(disguise) = known.add(name) {
+                refused.push((name.clone(), disguise));
+            }
+        }
+        (known, refused)
+    }
+
+    /// Takes one more name, if it may be taken. The same name again is no other server.
+    pub fn add(&mut self, name: &ServerName) -> Result<(), Disguise> {
+        let text = name.as_str();
+        if let Some(built_in) = built_in(text) {
+            return Err(built_in_disguise(Part::Name, text, built_in));
+        }
+        let folded = fold(text);
+        if folded.starts_with(FOLDED_PREFIX.as_str()) {
+            return Err(Disguise::Prefix);
+        }
+        match self.by_fold.get(&folded) {
+            Some(other) if other != name => Err(Disguise::Server {
+                other: other.clone(),
+            }),
+            _ => {
+                self.by_fold.insert(folded, name.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether that name was taken for this server.
+    pub fn is_admitted(&self, name: &ServerName) -> bool {
+        self.by_fold.get(&fold(name.as_str())) == Some(name)
+    }
+
+    /// The other server whose tool `text` claims to be, for a tool of `own`.
+    pub(super) fn claimed(&self, own: &ServerName, text: &str) -> Option<&ServerName> {
+        let folded = fold(text);
+        let rest = folded.strip_prefix(FOLDED_PREFIX.as_str())?;
+        rest.match_indices(SEPARATOR).find_map(|(at, _)| {
+            let other = self.by_fold.get(&rest[..at])?;
+            (other != own).then_some(other)
+        })
+    }
+}
+
+/// Judges the name and title of a tool, as far as that needs no knowledge of other servers.
+pub(super) fn judge_tool(name: &str, title: Option<&str>) -> Result<TitleUse, Disguise> {
+    let named = built_in(name);
+    if let Some(built_in) = named
+        && !is_ordinary_word(name, built_in)
+    {
+        return Err(built_in_disguise(Part::Name, name, built_in));
+    }
+    match title.and_then(|title| Some((title, built_in(title)?))) {
+        None => Ok(TitleUse::Shown),
+        Some((_, built_in)) if named == Some(built_in) => Ok(TitleUse::Withheld),
+        Some((title, built_in)) => Err(built_in_disguise(Part::Title, title, built_in)),
+    }
+}
+
+/// Whether a name or title might claim another server's tool, so that [`KnownServers::claimed`] has to be asked.
+pub(super) fn may_claim(text: &str) -> bool {
+    // The look of `mcp__` needs a separator run, which is rare; everything else is left to the full comparison.
+    let mut characters = text
+        .chars()
+        .filter(|character| !is_invisible(*character))
+        .skip(1);
+    let separators = characters
+        .by_ref()
+        .take(8)
+        .filter(|character| !character.is_alphanumeric())
+        .count();
+    // One compatibility character can stand for two separators.
+    separators >= if text.is_ascii() { 2 } else { 1 }
+}
+
+/// How a name reads: letters and digits folded, everything else `_`.
+pub fn fold(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    fold_into(text, |character| folded.push(character));
+    folded
+}
+
+/// The built-in a text reads like, separators aside.
+fn built_in(text: &str) -> Option<&'static str> {
+    static FOLDED: LazyLock<Vec<(String, &'static str)>> = LazyLock::new(|| {
+        let mut folded: Vec<_> = BUILT_INS.iter().map(|name| (fold(name), *name)).collect();
+        folded.sort();
+        folded
+    });
+    /// No fold of a built-in is longer, and no longer text needs to be folded to its end.
+    const LONGEST: usize = 24;
+    let significant = |character: &char| character.is_alphanumeric();
+    // Every character of a look-alike yields a letter; marks and separators cost nothing.
+    if text.len() > LONGEST && text.chars().filter(significant).nth(LONGEST).is_some() {
+        return None;
+    }
+    let mut buffer = [0_u8; LONGEST];
+    let mut length = 0;
+    let mut is_letters = true;
+    fold_into(text, |character| {
+        match (character, u8::try_from(character)) {
+            ('_', _) => {}
+            (_, Ok(byte)) if length < LONGEST => {
+                buffer[length] = byte;
+                length += 1;
+            }
+            _ => is_letters = false,
+        }
+    });
+    let folded = is_letters.then(|| std::str::from_utf8(&buffer[..length]).ok())??;
+    let position = FOLDED
+        .binary_search_by(|(name, _)| name.as_str().cmp(folded))
+        .ok()?;
+    FOLDED.get(position).map(|(_, name)| *name)
+}
+
+static FOLDED_PREFIX: LazyLock<String> = LazyLock::new(|| fold(PREFIX));
+
+fn fold_into(text: &str, mut push: impl FnMut(char)) {
+    let mut push = |character: char| match character {
+        'a'..='h' | 'j' | 'k' | 'n' | 'p'..='z' | '2'..='9' => push(character),
+        'i' | 'l' | '1' | '|' => push('l'),
+        'o' | '0' => push('o'),
+        'm' => {
+            push('r');
+            push('n');
+        }
+        _ if character.is_alphanumeric() => push(character),
+        // An accent that stood on a letter.
+        _ if is_mark(character) => {}
+        _ => push('_'),
+    };
+    if text.is_ascii() {
+        text.bytes()
+            .for_each(|byte| push(char::from(byte.to_ascii_lowercase())));
+        return;
+    }
+    let lower: String = text
+        .chars()
+        .filter(|character| !is_invisible(*character) && !character.is_control())
+        .nfkc()
+        .flat_map(char::to_lowercase)
+        .collect();
+    unicode_security::skeleton(&lower)
+        .flat_map(char::to_lowercase)
+        .for_each(&mut push);
+}
+
+fn is_mark(character: char) -> bool {
+    unicode_normalization::char::is_combining_mark(character)
+}
+
+/// `read`, as tools are called; not `Read`, `re_ad`, or a word that only this program uses.
+fn is_ordinary_word(name: &str, built_in: &str) -> bool {
+    let one_word = !built_in
+        .bytes()
+        .skip(1)
+        .any(|byte| byte.is_ascii_uppercase());
+    one_word && name == built_in.to_ascii_lowercase()
+}
+
+fn built_in_disguise(what: Part, text: &str, built_in: &'static str) -> Disguise {
+    Disguise::BuiltIn {
+        what,
+        shown: text.chars().take(40).collect(),
+        built_in,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_tool(name: &str, title: Option<&str>, expected: &str) {
+        let verdict = match judge_tool(name, title) {
+            Ok(TitleUse::Shown) => "fine".to_owned(),
+            Ok(TitleUse::Withheld) => "without its title".to_owned(),
+            Err(disguise) => disguise.to_string(),
+        };
+        assert_eq!(verdict, expected, "{name} {title:?}");
+    }
+
+    #[test]
+    fn tools_that_read_like_built_ins_are_refused_and_ordinary_words_are_not() {
+        for name in [
+            "read",
+            "write",
+            "edit",
+            "bash",
+            "glob",
+            "grep",
+            "agent",
+            "read_file",
+            "bash_exec",
+            "Reader",
+            "search",
+            "mcp_tools",
+            "breadth",
+            "読む",
+            "läser",
+        ] {
+            check_tool(name, None, "fine");
+        }
+        for (name, built_in) in [
+            ("Bash", "Bash"),
+            ("BASH", "Bash"),
+            ("B-a_s h", "Bash"),
+            ("G1ob", "Glob"),
+            ("GIob", "Glob"),
+            ("Rеad", "Read"),
+            ("ｒｅａｄ", "Read"),
+            ("Wrìte", "Write"),
+            ("𝐄𝐝𝐢𝐭", "Edit"),
+            ("list_mcp_resources", "ListMcpResources"),
+            ("listmcpresources", "ListMcpResources"),
+            ("rncp-search", "McpSearch"),
+            ("McpSearch", "McpSearch"),
+        ] {
+            let expected = format!("its name \"{name}\" reads like the built-in tool {built_in}");
+            check_tool(name, None, &expected);
+        }
+        check_tool(
+            "re\u{200b}ad",
+            None,
+            "its name \"re\\u{200b}ad\" reads like the built-in tool Read",
+        );
+        let padded = format!("Bash{}", "\u{200b}".repeat(10_000));
+        assert!(judge_tool(&padded, None).is_err());
+    }
+
+    #[test]
+    fn a_title_may_not_be_a_built_ins_unless_the_name_is_the_same_word() {
+        check_tool("run", Some("Run a command"), "fine");
+        check_tool("read", Some("Read"), "without its title");
+        check_tool(
+            "run",
+            Some("Bash"),
+            "its title \"Bash\" reads like the built-in tool Bash",
+        );
+        check_tool(
+            "read",
+            Some("Write"),
+            "its title \"Write\" reads like the built-in tool Write",
+        );
+    }
+
+    #[track_caller]
+    fn check_servers(names: &[&str], expected: &[&str]) {
+        let names: Vec<ServerName> = names.iter().map(|name| ServerName::from(*name)).collect();
+        let (_, refused) = KnownServers::admit(&names);
+        let refused: Vec<String> = refused
+            .into_iter()
+            .map(|(name, disguise)| format!("{name}: {disguise}"))
+            .collect();
+        assert_eq!(refused, expected);
+    }
+
+    #[test]
+    fn servers_may_not_read_like_built_ins_or_like_one_another() {
+        check_servers(
+            &[
+                "github",
+                "git",
+                "hub",
+                "github2",
+                "filesystem",
+                "mcp",
+                "mcp_x",
+            ],
+            &[],
+        );
+        check_servers(
+            &["bash", "Аgent", "mcp__github", "МСР__x"],
+            &[
+                "bash: its name \"bash\" reads like the built-in tool Bash",
+                "Аgent: its name \"Аgent\" reads like the built-in tool Agent",
+                "mcp__github: its name begins with \"mcp__\", as the names of tools do",
+                "МСР__x: its name begins with \"mcp__\", as the names of tools do",
+            ],
+        );
+        check_servers(
+            &["github", "GitHub", "gіthub", "my-db", "my_db", "github"],
+            &[
+                "GitHub: its name reads like that of the server github",
+                "gіthub: its name reads like that of the server github",
+                "my_db: its name reads like that of the server my-db",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_name_that_belongs_to_another_server_is_noticed() {
+        let names = [
+            ServerName::from("github"),
+            ServerName::from("evil"),
+            ServerName::from("a__b"),
+        ];
+        let (known, _) = KnownServers::admit(&names);
+        let evil = ServerName::from("evil");
+        for (text, expected) in [
+            ("mcp__github__create_issue", Some("github")),
+            ("MCP__GitHub__create_issue", Some("github")),
+            ("mсp__gіthub__create_issue", Some("github")),
+            ("mcp--github--create", Some("github")),
+            ("mcp__a__b__c", Some("a__b")),
+            ("mcp__evil__x", None),
+            ("mcp__other__x", None),
+            ("mcp__github", None),
+            ("create_issue", None),
+        ] {
+            let claimed = known.claimed(&evil, text).map(ServerName::as_str);
+            assert_eq!(claimed, expected, "{text}");
+            assert!(claimed.is_none() || may_claim(text), "{text}");
+        }
+        assert!(!may_claim("create_issue"));
+    }
+}

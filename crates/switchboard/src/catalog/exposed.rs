@@ -1,0 +1,170 @@
+//! The name a model calls a tool by: `mcp__server__tool`.
+//!
+//! The name depends on the server's and the tool's own names and on nothing else, so that no other server can rename
+//! a tool by coming or going. A *plain* name says exactly what it is made of. Whatever cannot be said plainly gets a
+//! suffix, a hash of both names:
+//!
+//! - characters outside `[a-zA-Z0-9_-]`, which are replaced by `_`;
+//! - more than 64 characters in all, which are cut;
+//! - a server name with `__` in it or `_` at its end, because `a__b` + `c` and `a` + `b__c`, or `a_` + `b` and `a` + `_b`,
+//!   would be the same. Without those the first `__` after the prefix is where the server's name ends;
+//! - a name that ends as if it had our suffix, because then a server could take the name of another's tool.
+//!
+//! Two plain names are therefore never equal, nor a plain one and one with a suffix; two with a suffix only if 58 bits
+//! of SHA-256 agree. The registry still looks. It also must never take a name apart: it is looked up.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::names::ExposedName;
+
+/// What every exposed name begins with.
+pub const PREFIX: &str = "mcp__";
+
+/// What stands between the server's and the tool's part.
+pub const SEPARATOR: &str = "__";
+
+/// The longest name model providers take.
+pub const MAX_LENGTH: usize = 64;
+
+/// Digits and consonants: no word of any language ends like this.
+const ALPHABET: &[u8; 30] = b"0123456789bcdfghjkmnpqrstvwxyz";
+
+/// Characters of the hash, 58 bits.
+const HASH_LENGTH: usize = 12;
+
+/// The least that a long server name keeps beside a long tool name.
+const SERVER_SHARE: usize = 18;
+
+/// The name under which the model sees a tool or prompt of a server.
+pub fn exposed_name(server: &str, tool: &str) -> ExposedName {
+    let length = PREFIX.len() + server.len() + SEPARATOR.len() + tool.len();
+    let mut name = String::with_capacity(length.min(MAX_LENGTH));
+    if length <= MAX_LENGTH && is_plain_server(server) && is_plain_tool(tool) {
+        write_name(&mut name, server, tool);
+    } else {
+        let budget = MAX_LENGTH - PREFIX.len() - SEPARATOR.len() - 1 - HASH_LENGTH;
+        let server_part = tidy_server(server);
+        let tool_part = replaced(tool);
+        let tool_budget = budget - server_part.len().min(SERVER_SHARE);
+        let tool_part = tool_part
+            .get(..tool_part.len().min(tool_budget))
+            .unwrap_or_default();
+        let server_budget = budget - tool_part.len();
+        let server_part = server_part
+            .get(..server_part.len().min(server_budget))
+            .unwrap_or_default();
+        write_name(&mut name, server_part.trim_end_matches('_'), tool_part);
+        name.push('_');
+        push_hash(&mut name, server, tool);
+    }
+    ExposedName::from(name)
+}
+
+fn write_name(name: &mut String, server: &str, tool: &str) {
+    name.push_str(PREFIX);
+    name.push_str(server);
+    name.push_str(SEPARATOR);
+    name.push_str(tool);
+}
+
+fn is_safe(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+fn is_plain_server(server: &str) -> bool {
+    !server.is_empty()
+        && server.bytes().all(is_safe)
+        && !server.ends_with('_')
+        && !server.contains(SEPARATOR)
+}
+
+fn is_plain_tool(tool: &str) -> bool {
+    !tool.is_empty() && tool.bytes().all(is_safe) && !ends_like_a_hash(tool)
+}
+
+fn ends_like_a_hash(tool: &str) -> bool {
+    let Some(at) = tool.len().checked_sub(HASH_LENGTH) else {
+        return false;
+    };
+    let (head, tail) = tool.as_bytes().split_at(at);
+    // At the start of a tool's name, the separator before it ends in the `_` too.
+    matches!(head.last(), None | Some(b'_')) && tail.iter().all(|byte| ALPHABET.contains(byte))
+}
+
+fn replaced(name: &str) -> String {
+    name.chars()
+        .map(|character| match u8::try_from(character) {
+            Ok(byte) if is_safe(byte) => character,
+            _ => '_',
+        })
+        .collect()
+}
+
+/// The server's part of a name with a suffix: no `__` in it, so that `mcp__github__*` never matches `github__x`.
+fn tidy_server(server: &str) -> String {
+    let mut tidy = String::with_capacity(server.len());
+    for character in replaced(server).chars() {
+        if character != '_' || !(tidy.is_empty() || tidy.ends_with('_')) {
+            tidy.push(character);
+        }
+    }
+    tidy.truncate(tidy.trim_end_matches('_').len());
+    if tidy.is_empty() {
+        tidy.push('x');
+    }
+    tidy
+}
+
+fn push_hash(name: &mut String, server: &str, tool: &str) {
+    let mut hasher = Sha256::new();
+    hasher.update((server.len() as u64).to_be_bytes());
+    hasher.update(server.as_bytes());
+    hasher.update(tool.as_bytes());
+    let digest = hasher.finalize();
+    let mut number = digest
+        .iter()
+        .take(16)
+        .fold(0_u128, |number, byte| (number << 8) | u128::from(*byte));
+    for _ in 0..HASH_LENGTH {
+        let digit = usize::try_from(number % ALPHABET.len() as u128).unwrap_or_default();
+        name.push(ALPHABET.get(digit).copied().map_or('0', char::from));
+        number /= ALPHABET.len() as u128;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(server: &str, tool: &str, expected: &str) {
+        assert_eq!(exposed_name(server, tool).as_str(), expected);
+    }
+
+    #[test]
+    fn plain_names_stay_as_they_are() {
+        check("github", "create_issue", "mcp__github__create_issue");
+        check("my-server", "get__it", "mcp__my-server__get__it");
+        check("a", "_b", "mcp__a___b");
+        check("a", "b_", "mcp__a__b_");
+        check(
+            "github",
+            "search_repositories",
+            "mcp__github__search_repositories",
+        );
+    }
+
+    #[test]
+    fn whatever_cannot_be_said_plainly_gets_a_suffix() {
+        check("a.b", "c", "mcp__a_b__c_7jwbw8njqjrc");
+        check("a_b", "c.d", "x");
+        check("a__b", "c", "x");
+        check("a_", "b", "x");
+        check("github__x", "create", "x");
+        check("a", "b_7jwbw8njqjrc", "x");
+        check("漢字", "読む", "x");
+        check("", "", "x");
+        check(&"s".repeat(128), &"t".repeat(200), "x");
+        check("short", &"t".repeat(200), "x");
+    }
+}

@@ -1,0 +1,33 @@
+//! The catalogue: what the connected servers offer, as agents may see it.
+//!
+//! Owns the way from the raw answers of `tools/list` to a list of tools with safe, unique names, bounded and harmless
+//! text, and schemas that model providers accept. It is pure: it fetches nothing, waits for nothing and knows no state
+//! of a connection. Servers' texts stay in the buffers they arrived in; what is rarely looked at is decoded then.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`ServerTools`] | one server's tools, from its pages and the user's rules; what was set aside, and why |
+//! | [`CatalogTool`] | one tool: reference, exposed name, definition, and the view a model gets of it |
+//! | [`Catalog`] | the snapshot over all servers: order, lookup, token cost |
+//! | [`exposed`], [`disguise`] | how names are made, and which are refused |
+//! | [`schema`] | what model providers refuse in a schema, and how it is mended |
+//! | [`text`] | the one way text goes to a model: neutralised, cut, counted |
+//! | [`ServerCatalog`] | everything one server listed, for keeping on disk |
+
+mod cursor;
+pub mod disguise;
+pub mod exposed;
+mod persist;
+mod rules;
+pub mod schema;
+mod server;
+mod snapshot;
+pub mod text;
+mod tool;
+
+pub use persist::ServerCatalog;
+pub use rules::ToolRules;
+pub use server::{Limits, Provenance, Reach, ServerTools, SetAside, SetAsideReason};
+pub use snapshot::{Catalog, CatalogServer, LookupError};
+pub use text::Tokens;
+pub use tool::{CatalogTool, Hints, LiveAnnotations, ModelTool};

@@ -1,0 +1,597 @@
+//! Mending a schema, keyword by keyword, on a parsed copy.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::super::text;
+use super::{
+    EMPTY, Examined, MAX_BYTES, MAX_DEPTH, Mended, Remedy, SchemaFinding, SchemaProblem, combine,
+    is_property_name,
+};
+use crate::json::SharedJson;
+
+/// Findings beyond these are counted by nobody.
+const MAX_FINDINGS: usize = 100;
+
+const TYPES: [&str; 7] = [
+    "string", "number", "integer", "boolean", "object", "array", "null",
+];
+
+/// Keywords whose value is an object of schemas.
+const MAPS: [&str; 4] = [
+    "$defs",
+    "definitions",
+    "patternProperties",
+    "dependentSchemas",
+];
+
+/// Keywords whose value is a list of schemas.
+const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
+
+/// Keywords whose value is a schema.
+const SINGLES: [&str; 10] = [
+    "additionalProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "additionalItems",
+    "propertyNames",
+    "contains",
+    "not",
+    "if",
+    "then",
+    "else",
+];
+
+/// Looks at a schema and mends it.
+pub(super) fn mend(schema: &str) -> Examined {
+    let (value, findings) = run(schema);
+    if let Some(refused) = findings
+        .iter()
+        .find(|finding| finding.remedy == Remedy::SetAside)
+    {
+        return Examined::Refused(refused.clone());
+    }
+    if findings.is_empty() {
+        return Examined::Fine;
+    }
+    Examined::Mended(Mended {
+        schema: SharedJson::from(&value),
+        findings,
+    })
+}
+
+/// All findings, also those that refuse the schema.
+pub(super) fn findings(schema: &str) -> Vec<SchemaFinding> {
+    run(schema).1
+}
+
+fn run(schema: &str) -> (Value, Vec<SchemaFinding>) {
+    let mut mender = Mender::default();
+    if schema.len() > MAX_BYTES {
+        mender.refuse(SchemaProblem::TooLarge);
+        return (Value::Null, mender.findings);
+    }
+    let Ok(mut value) = serde_json::from_str::<Value>(schema) else {
+        mender.refuse(SchemaProblem::Unreadable);
+        return (Value::Null, mender.findings);
+    };
+    mender.anchors = anchors(&value);
+    mender.root(&mut value);
+    (value, mender.findings)
+}
+
+#[derive(Default)]
+struct Mender {
+    path: String,
+    findings: Vec<SchemaFinding>,
+    /// Names that `#name` may refer to.
+    anchors: HashSet<String>,
+    /// The pointers that local references may lead to, once one has been asked for.
+    document: Value,
+    depth: usize,
+    hidden_told: bool,
+}
+
+impl Mender {
+    fn root(&mut self, schema: &mut Value) {
+        match schema {
+            Value::Object(_) => {}
+            Value::Bool(false) => return self.refuse(SchemaProblem::AcceptsNothing),
+            other => {
+                self.mended(match &*other {
+                    Value::Bool(_) => SchemaProblem::RootType,
+                    other => SchemaProblem::NoSchema(kind(other)),
+                });
+                *other = serde_json::from_str(EMPTY).unwrap_or_default();
+                return;
+            }
+        }
+        self.document = schema.clone();
+        if let Value::Object(root) = schema {
+            self.root_reference(root);
+            self.root_type(root);
+            for keyword in ["allOf", "anyOf", "oneOf"] {
+                if combine::flatten(root, keyword, &self.document) {
+                    self.mended(SchemaProblem::RootCombinator(keyword));
+                }
+            }
+        }
+        self.schema(schema);
+        if has_hidden_names(schema) {
+            self.refuse(SchemaProblem::HiddenCharacters);
+        }
+    }
+
+    /// A root that refers is replaced by what it refers to.
+    fn root_reference(&mut self, root: &mut Map<String, Value>) {
+        let Some(reference) = root.get("$ref").map(Value::to_string) else {
+            return;
+        };
+        match combine::root_reference(root, &self.document) {
+            Some(mut target) => {
+                for (name, value) in root.iter().filter(|(name, _)| *name != "$ref") {
+                    target.entry(name.clone()).or_insert_with(|| value.clone());
+                }
+                *root = target;
+                self.mended(SchemaProblem::RootType);
+            }
+            // What cannot be followed is told by the ordinary check, except a circle, which looks well there.
+            None if self.resolves(reference.trim_matches('"')) => {
+                root.remove("$ref");
+                self.mended(SchemaProblem::DanglingReference(excerpt(&reference)));
+            }
+            None => {}
+        }
+    }
+
+    fn root_type(&mut self, root: &mut Map<String, Value>) {
+        let is_object = |name: &Value| name.as_str() == Some("object");
+        match root.get("type") {
+            Some(declared) if is_object(declared) => return,
+            None | Some(Value::Null) => self.mended(SchemaProblem::RootType),
+            Some(Value::Array(names)) if names.is_empty() || names.iter().any(is_object) => {
+                self.mended(SchemaProblem::RootType);
+            }
+            Some(Value::String(name)) if alias(name) == Some("object") || name.is_empty() => {
+                self.mended(SchemaProblem::RootType);
+            }
+            Some(declared) => {
+                let declared = excerpt(&declared.to_string());
+                return self.refuse(SchemaProblem::NotAnObject(declared));
+            }
+        }
+        root.insert("type".to_owned(), json!("object"));
+    }
+
+    /// Mends a schema in any place below the root, and the root itself once it is an object.
+    fn schema(&mut self, schema: &mut Value) {
+        match schema {
+            Value::Object(members) => {
+                if self.depth > MAX_DEPTH {
+                    members.clear();
+                    return self.mended(SchemaProblem::TooDeep);
+                }
+                self.depth += 1;
+                self.object(members);
+                self.depth -= 1;
+            }
+            Value::Bool(_) => {}
+            Value::String(name) if alias(name).is_some() => {
+                let named = alias(name);
+                *schema = json!({"type": named});
+                self.mended(SchemaProblem::NoSchema("a text"));
+            }
+            other => {
+                self.mended(SchemaProblem::NoSchema(kind(other)));
+                *other = json!({});
+            }
+        }
+    }
+
+    fn object(&mut self, members: &mut Map<String, Value>) {
+        self.references(members);
+        self.types(members);
+        self.keywords(members);
+        self.required(members);
+        self.properties(members);
+        self.items(members);
+        for keyword in MAPS {
+            self.map_of_schemas(members, keyword);
+        }
+        for keyword in LISTS {
+            self.list_of_schemas(members, keyword);
+        }
+        for keyword in SINGLES {
+            if let Some(value) = members.get_mut(keyword) {
+                self.within(keyword, |mender| mender.schema(value));
+            }
+        }
+        self.texts(members);
+    }
+
+    fn references(&mut self, members: &mut Map<String, Value>) {
+        for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
+            let problem = match members.get(keyword) {
+                None => continue,
+                Some(Value::String(target)) if self.resolves(target) => continue,
+                Some(Value::String(target)) if target.starts_with('#') => {
+                    SchemaProblem::DanglingReference(excerpt(target))
+                }
+                Some(Value::String(target)) => SchemaProblem::RemoteReference(excerpt(target)),
+                Some(_) => wrong(keyword, "a text"),
+            };
+            members.remove(keyword);
+            self.within(keyword, |mender| mender.mended(problem));
+        }
+    }
+
+    fn resolves(&self, target: &str) -> bool {
+        match target.strip_prefix('#') {
+            Some("") => true,
+            Some(pointer) if pointer.starts_with('/') => {
+                combine::resolve(&self.document, target).is_some()
+            }
+            Some(anchor) => self.anchors.contains(anchor),
+            None => false,
+        }
+    }
+
+    fn types(&mut self, members: &mut Map<String, Value>) {
+        let Some(declared) = members.get_mut("type") else {
+            return;
+        };
+        let mut unknown = None;
+        let mut known = |name: &Value| {
+            let known = name.as_str().and_then(alias);
+            if known.is_none() || known != name.as_str() {
+                unknown = Some(excerpt(&name.to_string()));
+            }
+            known
+        };
+        let repaired = match &*declared {
+            Value::String(_) => known(declared).map(|name| json!(name)),
+            Value::Array(names) => {
+                let mut kept: Vec<&str> = Vec::new();
+                for name in names.iter().filter_map(&mut known) {
+                    if !kept.contains(&name) {
+                        kept.push(name);
+                    }
+                }
+                if kept.len() != names.len() && unknown.is_none() {
+                    unknown = Some("twice".to_owned());
+                }
+                match kept.as_slice() {
+                    [] => None,
+                    _ => Some(json!(kept)),
+                }
+            }
+            _ => known(declared).map(|name| json!(name)),
+        };
+        let is_changed = repaired.as_ref() != Some(declared);
+        match repaired {
+            Some(repaired) => *declared = repaired,
+            None => {
+                members.remove("type");
+            }
+        }
+        if is_changed {
+            let name = unknown.unwrap_or_else(|| "[]".to_owned());
+            self.within("type", |mender| {
+                mender.mended(SchemaProblem::UnknownType(name));
+            });
+        }
+    }
+
+    /// Keywords with plain values: what has the wrong form says nothing and goes.
+    fn keywords(&mut self, members: &mut Map<String, Value>) {
+        members.retain(|name, value| {
+            let (is_right, expected) = match name.as_str() {
+                "description" | "title" | "$comment" | "format" | "pattern" | "$schema" | "$id"
+                | "$anchor" | "contentEncoding" | "contentMediaType" => {
+                    (value.is_string(), "a text")
+                }
+                "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+                    (value.is_number(), "a number")
+                }
+                "multipleOf" => (
+                    value.as_f64().is_some_and(|value| value > 0.0),
+                    "a positive number",
+                ),
+                "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
+                | "maxProperties" | "minContains" | "maxContains" => {
+                    (is_count(value), "a whole number that is not negative")
+                }
+                "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => {
+                    (value.is_boolean(), "true or false")
+                }
+                "enum" => (
+                    value.as_array().is_some_and(|values| !values.is_empty()),
+                    "a list with at least one value",
+                ),
+                "examples" => (value.is_array(), "a list"),
+                _ => (true, ""),
+            };
+            if !is_right {
+                let problem = wrong(name, expected);
+                self.within(name, |mender| mender.mended(problem));
+            }
+            is_right
+        });
+    }
+
+    fn required(&mut self, members: &mut Map<String, Value>) {
+        let Some(required) = members.get_mut("required") else {
+            return;
+        };
+        let Value::Array(names) = required else {
+            members.remove("required");
+            return self.within("required", |mender| {
+                mender.mended(wrong("required", "a list of texts"));
+            });
+        };
+        let before = names.len();
+        let mut seen = HashSet::new();
+        names.retain(|name| {
+            name.as_str()
+                .is_some_and(|name| seen.insert(name.to_owned()))
+        });
+        if names.len() != before {
+            self.within("required", |mender| {
+                mender.mended(wrong("required", "a list of different texts"));
+            });
+        }
+    }
+
+    fn properties(&mut self, members: &mut Map<String, Value>) {
+        let required: HashSet<String> = members
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect();
+        let Some(properties) = members.get_mut("properties") else {
+            return;
+        };
+        let Value::Object(properties) = properties else {
+            members.insert("properties".to_owned(), json!({}));
+            return self.within("properties", |mender| {
+                mender.mended(wrong("properties", "an object"));
+            });
+        };
+        self.within("properties", |mender| {
+            properties.retain(|name, schema| {
+                let is_named = is_property_name(name);
+                let required = required.contains(name);
+                if is_named {
+                    mender.within(name, |mender| mender.schema(schema));
+                } else {
+                    let name = excerpt(name);
+                    let problem = SchemaProblem::PropertyName { name, required };
+                    // A call could not be made without it. Only below the root can the object itself be left out.
+                    if required && mender.depth == 1 {
+                        mender.refuse(problem);
+                    } else {
+                        mender.mended(problem);
+                    }
+                }
+                is_named
+            });
+        });
+        if let Some(Value::Array(names)) = members.get_mut("required") {
+            names.retain(|name| name.as_str().is_some_and(is_property_name));
+        }
+    }
+
+    fn items(&mut self, members: &mut Map<String, Value>) {
+        if let Some(Value::Array(_)) = members.get("items") {
+            // The older form of `prefixItems`.
+            if let Some(items) = members.remove("items") {
+                members.entry("prefixItems").or_insert(items);
+            }
+            if let Some(rest) = members.remove("additionalItems") {
+                members.insert("items".to_owned(), rest);
+            }
+            self.within("items", |mender| {
+                mender.mended(wrong("items", "one schema"));
+            });
+        }
+        if let Some(items) = members.get_mut("items") {
+            self.within("items", |mender| mender.schema(items));
+            return;
+        }
+        let names_array = match members.get("type") {
+            Some(Value::String(name)) => name == "array",
+            Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
+            _ => false,
+        };
+        if names_array && !members.contains_key("prefixItems") {
+            members.insert("items".to_owned(), json!({}));
+            self.mended(SchemaProblem::ArrayWithoutItems);
+        }
+    }
+
+    fn map_of_schemas(&mut self, members: &mut Map<String, Value>, keyword: &'static str) {
+        match members.get_mut(keyword) {
+            None => {}
+            Some(Value::Object(schemas)) => self.within(keyword, |mender| {
+                for (name, schema) in schemas.iter_mut() {
+                    mender.within(name, |mender| mender.schema(schema));
+                }
+            }),
+            Some(_) => {
+                members.remove(keyword);
+                self.within(keyword, |mender| mender.mended(wrong(keyword, "an object")));
+            }
+        }
+    }
+
+    fn list_of_schemas(&mut self, members: &mut Map<String, Value>, keyword: &'static str) {
+        match members.get_mut(keyword) {
+            None => {}
+            Some(Value::Array(schemas)) if !schemas.is_empty() => self.within(keyword, |mender| {
+                for (index, schema) in schemas.iter_mut().enumerate() {
+                    mender.within(&index.to_string(), |mender| mender.schema(schema));
+                }
+            }),
+            Some(_) => {
+                members.remove(keyword);
+                self.within(keyword, |mender| {
+                    mender.mended(wrong(keyword, "a list with at least one schema"));
+                });
+            }
+        }
+    }
+
+    /// Texts that the model reads. Names are not touched: calls use them.
+    fn texts(&mut self, members: &mut Map<String, Value>) {
+        for (keyword, value) in members
+            .iter_mut()
+            .filter(|(keyword, _)| !holds_schemas(keyword))
+        {
+            if neutralise(value) && !std::mem::replace(&mut self.hidden_told, true) {
+                self.within(keyword, |mender| {
+                    mender.mended(SchemaProblem::HiddenCharacters);
+                });
+            }
+        }
+    }
+
+    fn mended(&mut self, problem: SchemaProblem) {
+        self.tell(problem, Remedy::Mended);
+    }
+
+    fn refuse(&mut self, problem: SchemaProblem) {
+        self.tell(problem, Remedy::SetAside);
+    }
+
+    fn tell(&mut self, problem: SchemaProblem, remedy: Remedy) {
+        if self.findings.len() < MAX_FINDINGS || remedy == Remedy::SetAside {
+            self.findings.push(SchemaFinding {
+                path: self.path.clone(),
+                problem,
+                remedy,
+            });
+        }
+    }
+
+    fn within(&mut self, key: &str, inner: impl FnOnce(&mut Self)) {
+        let length = self.path.len();
+        self.path.push('/');
+        self.path
+            .push_str(&key.replace('~', "~0").replace('/', "~1"));
+        inner(self);
+        self.path.truncate(length);
+    }
+}
+
+/// The type a name stands for, also in the spellings of programming languages.
+fn alias(name: &str) -> Option<&'static str> {
+    if let Some(exact) = TYPES.iter().find(|known| **known == name) {
+        return Some(exact);
+    }
+    match name.to_ascii_lowercase().as_str() {
+        "string" | "str" | "text" => Some("string"),
+        "integer" | "int" | "long" => Some("integer"),
+        "number" | "float" | "double" | "decimal" => Some("number"),
+        "boolean" | "bool" => Some("boolean"),
+        "object" | "dict" | "map" => Some("object"),
+        "array" | "list" => Some("array"),
+        "null" | "none" => Some("null"),
+        _ => None,
+    }
+}
+
+fn is_count(value: &Value) -> bool {
+    value.as_u64().is_some()
+        || value
+            .as_f64()
+            .is_some_and(|value| value >= 0.0 && value.fract() == 0.0)
+}
+
+/// Makes all texts in a value harmless; whether anything changed. Recursion is bounded by the parser.
+fn neutralise(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => match text::neutralise(text) {
+            std::borrow::Cow::Owned(harmless) if harmless != *text => {
+                *text = harmless;
+                true
+            }
+            _ => false,
+        },
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |changed, item| neutralise(item) | changed),
+        Value::Object(members) => members
+            .values_mut()
+            .fold(false, |changed, member| neutralise(member) | changed),
+        _ => false,
+    }
+}
+
+fn holds_schemas(keyword: &str) -> bool {
+    MAPS.contains(&keyword)
+        || LISTS.contains(&keyword)
+        || SINGLES.contains(&keyword)
+        || matches!(
+            keyword,
+            "properties" | "items" | "required" | "$ref" | "$dynamicRef"
+        )
+}
+
+/// Whether the name of anything has characters that nobody sees. A name cannot be changed without changing what it means.
+fn has_hidden_names(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| !text::is_plain(name) || has_hidden_names(value)),
+        Value::Array(items) => items.iter().any(has_hidden_names),
+        _ => false,
+    }
+}
+
+fn anchors(value: &Value) -> HashSet<String> {
+    fn collect(value: &Value, anchors: &mut HashSet<String>) {
+        match value {
+            Value::Object(members) => {
+                for keyword in ["$anchor", "$dynamicAnchor"] {
+                    anchors.extend(
+                        members
+                            .get(keyword)
+                            .and_then(Value::as_str)
+                            .map(str::to_owned),
+                    );
+                }
+                members.values().for_each(|member| collect(member, anchors));
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, anchors)),
+            _ => {}
+        }
+    }
+    let mut found = HashSet::new();
+    collect(value, &mut found);
+    found
+}
+
+fn wrong(keyword: &str, expected: &'static str) -> SchemaProblem {
+    SchemaProblem::Keyword {
+        keyword: excerpt(keyword),
+        expected,
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn excerpt(text: &str) -> String {
+    text.chars().take(80).collect()
+}

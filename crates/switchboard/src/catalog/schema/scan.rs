@@ -1,0 +1,210 @@
+//! One pass over a schema's text that tells whether anybody needs to look closer.
+//!
+//! It accepts what it is sure of: the subset of JSON Schema that nearly all tools are written in. Whatever it does not
+//! know as harmless (references, combinators at the root, escapes in keys, odd forms) is doubtful, which is not wrong.
+
+use super::super::cursor::{Contents, Cursor, Malformed};
+use super::super::text;
+use super::{MAX_BYTES, MAX_DEPTH, is_property_name};
+
+/// What the scan says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::catalog) enum Verdict {
+    /// Every provider takes it.
+    Clean,
+    /// Somebody has to look.
+    Doubtful,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    Inner,
+}
+
+/// Why a scan ends early: it found something, or the text is no JSON.
+struct Doubt;
+
+impl From<Malformed> for Doubt {
+    fn from(_: Malformed) -> Self {
+        Self
+    }
+}
+
+pub(super) fn scan(cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
+    cursor.peek();
+    let start = cursor.position();
+    let clean = schema(cursor, Place::Root, 0).is_ok();
+    if clean && cursor.position() - start <= MAX_BYTES {
+        return Ok(Verdict::Clean);
+    }
+    cursor.rewind(start);
+    cursor.skip()?;
+    Ok(Verdict::Doubtful)
+}
+
+fn schema(cursor: &mut Cursor<'_>, place: Place, depth: usize) -> Result<(), Doubt> {
+    if depth > MAX_DEPTH {
+        return Err(Doubt);
+    }
+    match (cursor.peek(), place) {
+        (b'{', _) => cursor.enter(b'{')?,
+        (b't' | b'f', Place::Inner) => return Ok(cursor.skip()?),
+        _ => return Err(Doubt),
+    }
+    let mut described = Described::default();
+    while let Some(key) = cursor.next_key()? {
+        if key.has_escapes {
+            return Err(Doubt);
+        }
+        keyword(cursor, key.escaped, place, depth, &mut described)?;
+    }
+    if place == Place::Root && described.type_name != Some("object") {
+        return Err(Doubt);
+    }
+    if described.is_array && !described.has_items {
+        return Err(Doubt);
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Described<'a> {
+    /// The type, where it is a single one.
+    type_name: Option<&'a str>,
+    is_array: bool,
+    has_items: bool,
+}
+
+fn keyword<'a>(
+    cursor: &mut Cursor<'a>,
+    name: &str,
+    place: Place,
+    depth: usize,
+    described: &mut Described<'a>,
+) -> Result<(), Doubt> {
+    match name {
+        "type" => types(cursor, described),
+        "description" | "title" | "$comment" | "format" | "pattern" | "$schema" => {
+            harmless(cursor.string()?)
+        }
+        "properties" => {
+            cursor.enter(b'{')?;
+            while let Some(name) = cursor.next_key()? {
+                if name.has_escapes || !is_property_name(name.escaped) {
+                    return Err(Doubt);
+                }
+                schema(cursor, Place::Inner, depth + 1)?;
+            }
+            Ok(())
+        }
+        "required" => strings(cursor),
+        "items" => {
+            described.has_items = true;
+            schema(cursor, Place::Inner, depth + 1)
+        }
+        "additionalProperties" | "not" | "propertyNames" | "contains" => {
+            schema(cursor, Place::Inner, depth + 1)
+        }
+        "anyOf" | "oneOf" | "allOf" if place == Place::Inner => schemas(cursor, depth),
+        "enum" => {
+            cursor.enter(b'[')?;
+            let mut is_empty = true;
+            while cursor.next_item()? {
+                is_empty = false;
+                data(cursor)?;
+            }
+            if is_empty { Err(Doubt) } else { Ok(()) }
+        }
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => match cursor.peek() {
+            b'-' | b'0'..=b'9' => Ok(cursor.skip()?),
+            _ => Err(Doubt),
+        },
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
+            let written = cursor.value()?;
+            if written.bytes().all(|byte| byte.is_ascii_digit()) {
+                Ok(())
+            } else {
+                Err(Doubt)
+            }
+        }
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => match cursor.peek() {
+            b't' | b'f' => Ok(cursor.skip()?),
+            _ => Err(Doubt),
+        },
+        "examples" if cursor.peek() != b'[' => Err(Doubt),
+        "const" | "default" | "examples" | "example" | "nullable" | "x-mcp-header" => data(cursor),
+        _ => Err(Doubt),
+    }
+}
+
+fn types<'a>(cursor: &mut Cursor<'a>, described: &mut Described<'a>) -> Result<(), Doubt> {
+    if cursor.peek() == b'[' {
+        cursor.enter(b'[')?;
+        let mut is_empty = true;
+        while cursor.next_item()? {
+            is_empty = false;
+            described.is_array |= type_name(cursor.string()?)? == "array";
+        }
+        return if is_empty { Err(Doubt) } else { Ok(()) };
+    }
+    let name = type_name(cursor.string()?)?;
+    described.is_array |= name == "array";
+    described.type_name = Some(name);
+    Ok(())
+}
+
+fn type_name(name: Contents<'_>) -> Result<&str, Doubt> {
+    match name.escaped {
+        "string" | "number" | "integer" | "boolean" | "object" | "array" | "null" => {
+            Ok(name.escaped)
+        }
+        _ => Err(Doubt),
+    }
+}
+
+fn schemas(cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Doubt> {
+    cursor.enter(b'[')?;
+    let mut is_empty = true;
+    while cursor.next_item()? {
+        is_empty = false;
+        schema(cursor, Place::Inner, depth + 1)?;
+    }
+    if is_empty { Err(Doubt) } else { Ok(()) }
+}
+
+fn strings(cursor: &mut Cursor<'_>) -> Result<(), Doubt> {
+    cursor.enter(b'[')?;
+    while cursor.next_item()? {
+        harmless(cursor.string()?)?;
+    }
+    Ok(())
+}
+
+/// Data of any form: only its texts matter.
+fn data(cursor: &mut Cursor<'_>) -> Result<(), Doubt> {
+    match cursor.peek() {
+        b'"' => harmless(cursor.string()?),
+        b'{' | b'[' => {
+            let written = cursor.value()?;
+            if text::is_plain(written) && !written.contains("\\u") {
+                Ok(())
+            } else {
+                Err(Doubt)
+            }
+        }
+        _ => Ok(cursor.skip()?),
+    }
+}
+
+/// A text that may be shown as it is. Escapes other than `\n`, `\"` and their like are looked at closer.
+fn harmless(contents: Contents<'_>) -> Result<(), Doubt> {
+    if contents.has_escapes && memchr::memmem::find(contents.escaped.as_bytes(), b"\\u").is_some() {
+        return Err(Doubt);
+    }
+    if contents.escaped.is_ascii() || text::is_plain(contents.escaped) {
+        Ok(())
+    } else {
+        Err(Doubt)
+    }
+}

@@ -1,0 +1,374 @@
+//! The catalogue of all connected servers: an immutable snapshot with one order and one registry.
+//!
+//! Servers stand in the order of their names and tools in the order of theirs, whatever order they connected in, so that
+//! the same servers give a model the same text, turn after turn and run after run. Names are looked up here and nowhere
+//! taken apart. What only shows when servers stand side by side is decided here too: a tool that claims to be another
+//! server's, and two tools with one exposed name, of which the first in order stays.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use switchboard_config::text::visible;
+
+use super::disguise::{Disguise, KnownServers, Part};
+use super::server::{ServerTools, SetAside, SetAsideReason};
+use super::text::{self, Tokens};
+use super::tool::CatalogTool;
+use crate::names::{ExposedName, ServerName, ToolRef};
+
+/// How many names an error offers.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// How alike a name must be to be offered.
+const ALIKE: f64 = 0.75;
+
+/// The longest text that is compared with names.
+const MAX_QUERY: usize = 160;
+
+/// What all connected servers offer.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    servers: Vec<CatalogServer>,
+    by_exposed: HashMap<ExposedName, (u32, u32)>,
+}
+
+/// One server of the catalogue.
+#[derive(Debug)]
+pub struct CatalogServer {
+    name: ServerName,
+    tools: Arc<ServerTools>,
+    instructions: Option<Arc<str>>,
+    /// Tools that are not offered in this company, by position.
+    withheld: Vec<(usize, SetAside)>,
+    tokens: Tokens,
+}
+
+/// A name that leads to no tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LookupError {
+    /// There is none of that name.
+    #[error("there is no tool \"{}\"", visible(.name))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Exposed names of tools it may have meant, the likeliest first.
+        nearest: Vec<ExposedName>,
+    },
+    /// There are several.
+    #[error("\"{}\" may mean several tools", visible(.name))]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The exposed names of the tools.
+        candidates: Vec<ExposedName>,
+    },
+    /// There is one, and it is not offered.
+    #[error("the tool \"{}\" is set aside: {reason}", visible(.name))]
+    SetAside {
+        /// The name.
+        name: String,
+        /// Why.
+        reason: SetAsideReason,
+    },
+}
+
+impl LookupError {
+    /// What to do about it, for people and models.
+    pub fn hint(&self) -> Option<String> {
+        let list = |names: &[ExposedName]| {
+            names
+                .iter()
+                .map(ExposedName::as_str)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        match self {
+            Self::Unknown { nearest, .. } if nearest.is_empty() => None,
+            Self::Unknown { nearest, .. } => Some(format!("did you mean {}?", list(nearest))),
+            Self::Ambiguous { candidates, .. } => Some(format!("use one of {}", list(candidates))),
+            Self::SetAside { .. } => None,
+        }
+    }
+}
+
+impl Catalog {
+    /// Puts together what the servers offer. `known` are all configured servers; one that was not admitted there
+    /// contributes nothing.
+    pub fn assemble(
+        known: &KnownServers,
+        offers: impl IntoIterator<Item = (ServerName, Arc<ServerTools>, Option<Arc<str>>)>,
+    ) -> Self {
+        let mut servers: Vec<CatalogServer> = offers
+            .into_iter()
+            .filter(|(name, ..)| known.is_admitted(name))
+            .map(|(name, tools, instructions)| CatalogServer {
+                name,
+                tools,
+                instructions,
+                withheld: Vec::new(),
+                tokens: Tokens::default(),
+            })
+            .collect();
+        servers.sort_by(|left, right| left.name.cmp(&right.name));
+        // A server is connected once; of two offers the later one in time is as good as the other.
+        servers.dedup_by(|later, earlier| later.name == earlier.name);
+
+        let count = servers
+            .iter()
+            .map(|server| server.tools.tools().len())
+            .sum();
+        let mut by_exposed: HashMap<ExposedName, (u32, u32)> = HashMap::with_capacity(count);
+        let lists: Vec<Arc<ServerTools>> = servers
+            .iter()
+            .map(|server| Arc::clone(&server.tools))
+            .collect();
+        for (position, server) in servers.iter_mut().enumerate() {
+            for (index, tool) in server.tools.tools().iter().enumerate() {
+                match refuse(known, tool, &by_exposed, &lists) {
+                    None => {
+                        let place = (to_u32(position), to_u32(index));
+                        by_exposed.insert(tool.exposed().clone(), place);
+                        server.tokens += tool.tokens();
+                    }
+                    Some(reason) => {
+                        let name = Some(tool.reference().tool.as_str().to_owned());
+                        server.withheld.push((index, SetAside { name, reason }));
+                    }
+                }
+            }
+        }
+        Self {
+            servers,
+            by_exposed,
+        }
+    }
+
+    /// The servers, ordered by name.
+    pub fn servers(&self) -> &[CatalogServer] {
+        &self.servers
+    }
+
+    /// The server of that name.
+    pub fn server(&self, name: &str) -> Option<&CatalogServer> {
+        self.servers
+            .binary_search_by(|server| server.name.as_str().cmp(name))
+            .ok()
+            .and_then(|position| self.servers.get(position))
+    }
+
+    /// All tools in the catalogue's order.
+    pub fn iter(&self) -> impl Iterator<Item = &CatalogTool> {
+        self.servers.iter().flat_map(CatalogServer::tools)
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.by_exposed.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_exposed.is_empty()
+    }
+
+    /// The tool that the model calls by that name.
+    pub fn exposed(&self, name: &str) -> Option<&CatalogTool> {
+        let (server, tool) = *self.by_exposed.get(name)?;
+        self.servers
+            .get(server as usize)?
+            .tools
+            .tools()
+            .get(tool as usize)
+    }
+
+    /// The tool of a reference.
+    pub fn get(&self, reference: &ToolRef) -> Option<&CatalogTool> {
+        self.server(reference.server.as_str())?
+            .get(reference.tool.as_str())
+    }
+
+    /// The tool somebody means by an exposed name, `server/tool` or `server.tool`.
+    pub fn find(&self, name: &str) -> Result<&CatalogTool, LookupError> {
+        if let Some(tool) = self.exposed(name) {
+            return Ok(tool);
+        }
+        let found: Vec<&CatalogTool> = splits(name)
+            .filter_map(|(server, tool)| self.server(server)?.get(tool))
+            .collect();
+        match found.as_slice() {
+            [tool] => Ok(tool),
+            [] => Err(self.unknown(name)),
+            several => Err(LookupError::Ambiguous {
+                name: shortened(name),
+                candidates: several.iter().map(|tool| tool.exposed().clone()).collect(),
+            }),
+        }
+    }
+
+    /// Everything that is not offered, with its server.
+    pub fn aside(&self) -> impl Iterator<Item = (&ServerName, &SetAside)> {
+        self.servers
+            .iter()
+            .flat_map(|server| server.aside().map(|aside| (&server.name, aside)))
+    }
+
+    /// What it costs to tell a model of all tools.
+    pub fn tokens(&self) -> Tokens {
+        self.servers.iter().map(|server| server.tokens).sum()
+    }
+
+    fn unknown(&self, name: &str) -> LookupError {
+        let aside = splits(name).find_map(|(server, tool)| {
+            let mut aside = self.server(server)?.aside();
+            aside.find(|aside| aside.name.as_deref() == Some(tool))
+        });
+        let aside = aside.or_else(|| {
+            self.aside().find_map(|(server, aside)| {
+                let tool = aside.name.as_deref()?;
+                let exposed = super::exposed::exposed_name(server.as_str(), tool);
+                (exposed.as_str() == name).then_some(aside)
+            })
+        });
+        match aside {
+            Some(aside) => LookupError::SetAside {
+                name: shortened(name),
+                reason: aside.reason.clone(),
+            },
+            None => LookupError::Unknown {
+                name: shortened(name),
+                nearest: self.nearest(name),
+            },
+        }
+    }
+
+    fn nearest(&self, name: &str) -> Vec<ExposedName> {
+        let query = text::first_characters(name, MAX_QUERY).to_lowercase();
+        // `server/tool` and `server.tool` are compared as the model would write them.
+        let as_exposed = query.replacen(['/', '.'], super::exposed::SEPARATOR, 1);
+        let mut scored: Vec<(f64, &ExposedName)> = Vec::new();
+        for tool in self.iter() {
+            let exposed = tool.exposed().as_str().to_lowercase();
+            let short = exposed
+                .strip_prefix(super::exposed::PREFIX)
+                .unwrap_or(&exposed);
+            let own = tool.reference().tool.as_str().to_lowercase();
+            let likeness = strsim::jaro_winkler(&query, &exposed)
+                .max(strsim::jaro_winkler(&as_exposed, short))
+                .max(strsim::jaro_winkler(&query, &own));
+            // `jaro_winkler` favours common beginnings, which all exposed names have.
+            let distance = strsim::normalized_damerau_levenshtein(&as_exposed, short)
+                .max(strsim::normalized_damerau_levenshtein(&query, &exposed))
+                .max(strsim::normalized_damerau_levenshtein(&query, &own));
+            if distance >= ALIKE || (likeness >= 0.9 && distance >= 0.5) {
+                scored.push((distance, tool.exposed()));
+            }
+        }
+        scored.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(right.1)));
+        scored
+            .into_iter()
+            .take(MAX_SUGGESTIONS)
+            .map(|(_, name)| name.clone())
+            .collect()
+    }
+}
+
+impl CatalogServer {
+    /// Its name.
+    pub fn name(&self) -> &ServerName {
+        &self.name
+    }
+
+    /// The tools it offers, ordered by name.
+    pub fn tools(&self) -> impl Iterator<Item = &CatalogTool> {
+        let mut withheld = self.withheld.iter().map(|(index, _)| *index).peekable();
+        self.tools
+            .tools()
+            .iter()
+            .enumerate()
+            .filter(move |(index, _)| withheld.next_if_eq(index).is_none())
+            .map(|(_, tool)| tool)
+    }
+
+    /// The tool it calls `name`, if it is offered.
+    pub fn get(&self, name: &str) -> Option<&CatalogTool> {
+        let position = self.tools.position(name)?;
+        let is_withheld = self
+            .withheld
+            .binary_search_by_key(&position, |(index, _)| *index)
+            .is_ok();
+        if is_withheld {
+            None
+        } else {
+            self.tools.tools().get(position)
+        }
+    }
+
+    /// What it lists and does not offer.
+    pub fn aside(&self) -> impl Iterator<Item = &SetAside> {
+        self.tools
+            .aside()
+            .iter()
+            .chain(self.withheld.iter().map(|(_, aside)| aside))
+    }
+
+    /// What its tools cost.
+    pub fn tokens(&self) -> Tokens {
+        self.tokens
+    }
+
+    /// Its instructions in full, as the server wrote them.
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
+    }
+
+    /// Its instructions as a model is told of them.
+    pub fn model_instructions(&self) -> Option<std::borrow::Cow<'_, str>> {
+        let instructions = self.instructions.as_deref()?.trim();
+        (!instructions.is_empty()).then(|| text::for_model(instructions))
+    }
+}
+
+fn refuse(
+    known: &KnownServers,
+    tool: &CatalogTool,
+    taken: &HashMap<ExposedName, (u32, u32)>,
+    lists: &[Arc<ServerTools>],
+) -> Option<SetAsideReason> {
+    if tool.may_claim {
+        let server = &tool.reference().server;
+        let claim = |what: Part, text: &str| {
+            let other = known.claimed(server, text)?.clone();
+            Some(SetAsideReason::Disguise(Disguise::OthersTool {
+                what,
+                other,
+            }))
+        };
+        let claimed = claim(Part::Name, tool.reference().tool.as_str())
+            .or_else(|| claim(Part::Title, &tool.title()?));
+        if claimed.is_some() {
+            return claimed;
+        }
+    }
+    let (server, index) = *taken.get(tool.exposed())?;
+    let other = lists.get(server as usize)?.tools().get(index as usize)?;
+    Some(SetAsideReason::NameTaken {
+        other: other.reference().clone(),
+    })
+}
+
+/// Every way to read `server/tool` or `server.tool`; names may have both characters in them.
+fn splits(name: &str) -> impl Iterator<Item = (&str, &str)> {
+    name.match_indices(['/', '.'])
+        .take(MAX_QUERY)
+        .map(|(at, separator)| (&name[..at], &name[at + separator.len()..]))
+}
+
+fn shortened(name: &str) -> String {
+    text::first_characters(name, MAX_QUERY).to_owned()
+}
+
+/// Positions are far below the limit: servers and tools are bounded.
+fn to_u32(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
+}

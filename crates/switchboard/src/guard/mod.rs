@@ -169,11 +169,10 @@ impl Guard {
                 stage = terminate(SHORT_GRACE);
             }
             stage = match (self.event(stage).await, stage) {
-                (Event::Child, stage) => stage,
                 (Event::Close, Stage::Serving) => {
                     Stage::Closing(Instant::now() + self.instructions.after_close)
                 }
-                (Event::Close, stage) => stage,
+                (Event::Child | Event::Close, stage) => stage,
                 (Event::EndNow, Stage::Terminating(until)) => {
                     Stage::Terminating(until.min(Instant::now() + SHORT_GRACE))
                 }
@@ -211,13 +210,11 @@ impl Guard {
             if !*host_is_there {
                 return pending().await;
             }
-            match control.read_u8().await {
-                Ok(CLOSE) => Event::Close,
-                Ok(_) | Err(_) => {
-                    *host_is_there = false;
-                    Event::EndNow
-                }
+            if let Ok(CLOSE) = control.read_u8().await {
+                return Event::Close;
             }
+            *host_is_there = false;
+            Event::EndNow
         };
         tokio::select! {
             event = host => event,

@@ -176,7 +176,7 @@ impl Shared {
         let ending = tokio::select! {
             biased;
             end = &mut messages => Ending::Output(end),
-            _ = self.process.ended() => Ending::Process,
+            () = self.process.ended() => Ending::Process,
             error = self.writer.ended() => Ending::Input(error),
         };
         let by_server = match ending {

@@ -82,10 +82,6 @@ pub(super) fn refused(file: &Path, error: &std::io::Error) -> TransportError {
             TransportErrorKind::Spawn,
             format!("{file} cannot be started: its arguments and environment are too long"),
         ),
-        std::io::ErrorKind::InvalidInput => (
-            TransportErrorKind::Invalid,
-            format!("{file} cannot be started: an argument or variable holds a NUL character"),
-        ),
         _ if is_wrong_format(error) => (
             TransportErrorKind::ProgramNotExecutable,
             format!("{file} cannot be run: it is no program for this system"),

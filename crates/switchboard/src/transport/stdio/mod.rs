@@ -24,7 +24,7 @@ mod system;
 #[path = "windows.rs"]
 mod system;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -171,14 +171,30 @@ struct Recipe {
 impl Recipe {
     fn new(connector: &StdioConnector) -> Result<Self, TransportError> {
         let env = environment::of(connector);
-        for name in env.keys() {
+        let invalid =
+            |message: String| Err(TransportError::new(TransportErrorKind::Invalid, message));
+        for (name, value) in &env {
             let bytes = name.as_encoded_bytes();
-            if bytes.is_empty() || bytes.contains(&b'=') {
-                return Err(TransportError::new(
-                    TransportErrorKind::Invalid,
-                    format!("no variable can be named {:?}", name.display()),
+            if bytes.is_empty() || bytes.contains(&b'=') || has_nul(name) {
+                return invalid(format!("no variable can be named {:?}", name.display()));
+            }
+            if has_nul(value) {
+                return invalid(format!(
+                    "the variable {} holds a NUL character",
+                    name.display()
                 ));
             }
+        }
+        if let Some(index) = connector.args.iter().position(|arg| has_nul(arg)) {
+            return invalid(format!("argument {} holds a NUL character", index + 1));
+        }
+        let paths = [Some(&connector.program), connector.cwd.as_ref()];
+        if let Some(path) = paths
+            .into_iter()
+            .flatten()
+            .find(|path| has_nul(path.as_os_str()))
+        {
+            return invalid(format!("no file can be named {:?}", path.display()));
         }
         Ok(Self {
             program: connector.program.clone(),
@@ -199,6 +215,11 @@ impl Recipe {
             .map(|(_, value)| value.as_os_str());
         lookup::find(&self.program, path, self.cwd.as_deref())
     }
+}
+
+/// Systems end texts at a NUL, so none can be passed on.
+fn has_nul(text: &OsStr) -> bool {
+    text.as_encoded_bytes().contains(&0)
 }
 
 /// How far the life of a process has come.

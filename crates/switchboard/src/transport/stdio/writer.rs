@@ -130,16 +130,13 @@ impl Writer {
         } else {
             state.busy = true;
             match company {
-                Company::Crowd => {
-                    self.leave_to_task(state, message, 0);
-                    return Ok(Handed::Over);
-                }
+                Company::Crowd => self.leave_to_task(state, message, 0),
                 Company::Alone => {
                     drop(state);
                     self.write_now(message);
-                    state = self.state();
                 }
             }
+            state = self.state();
         }
         let under_way = position.saturating_sub(state.written) <= UNDER_WAY;
         Ok(if under_way && state.ended.is_none() {

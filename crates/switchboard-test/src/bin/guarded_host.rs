@@ -1,0 +1,111 @@
+//! A host to be killed, and the guard of its own servers.
+//!
+//! `guarded_host guard MARK` is the guard. `guarded_host host MARK MANNER SCRIPT…` starts each script with `sh -c`
+//! under such a guard, all at once, with `MARK` in its environment as `SWITCHBOARD_TEST_MARK`; when every server has
+//! said a line it prints `ready`, waits for a line on standard input, and ends in the given manner: `exit`, `return` or
+//! `panic`. Whoever wants another end sends a signal.
+
+#![cfg_attr(
+    not(test),
+    expect(clippy::print_stdout, clippy::panic, reason = "that is what it is for")
+)]
+
+fn main() -> std::process::ExitCode {
+    #[cfg(unix)]
+    return unix::main();
+    #[cfg(not(unix))]
+    std::process::ExitCode::FAILURE
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::io::{BufRead, Write};
+    use std::process::ExitCode;
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use switchboard::transport::stdio::{GuardCommand, StdioConnector};
+    use switchboard::transport::{Closed, Connector, Inbound, RequestFailure};
+    use tokio::sync::mpsc;
+
+    pub(super) fn main() -> ExitCode {
+        let mut args = std::env::args().skip(1);
+        let (Some(role), Some(mark)) = (args.next(), args.next()) else {
+            return ExitCode::from(2);
+        };
+        match role.as_str() {
+            "guard" => switchboard::guard::run(),
+            "host" => {
+                let manner = args.next().unwrap_or_default();
+                host(&mark, &manner, args.collect())
+            }
+            _ => ExitCode::from(2),
+        }
+    }
+
+    #[tokio::main]
+    async fn host(mark: &str, manner: &str, scripts: Vec<String>) -> ExitCode {
+        let Ok(program) = std::env::current_exe() else {
+            return ExitCode::FAILURE;
+        };
+        let guard = GuardCommand {
+            program,
+            args: vec!["guard".into(), mark.into()],
+        };
+        let base_env: Arc<[_]> = std::env::vars_os().collect();
+        let (up, mut ups) = mpsc::channel(scripts.len().max(1));
+        let connectors = scripts.iter().map(|script| {
+            let mut connector = StdioConnector::new("sh");
+            connector.args = vec!["-c".into(), script.into()];
+            connector.base_env = Arc::clone(&base_env);
+            connector.env = vec![("SWITCHBOARD_TEST_MARK".into(), mark.into())];
+            connector.guard = Some(guard.clone());
+            connector
+        });
+        let connecting: Vec<_> = connectors
+            .map(|connector| {
+                let inbound = Arc::new(Up(up.clone()));
+                tokio::spawn(async move { connector.connect(inbound).await })
+            })
+            .collect();
+        let mut links = Vec::new();
+        for link in connecting {
+            match link.await {
+                Ok(Ok(link)) => links.push(link),
+                failed => {
+                    println!("failed: {:?}", failed.map(|link| link.err()));
+                    return ExitCode::FAILURE;
+                }
+            }
+        }
+        for _ in &scripts {
+            ups.recv().await;
+        }
+        println!("ready");
+        let _ = std::io::stdout().flush();
+        let _ = std::io::stdin().lock().read_line(&mut String::new());
+        match manner {
+            "exit" => std::process::exit(0),
+            "panic" => panic!("as it was told"),
+            _ => ExitCode::SUCCESS,
+        }
+    }
+
+    /// Tells when its server has said a line.
+    struct Up(mpsc::Sender<()>);
+
+    impl Inbound for Up {
+        fn frame(&self, _frame: Bytes) {
+            // There is room for one line of each server, and more are not looked at.
+            let _ = self.0.try_send(());
+        }
+
+        fn oversized(&self, _start: &[u8], _limit: usize) {}
+
+        fn failed(&self, _request: u64, _failure: RequestFailure) {}
+
+        fn diagnostic(&self, _line: &str) {}
+
+        fn closed(&self, _closed: Closed) {}
+    }
+}

@@ -1,0 +1,347 @@
+//! Whatever ends a host, nothing of its servers is left (CON-8).
+//!
+//! Every host has a mark of its own, which all that it starts carries in its arguments or environment. One thread looks
+//! through `/proc` for the marks of the hosts that have ended, and notes when none is found any more.
+
+#![cfg(target_os = "linux")]
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// Servers of all kinds of bad manners. Each says one line when all of it runs.
+const SCRIPTS: &[&str] = &[
+    // A plain one.
+    "echo up; exec cat",
+    // Children in the background.
+    "sleep 1000 & sleep 1000 & echo up; cat",
+    // A child in a session of its own.
+    "setsid sleep 1000 & echo up; exec cat",
+    // A daemon by the book, which keeps no pipe, in a session of its own, with children that ignore signals.
+    "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 1000 & while :; do sleep 1000; done' </dev/null >/dev/null 2>&1 &)
+     echo up; exec cat",
+    // Neither the end of its input nor signals impress it.
+    "trap '' TERM INT HUP; echo up; while :; do sleep 1000; done",
+    // Through a wrapper, in its own process group, as package runners do.
+    "sh -c \"sh -c 'trap \\\"\\\" TERM; echo up; sleep 1000; :'; :\"; :",
+    // A supervisor that starts its child anew, each time in another session.
+    "echo up; while :; do setsid -w sleep 1000; done",
+    // It is never done forking.
+    "echo up; while :; do setsid sleep 0.05 & sleep 0.005; done",
+    // It has ended already, and its child holds the pipes.
+    "trap '' TERM; setsid sleep 1000 & echo up",
+];
+
+/// A wrapper as `npx` is one.
+const NODE: &str = r#"exec node -e '
+    const options = { stdio: "inherit", detached: true };
+    require("child_process").spawn("sh", ["-c", "trap \"\" TERM; echo up; sleep 1000; :"], options);
+    setInterval(() => {}, 1000);'"#;
+
+/// In how many hosts are alive at once.
+const AT_ONCE: usize = 6;
+
+#[test]
+fn two_hundred_hosts_are_killed_at_random_moments() {
+    let mut random = Random(0x5eed);
+    let mut scripts = SCRIPTS.to_vec();
+    if has("node") {
+        scripts.push(NODE);
+    }
+    let plans: Vec<(Vec<&str>, Duration)> = (0..200)
+        .map(|_| {
+            let chosen = (0..3).map(|_| scripts[random.below(scripts.len())]);
+            let chosen = chosen.collect();
+            (chosen, Duration::from_micros(random.below(120_000) as u64))
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let watch = Watch::new("killed");
+    let times = watch.run(|watch| {
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some((scripts, moment)) = plans.get(index) else {
+                            return;
+                        };
+                        let mut host = host(&watch.mark(index), "return", scripts).spawn().unwrap();
+                        // The moment is the point here, not something to wait for.
+                        std::thread::sleep(*moment);
+                        host.kill().unwrap();
+                        watch.ended(index);
+                        host.wait().unwrap();
+                    }
+                });
+            }
+        });
+    });
+    assert_eq!(times.len(), plans.len());
+    assert_in_time(times);
+}
+
+#[test]
+fn every_other_end_of_a_host_ends_its_servers() {
+    type End = fn(&mut Child);
+    let ends: &[(&str, End)] = &[
+        ("return", |host| say(host, "return")),
+        ("exit", |host| say(host, "exit")),
+        ("panic", |host| say(host, "panic")),
+        ("killed", |host| host.kill().unwrap()),
+        ("terminated", |host| signal(host, Signal::TERM)),
+        ("interrupted", |host| signal(host, Signal::INT)),
+        ("group hung up", |host| {
+            kill_process_group(pid(host), Signal::HUP).unwrap();
+        }),
+    ];
+    let watch = Watch::new("ends");
+    let times = watch.run(|watch| {
+        for (index, (name, end)) in ends.iter().enumerate() {
+            let mut host = host(&watch.mark(index), name, SCRIPTS)
+                .process_group(0)
+                .spawn()
+                .unwrap();
+            wait_until_ready(host.stdout.take());
+            end(&mut host);
+            watch.ended(index);
+            host.wait().unwrap();
+        }
+    });
+    assert_eq!(times.len(), ends.len());
+    assert_in_time(times);
+}
+
+#[test]
+fn a_closed_terminal_ends_them_too() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    let watch = Watch::new("terminal");
+    let times = watch.run(|watch| {
+        let terminal =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap();
+        let inside = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(name.to_str().unwrap())
+            .unwrap();
+        let host = host(&watch.mark(0), "return", SCRIPTS);
+        // It makes the terminal on its standard input that of a new session, and is then the host itself.
+        let mut host = Command::new("setsid")
+            .arg("--ctty")
+            .arg(host.get_program())
+            .args(host.get_args())
+            .stdin(inside)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_until_ready(host.stdout.take());
+        drop(terminal);
+        host.wait().unwrap();
+        watch.ended(0);
+    });
+    assert_eq!(times.len(), 1);
+    assert_in_time(times);
+}
+
+#[test]
+fn a_killed_guard_takes_its_server_with_it() {
+    let watch = Watch::new("guard");
+    let mut host = host(
+        &watch.mark(0),
+        "return",
+        &["sleep 1000 & echo up; exec cat"],
+    )
+    .spawn()
+    .unwrap();
+    wait_until_ready(host.stdout.take());
+    let guards: Vec<Pid> = children(pid(&host));
+    assert_eq!(guards.len(), 1);
+    kill_process(guards[0], Signal::KILL).unwrap();
+    // The host lives on, alone.
+    let until = Instant::now() + Duration::from_secs(20);
+    while marked(&watch.mark(0)) != HashSet::from([pid(&host).as_raw_pid()]) {
+        assert!(Instant::now() < until, "{:?}", marked(&watch.mark(0)));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    host.kill().unwrap();
+    host.wait().unwrap();
+}
+
+/// A host with these servers.
+fn host(mark: &str, manner: &str, scripts: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_guarded_host"));
+    command
+        .args(["host", mark, manner])
+        .args(scripts)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command
+}
+
+fn wait_until_ready(stdout: Option<std::process::ChildStdout>) {
+    let mut line = String::new();
+    BufReader::new(stdout.unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "ready\n");
+}
+
+fn say(host: &mut Child, word: &str) {
+    writeln!(host.stdin.as_mut().unwrap(), "{word}").unwrap();
+}
+
+fn signal(host: &mut Child, signal: Signal) {
+    kill_process(pid(host), signal).unwrap();
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+fn children(parent: Pid) -> Vec<Pid> {
+    let mut found = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())).unwrap() {
+        let list = std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap();
+        found.extend(
+            list.split_whitespace()
+                .map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()),
+        );
+    }
+    found
+}
+
+/// The requirement: a second later nothing is left. A machine that is busy with other things may be late now and then,
+/// and nothing may ever be left for good.
+fn assert_in_time(mut times: Vec<Duration>) {
+    times.sort();
+    let late = times
+        .iter()
+        .filter(|time| **time > Duration::from_secs(1))
+        .count();
+    println!(
+        "{} hosts, gone after {:?} (median), {:?} (longest)",
+        times.len(),
+        times[times.len() / 2],
+        times[times.len() - 1]
+    );
+    assert!(
+        late <= times.len() / 20,
+        "{late} of {} were late: {times:?}",
+        times.len()
+    );
+}
+
+/// Looks for what is left of hosts that have ended.
+struct Watch {
+    prefix: String,
+    ended: Mutex<HashMap<String, Instant>>,
+}
+
+impl Watch {
+    fn new(name: &str) -> Self {
+        Self {
+            prefix: format!("orphans-{}-{name}-", std::process::id()),
+            ended: Mutex::default(),
+        }
+    }
+
+    fn mark(&self, index: usize) -> String {
+        // The end is marked too, so that no mark is the beginning of another.
+        format!("{}{index};", self.prefix)
+    }
+
+    fn ended(&self, index: usize) {
+        self.ended
+            .lock()
+            .unwrap()
+            .insert(self.mark(index), Instant::now());
+    }
+
+    /// Runs `test` and returns how long each host's servers lived after it had ended.
+    fn run(&self, test: impl FnOnce(&Self) + Send) -> Vec<Duration> {
+        let mut times = Vec::new();
+        std::thread::scope(|scope| {
+            let test = scope.spawn(|| test(self));
+            loop {
+                let test_is_over = test.is_finished();
+                let waiting = self.ended.lock().unwrap().clone();
+                let left = marks(&self.prefix);
+                for (mark, since) in &waiting {
+                    if !left.contains(mark) {
+                        times.push(since.elapsed());
+                        self.ended.lock().unwrap().remove(mark);
+                    } else if since.elapsed() > Duration::from_secs(20) {
+                        panic!("{mark} has left {:?}", marked(mark));
+                    }
+                }
+                if test_is_over && self.ended.lock().unwrap().is_empty() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            test.join().unwrap();
+        });
+        times
+    }
+}
+
+/// All marks with that prefix that any process carries.
+fn marks(prefix: &str) -> HashSet<String> {
+    let mut found = HashSet::new();
+    for (_, text) in processes() {
+        for (start, _) in text.match_indices(prefix) {
+            let mark = &text[start..];
+            found.extend(mark.find(';').map(|end| mark[..=end].to_owned()));
+        }
+    }
+    found
+}
+
+/// All processes that carry that mark.
+fn marked(mark: &str) -> HashSet<i32> {
+    processes()
+        .filter(|(_, text)| text.contains(mark))
+        .map(|(pid, _)| pid)
+        .collect()
+}
+
+/// All processes, with their arguments and environment as text.
+fn processes() -> impl Iterator<Item = (i32, String)> {
+    std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let pid: i32 = entry.unwrap().file_name().to_str()?.parse().ok()?;
+        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let text = [read("cmdline"), read("environ")].concat();
+        Some((pid, String::from_utf8_lossy(&text).into_owned()))
+    })
+}
+
+fn has(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+/// Numbers that look random and are the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+}

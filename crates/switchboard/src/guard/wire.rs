@@ -1,0 +1,331 @@
+//! What host and guard say to each other over their socket.
+//!
+//! The host speaks first: one block of [`Instructions`], and with it the descriptor that becomes the server's input.
+//! After that it says one byte, [`CLOSE`], when the server shall end in the orderly way. The guard answers in
+//! [`Report`]s of five bytes. The end of the stream is a message too: the other side has gone. Both ends are the same
+//! build, so there is no version, and whatever does not fit is an error. This module must not act on anything.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+
+/// The byte by which the host asks for the orderly end.
+pub(crate) const CLOSE: u8 = b'C';
+
+/// What the guard is to start, and how patient it is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Instructions {
+    /// The process id of the host.
+    pub(crate) host: u32,
+    /// The program, already looked up.
+    pub(crate) program: PathBuf,
+    /// Its arguments.
+    pub(crate) args: Vec<OsString>,
+    /// Its whole environment.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    /// The folder it starts in; `None` is the guard's own.
+    pub(crate) cwd: Option<PathBuf>,
+    /// How long the server may take to end once its input is closed.
+    pub(crate) after_close: Duration,
+    /// How long it may take to end once it has been asked to by signal.
+    pub(crate) after_terminate: Duration,
+}
+
+/// What the guard tells the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The server runs as this process.
+    Started(i32),
+    /// The system refused to start it, with this error number.
+    NotStarted(i32),
+    /// The server's main process ended with this status.
+    Exited(i32),
+    /// The server's main process was ended by this signal.
+    Signalled(i32),
+}
+
+/// No instructions are as long as this: systems refuse arguments and environments far below it.
+const MAX_INSTRUCTIONS: usize = 64 * 1024 * 1024;
+
+const HEADER: [u8; 4] = *b"SBG1";
+
+impl Instructions {
+    /// Sends the instructions with the descriptor that becomes the server's input.
+    pub(crate) fn send(&self, socket: &UnixStream, stdin: BorrowedFd<'_>) -> io::Result<()> {
+        let body = self.encode();
+        let length = u32::try_from(body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut header = [0; 8];
+        header[..4].copy_from_slice(&HEADER);
+        header[4..].copy_from_slice(&length.to_le_bytes());
+
+        let descriptors = [stdin];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let sent = rustix::net::sendmsg(
+            socket,
+            &[IoSlice::new(&header)],
+            &mut ancillary,
+            without_signal(),
+        )?;
+        send_all(socket, header.get(sent..).unwrap_or_default())?;
+        send_all(socket, &body)
+    }
+
+    /// Waits for the instructions.
+    pub(crate) fn receive(socket: &UnixStream) -> io::Result<(Self, OwnedFd)> {
+        let mut header = [0; 8];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = rustix::net::recvmsg(
+            socket,
+            &mut [IoSliceMut::new(&mut header)],
+            &mut ancillary,
+            close_on_exec(),
+        )?
+        .bytes;
+        let stdin = ancillary
+            .drain()
+            .find_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+                _ => None,
+            })
+            .ok_or(io::ErrorKind::InvalidData)?;
+        rustix::io::fcntl_setfd(stdin.as_fd(), rustix::io::FdFlags::CLOEXEC)?;
+
+        let mut stream = socket;
+        stream.read_exact(header.get_mut(received..).unwrap_or_default())?;
+        let (magic, length) = header.split_at(4);
+        let length = length
+            .try_into()
+            .map_or(usize::MAX, |bytes| u32::from_le_bytes(bytes) as usize);
+        if magic != HEADER || length > MAX_INSTRUCTIONS {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body)?;
+        let instructions = Self::decode(&body).ok_or(io::ErrorKind::InvalidData)?;
+        Ok((instructions, stdin))
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::with_capacity(4096);
+        put(&mut body, &self.host.to_le_bytes());
+        put(&mut body, &millis(self.after_close));
+        put(&mut body, &millis(self.after_terminate));
+        put(&mut body, self.program.as_os_str().as_bytes());
+        match &self.cwd {
+            Some(cwd) => put_list(&mut body, [cwd.as_os_str()].into_iter()),
+            None => put_list(&mut body, std::iter::empty()),
+        }
+        put_list(&mut body, self.args.iter().map(OsString::as_os_str));
+        put_list(&mut body, self.env.iter().map(|(name, _)| name.as_os_str()));
+        put_list(
+            &mut body,
+            self.env.iter().map(|(_, value)| value.as_os_str()),
+        );
+        body
+    }
+
+    fn decode(body: &[u8]) -> Option<Self> {
+        let rest = &mut &*body;
+        let host = u32::from_le_bytes(take(rest)?.try_into().ok()?);
+        let after_close = take_millis(rest)?;
+        let after_terminate = take_millis(rest)?;
+        let program = PathBuf::from(OsStr::from_bytes(take(rest)?));
+        let cwd = take_list(rest)?.into_iter().next().map(PathBuf::from);
+        let args = take_list(rest)?;
+        let names = take_list(rest)?;
+        let values = take_list(rest)?;
+        (rest.is_empty() && names.len() == values.len()).then(|| Self {
+            host,
+            program,
+            args,
+            env: names.into_iter().zip(values).collect(),
+            cwd,
+            after_close,
+            after_terminate,
+        })
+    }
+}
+
+impl Report {
+    /// The report as it goes over the socket.
+    pub(crate) fn encode(self) -> [u8; 5] {
+        let (tag, value) = match self {
+            Self::Started(pid) => (b'S', pid),
+            Self::NotStarted(errno) => (b'N', errno),
+            Self::Exited(status) => (b'E', status),
+            Self::Signalled(signal) => (b'K', signal),
+        };
+        let [a, b, c, d] = value.to_le_bytes();
+        [tag, a, b, c, d]
+    }
+
+    /// Waits for the next report; `None` when there will be none, for whatever reason.
+    pub(crate) fn receive(mut socket: &UnixStream) -> Option<Self> {
+        let mut bytes = [0; 5];
+        socket.read_exact(&mut bytes).ok()?;
+        let [tag, a, b, c, d] = bytes;
+        let value = i32::from_le_bytes([a, b, c, d]);
+        match tag {
+            b'S' => Some(Self::Started(value)),
+            b'N' => Some(Self::NotStarted(value)),
+            b'E' => Some(Self::Exited(value)),
+            b'K' => Some(Self::Signalled(value)),
+            _ => None,
+        }
+    }
+}
+
+/// Sends all of `bytes`, and never raises the signal for a broken pipe: the program around us may not ignore it.
+pub(crate) fn send_all(socket: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::net::send(socket, bytes, without_signal()) {
+            Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn without_signal() -> SendFlags {
+    #[cfg(target_vendor = "apple")]
+    return SendFlags::empty();
+    #[cfg(not(target_vendor = "apple"))]
+    SendFlags::NOSIGNAL
+}
+
+fn close_on_exec() -> RecvFlags {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    return RecvFlags::CMSG_CLOEXEC;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    RecvFlags::empty()
+}
+
+fn millis(duration: Duration) -> [u8; 8] {
+    u64::try_from(duration.as_millis())
+        .unwrap_or(u64::MAX)
+        .to_le_bytes()
+}
+
+fn put(body: &mut Vec<u8>, field: &[u8]) {
+    // A field over 4 GiB makes the block as a whole too long, which `send` refuses.
+    let length = u32::try_from(field.len()).unwrap_or(u32::MAX);
+    body.extend_from_slice(&length.to_le_bytes());
+    body.extend_from_slice(field);
+}
+
+fn put_list<'a>(body: &mut Vec<u8>, fields: impl ExactSizeIterator<Item = &'a OsStr>) {
+    let count = u32::try_from(fields.len()).unwrap_or(u32::MAX);
+    body.extend_from_slice(&count.to_le_bytes());
+    for field in fields {
+        put(body, field.as_bytes());
+    }
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<usize> {
+    let (number, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u32::from_le_bytes(*number) as usize)
+}
+
+fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = take_number(rest)?;
+    let (field, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(field)
+}
+
+fn take_millis(rest: &mut &[u8]) -> Option<Duration> {
+    let bytes = take(rest)?.try_into().ok()?;
+    Some(Duration::from_millis(u64::from_le_bytes(bytes)))
+}
+
+fn take_list(rest: &mut &[u8]) -> Option<Vec<OsString>> {
+    let count = take_number(rest)?;
+    (0..count)
+        .map(|_| take(rest).map(|field| OsString::from_vec(field.to_vec())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instructions() -> Instructions {
+        Instructions {
+            host: 4711,
+            program: "/usr/bin/env".into(),
+            args: vec!["".into(), OsString::from_vec(vec![0xff, b'\n'])],
+            env: vec![("PATH".into(), "/bin".into()), ("EMPTY".into(), "".into())],
+            cwd: Some("/".into()),
+            after_close: Duration::from_secs(2),
+            after_terminate: Duration::from_millis(1),
+        }
+    }
+
+    #[test]
+    fn instructions_and_a_descriptor_arrive_as_they_were_sent() {
+        let (host, guard) = UnixStream::pair().unwrap();
+        let (reader, writer) = io::pipe().unwrap();
+        instructions().send(&host, reader.as_fd()).unwrap();
+        drop(reader);
+        let (received, stdin) = Instructions::receive(&guard).unwrap();
+        assert_eq!(received, instructions());
+
+        io::Write::write_all(&mut &writer, b"through").unwrap();
+        drop(writer);
+        let mut text = String::new();
+        io::PipeReader::from(stdin)
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(text, "through");
+    }
+
+    #[test]
+    fn a_host_that_goes_away_is_an_error_at_every_byte() {
+        let body = instructions().encode();
+        for length in 0..body.len() {
+            assert_eq!(Instructions::decode(&body[..length]), None, "{length}");
+        }
+        let without_cwd = Instructions {
+            cwd: None,
+            ..instructions()
+        };
+        assert_eq!(
+            Instructions::decode(&without_cwd.encode()),
+            Some(without_cwd)
+        );
+    }
+
+    #[test]
+    fn reports_are_read_back() {
+        let (host, guard) = UnixStream::pair().unwrap();
+        let reports = [
+            Report::Started(1),
+            Report::NotStarted(2),
+            Report::Exited(-3),
+            Report::Signalled(9),
+        ];
+        for report in reports {
+            send_all(&guard, &report.encode()).unwrap();
+        }
+        drop(guard);
+        for report in reports {
+            assert_eq!(Report::receive(&host), Some(report));
+        }
+        assert_eq!(Report::receive(&host), None);
+    }
+}

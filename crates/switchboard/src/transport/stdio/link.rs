@@ -1,0 +1,287 @@
+//! The open link: its tasks, and how it ends.
+//!
+//! Owns three tasks, which end with the link: one reads messages and watches over the end, one reads what the server
+//! writes for people, one goes on writing when the pipe is full. The process itself belongs to `system`. This module
+//! must not start, signal or reap anything by itself.
+
+use std::future::{Future, ready};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use switchboard_protocol::Revision;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::timeout;
+
+use super::frames::{Frame, Frames};
+use super::system::{Process, Started};
+use super::writer::{Company, Handed, Writer};
+use super::{Exit, StdioConnector};
+use crate::transport::{
+    Abandoned, Closed, Inbound, Link, Outgoing, OutgoingKind, TransportError, TransportErrorKind,
+};
+
+/// How much of the server's output is read at once: what a pipe holds.
+const CHUNK: usize = 64 * 1024;
+
+/// How much of standard error is read at once, and how long one of its lines may be.
+const DIAGNOSTIC_CHUNK: usize = 8 * 1024;
+
+/// How long a server that closed its output may take to end, for its status to be known.
+const STATUS_WAIT: Duration = Duration::from_millis(250);
+
+/// How long output may take to end once the process has: a process that got away may hold it open.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How long the last messages may take before the server's input is closed.
+const LAST_MESSAGES: Duration = Duration::from_millis(250);
+
+/// How much longer than its grace the end may take before it is forced from here.
+const END_SLACK: Duration = Duration::from_secs(8);
+
+/// A link to a child process.
+pub(super) struct StdioLink {
+    shared: Arc<Shared>,
+    /// Turns true when the link has ended and said so.
+    over: watch::Receiver<bool>,
+    longest_end: Duration,
+    tasks: [AbortHandle; 3],
+}
+
+struct Shared {
+    writer: Arc<Writer>,
+    process: Process,
+    inbound: Arc<dyn Inbound>,
+    closing: AtomicBool,
+}
+
+impl StdioLink {
+    /// Begins to read and write.
+    pub(super) fn open(
+        started: Started,
+        connector: &StdioConnector,
+        inbound: Arc<dyn Inbound>,
+    ) -> Self {
+        let Started {
+            process,
+            stdin,
+            stdout,
+            stderr,
+        } = started;
+        let limits = connector.limits;
+        let writer = Arc::new(Writer::new(
+            stdin,
+            limits.max_message_bytes,
+            limits.max_queued_bytes,
+        ));
+        let shared = Arc::new(Shared {
+            writer: Arc::clone(&writer),
+            process,
+            inbound,
+            closing: AtomicBool::new(false),
+        });
+        let (over, over_receiver) = watch::channel(false);
+        let drain = tokio::spawn(Arc::clone(&writer).drain());
+        let diagnostics = tokio::spawn(read_diagnostics(stderr, Arc::clone(&shared.inbound)));
+        let helpers = [drain.abort_handle(), diagnostics.abort_handle()];
+        let reading = Arc::clone(&shared);
+        let main = tokio::spawn(async move {
+            let messages = read_messages(stdout, &reading, limits.max_message_bytes);
+            let closed = reading.watch(messages, diagnostics).await;
+            reading.inbound.closed(closed);
+            over.send_replace(true);
+        });
+        let [drain, diagnostics] = helpers;
+        Self {
+            shared,
+            over: over_receiver,
+            longest_end: connector.grace.after_close + connector.grace.after_terminate + END_SLACK,
+            tasks: [main.abort_handle(), drain, diagnostics],
+        }
+    }
+}
+
+impl Link for StdioLink {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+        let writer = &self.shared.writer;
+        let company = match message.kind {
+            OutgoingKind::Request(_) => writer.request(),
+            OutgoingKind::Notification | OutgoingKind::Response => Company::Alone,
+        };
+        match writer.accept(message.payload, company) {
+            Ok(Handed::Over) => ready(Ok(())).boxed(),
+            Ok(Handed::Later(position)) => writer.handed_over(position).boxed(),
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }
+
+    fn abandon(&self, _request: u64) -> Abandoned {
+        self.shared.writer.answered(1);
+        Abandoned::NotTold
+    }
+
+    fn opened(&self, _revision: Revision) {}
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        let shared = &self.shared;
+        let mut over = self.over.clone();
+        async move {
+            shared.closing.store(true, Ordering::Relaxed);
+            shared.process.end();
+            // A server that does not read loses what it has not read.
+            let _ = timeout(LAST_MESSAGES, shared.writer.flushed()).await;
+            shared.writer.end(closed_by_us());
+            if timeout(self.longest_end, shared.process.gone())
+                .await
+                .is_err()
+            {
+                shared.process.kill();
+                let _ = timeout(LAST_WORDS, shared.process.gone()).await;
+            }
+            // The task that says so has waits of its own; if it is gone, so is the link.
+            let _ = timeout(2 * LAST_WORDS, over.wait_for(|over| *over)).await;
+        }
+        .boxed()
+    }
+
+    fn process(&self) -> Option<u32> {
+        self.shared.process.id()
+    }
+}
+
+impl Drop for StdioLink {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::Relaxed);
+        self.shared.writer.end(closed_by_us());
+        self.shared.process.end();
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Shared {
+    /// Reads until the link ends, by whatever comes first, and says how it ended.
+    async fn watch(
+        &self,
+        messages: impl Future<Output = io::Result<()>>,
+        mut diagnostics: JoinHandle<()>,
+    ) -> Closed {
+        let mut messages = std::pin::pin!(messages);
+        let ending = tokio::select! {
+            biased;
+            end = &mut messages => Ending::Output(end),
+            () = self.process.ended() => Ending::Process,
+            error = self.writer.ended() => Ending::Input(error),
+        };
+        let by_server = match ending {
+            Ending::Output(end) => {
+                let _ = timeout(STATUS_WAIT, self.process.ended()).await;
+                match end {
+                    Ok(()) => Closed::ByServer,
+                    Err(error) => Closed::Broken(error.to_string()),
+                }
+            }
+            Ending::Process => {
+                let _ = timeout(LAST_WORDS, messages).await;
+                Closed::ByServer
+            }
+            Ending::Input(error) if self.closing.load(Ordering::Relaxed) => {
+                // Closing the input was our own doing, and the server takes its time.
+                self.read_to_the_end(messages).await;
+                Closed::Broken(error.to_string())
+            }
+            Ending::Input(error) => {
+                // A process that dies closes its input first. If it does not die, it cannot be served any longer.
+                let both = async { tokio::join!(messages, self.process.ended()) };
+                let _ = timeout(LAST_WORDS, both).await;
+                Closed::Broken(error.to_string())
+            }
+        };
+        let exit = self.process.life().exit();
+        self.process.end();
+        self.writer.end(TransportError::new(
+            TransportErrorKind::Closed,
+            "the server has ended",
+        ));
+        if timeout(STATUS_WAIT, &mut diagnostics).await.is_err() {
+            diagnostics.abort();
+        }
+        if self.closing.load(Ordering::Relaxed) {
+            return Closed::ByUs;
+        }
+        exit.and_then(Exit::closed).unwrap_or(by_server)
+    }
+
+    /// Goes on reading while the process ends, and a little longer.
+    async fn read_to_the_end(&self, messages: impl Future<Output = io::Result<()>>) {
+        let a_little_longer = async {
+            self.process.gone().await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        tokio::select! {
+            _ = messages => {}
+            () = a_little_longer => {}
+        }
+    }
+}
+
+/// What ended first.
+enum Ending {
+    /// The server's output.
+    Output(io::Result<()>),
+    /// The server's main process.
+    Process,
+    /// The way into the server's input.
+    Input(TransportError),
+}
+
+/// Delivers what the server writes, line by line, until its output ends.
+async fn read_messages(
+    mut stdout: impl AsyncRead + Unpin,
+    shared: &Shared,
+    limit: usize,
+) -> io::Result<()> {
+    let mut frames = Frames::new(limit, CHUNK);
+    while stdout.read_buf(frames.room()).await? > 0 {
+        let mut count = 0;
+        frames.split(|frame| {
+            count += 1;
+            match frame {
+                Frame::Line(line) => shared.inbound.frame(line),
+                Frame::Oversized(start) => shared.inbound.oversized(start, limit),
+            }
+        });
+        if count > 0 {
+            shared.writer.answered(count);
+        }
+    }
+    Ok(())
+}
+
+/// Delivers what the server writes for people, until that ends or breaks.
+async fn read_diagnostics(mut stderr: impl AsyncRead + Unpin, inbound: Arc<dyn Inbound>) {
+    let mut frames = Frames::new(DIAGNOSTIC_CHUNK, DIAGNOSTIC_CHUNK);
+    while let Ok(1..) = stderr.read_buf(frames.room()).await {
+        frames.split(|frame| {
+            let line = match &frame {
+                Frame::Line(line) => line,
+                Frame::Oversized(start) => start.get(..DIAGNOSTIC_CHUNK).unwrap_or(start),
+            };
+            inbound.diagnostic(&String::from_utf8_lossy(line));
+        });
+    }
+    // The last words of a crash often have no line end.
+    if let Some(rest) = frames.rest() {
+        inbound.diagnostic(&String::from_utf8_lossy(rest));
+    }
+}
+
+fn closed_by_us() -> TransportError {
+    TransportError::new(TransportErrorKind::Closed, "the link has been closed")
+}

@@ -1,0 +1,87 @@
+//! An [`Inbound`] that keeps what it gets, in order, for a test to wait for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use switchboard::transport::{Closed, Inbound, RequestFailure};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// What a link delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A frame, as text.
+    Frame(String),
+    /// A frame over the limit: how it starts, and the limit.
+    Oversized(String, usize),
+    /// A line of standard error.
+    Diagnostic(String),
+    /// The end.
+    Closed(Closed),
+}
+
+/// Keeps what a link delivers.
+pub struct Recorder {
+    // Unbounded, because a test decides what its server says.
+    sender: UnboundedSender<Event>,
+    receiver: Mutex<UnboundedReceiver<Event>>,
+}
+
+impl Recorder {
+    /// A new one.
+    pub fn new() -> Arc<Self> {
+        let (sender, receiver) = unbounded_channel();
+        Arc::new(Self {
+            sender,
+            receiver: Mutex::new(receiver),
+        })
+    }
+
+    /// Waits for the next thing that is no diagnostic.
+    pub async fn next(&self) -> Event {
+        loop {
+            match self.receiver.lock().await.recv().await.unwrap() {
+                Event::Diagnostic(_) => {}
+                event => return event,
+            }
+        }
+    }
+
+    /// Waits for the end, and returns everything up to it.
+    pub async fn all(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        loop {
+            let event = self.receiver.lock().await.recv().await.unwrap();
+            let is_last = matches!(event, Event::Closed(_));
+            events.push(event);
+            if is_last {
+                return events;
+            }
+        }
+    }
+}
+
+impl Inbound for Recorder {
+    fn frame(&self, frame: Bytes) {
+        let text = String::from_utf8_lossy(&frame).into_owned();
+        let _ = self.sender.send(Event::Frame(text));
+    }
+
+    fn oversized(&self, start: &[u8], limit: usize) {
+        let start = start.get(..8).unwrap_or(start);
+        let text = String::from_utf8_lossy(start).into_owned();
+        let _ = self.sender.send(Event::Oversized(text, limit));
+    }
+
+    fn failed(&self, request: u64, failure: RequestFailure) {
+        panic!("stdio never fails one request alone: {request}, {failure}");
+    }
+
+    fn diagnostic(&self, line: &str) {
+        let _ = self.sender.send(Event::Diagnostic(line.to_owned()));
+    }
+
+    fn closed(&self, closed: Closed) {
+        let _ = self.sender.send(Event::Closed(closed));
+    }
+}

@@ -6,6 +6,8 @@
 //! message is) comes with each message.
 
 mod error;
+pub mod http;
+pub mod websocket;
 
 use std::fmt;
 use std::sync::Arc;

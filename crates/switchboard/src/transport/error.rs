@@ -12,6 +12,8 @@ pub struct TransportError {
     pub kind: TransportErrorKind,
     /// What happened, for people: lowercase, secrets masked.
     pub message: String,
+    /// What the server said, where it refused with an HTTP status: the era and the need for a login are read from it.
+    pub refusal: Option<Box<HttpRefusal>>,
 }
 
 impl TransportError {
@@ -20,7 +22,22 @@ impl TransportError {
         Self {
             kind,
             message: message.into(),
+            refusal: None,
         }
+    }
+
+    /// The server refused with an HTTP status.
+    pub fn refused(refusal: Box<HttpRefusal>) -> Self {
+        Self {
+            kind: TransportErrorKind::Protocol,
+            message: refusal.to_string(),
+            refusal: Some(refusal),
+        }
+    }
+
+    /// The HTTP status the server refused with.
+    pub fn status(&self) -> Option<u16> {
+        self.refusal.as_ref().map(|refusal| refusal.status)
     }
 }
 
@@ -78,8 +95,10 @@ pub enum RequestFailure {
 }
 
 /// An HTTP status that is no success, with what the server said about it.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the server answered with HTTP status {status}")]
+///
+/// The status can also be 200: a JSON-RPC error that names no request, which HTTP alone ties to this one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the server answered with HTTP status {status}{}", redirect(location.as_deref()))]
 pub struct HttpRefusal {
     /// The status.
     pub status: u16,
@@ -89,8 +108,30 @@ pub struct HttpRefusal {
     pub challenges: Vec<String>,
     /// When to come back.
     pub retry_after: Option<Duration>,
+    /// Where a redirect leads that was not followed, because it leaves the server's origin; without its query.
+    pub location: Option<String>,
     /// The body, cut at 64 KiB.
     pub body: Bytes,
+}
+
+impl HttpRefusal {
+    /// A status about which the server said nothing more.
+    pub fn new(status: u16) -> Self {
+        Self {
+            status,
+            in_session: false,
+            challenges: Vec::new(),
+            retry_after: None,
+            location: None,
+            body: Bytes::new(),
+        }
+    }
+}
+
+fn redirect(location: Option<&str>) -> String {
+    location.map_or_else(String::new, |location| {
+        format!(", a redirect to {location} that is not followed")
+    })
 }
 
 /// How a link ended.

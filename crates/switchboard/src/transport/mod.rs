@@ -7,6 +7,8 @@
 
 mod error;
 pub mod stdio;
+pub mod http;
+pub mod websocket;
 
 use std::fmt;
 use std::sync::Arc;

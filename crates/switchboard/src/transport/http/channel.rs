@@ -1,0 +1,216 @@
+//! One exchange with one server: a request out, the head of an answer in.
+//!
+//! Owns the address and the configured headers of a server. Redirects are followed here and only inside the origin:
+//! the headers carry secrets, and no other origin may see them. A 401 makes the headers helper run again, once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::header::{
+    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
+};
+use reqwest::{Method, Response, StatusCode};
+use switchboard_config::text::visible;
+use switchboard_protocol::headers::Header;
+use url::Url;
+
+use super::address::Address;
+use super::client::HttpClient;
+use super::headers::ConfiguredHeaders;
+use super::{RemoteServer, failure};
+use crate::transport::{RequestFailure, TransportError, TransportErrorKind};
+
+/// Redirects followed for one request.
+const MOST_REDIRECTS: usize = 5;
+
+/// The way to one server.
+#[derive(Debug)]
+pub(super) struct Channel {
+    client: reqwest::Client,
+    address: Address,
+    headers: ConfiguredHeaders,
+    limit: usize,
+}
+
+/// One HTTP request.
+#[derive(Debug, Clone)]
+pub(super) struct Exchange {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    /// The headers besides the configured ones; they win over those.
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Bytes>,
+    /// Whether it belongs to a session.
+    pub(super) in_session: bool,
+}
+
+/// What the body of an answer claims to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Nothing,
+    Events,
+    /// JSON, or something else that may turn out to be JSON.
+    Body,
+}
+
+impl Channel {
+    pub(super) fn new(
+        client: &HttpClient,
+        server: RemoteServer,
+    ) -> Result<Arc<Self>, TransportError> {
+        let address = Address::parse(server.url.expose(), &["http", "https"])?;
+        Ok(Arc::new(Self {
+            client: client.for_address(&address)?,
+            headers: ConfiguredHeaders::new(&server.headers, server.headers_helper)?,
+            limit: client.settings().max_message_bytes,
+            address,
+        }))
+    }
+
+    /// Makes the headers ready for a new link.
+    pub(super) async fn prepare(&self) -> Result<(), TransportError> {
+        let generation = self.headers.current().generation;
+        self.headers.renew(generation).await.map(drop)
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The largest message that is taken in.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Sends a request and waits for the head of a successful answer.
+    pub(super) async fn exchange(&self, exchange: &Exchange) -> Result<Response, RequestFailure> {
+        let mut url = exchange.url.clone();
+        let mut redirects = 0;
+        let mut asked_again = false;
+        loop {
+            let current = self.headers.current();
+            let response = self.send(exchange, &url, &current.headers).await?;
+            let status = response.status();
+            if status.is_success() {
+                return accept(response);
+            }
+            if status == StatusCode::UNAUTHORIZED && !asked_again {
+                asked_again = true;
+                // A helper that fails now has no better answer than the server's refusal.
+                if let Ok(true) = self.headers.renew(current.generation).await {
+                    continue;
+                }
+            }
+            match self.redirect(exchange, &url, &response) {
+                Some(target) if !self.address.has_origin_of(&target) => {
+                    let refusal = failure::foreign_redirect(&response, &target);
+                    return Err(RequestFailure::Refused(Box::new(refusal)));
+                }
+                Some(target) if redirects < MOST_REDIRECTS => {
+                    redirects += 1;
+                    url = target;
+                }
+                _ => {
+                    let refusal = failure::refusal(response, exchange.in_session).await;
+                    return Err(RequestFailure::Refused(Box::new(refusal)));
+                }
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        exchange: &Exchange,
+        url: &Url,
+        configured: &HeaderMap,
+    ) -> Result<Response, RequestFailure> {
+        let mut request = self
+            .client
+            .request(exchange.method.clone(), url.clone())
+            .headers(configured.clone())
+            .headers(exchange.headers.clone());
+        if let Some(body) = &exchange.body {
+            request = request.body(body.clone());
+        }
+        request
+            .send()
+            .await
+            .map_err(|error| failure::of_request(&error, &self.address))
+    }
+
+    /// Where a redirect leads that repeats the request as it is.
+    ///
+    /// 301 and 302 repeat a POST, too: a browser would turn it into a GET, which is never what an MCP server that
+    /// has moved means.
+    fn redirect(&self, exchange: &Exchange, base: &Url, response: &Response) -> Option<Url> {
+        let repeats = match response.status().as_u16() {
+            301 | 302 | 307 | 308 => true,
+            303 => exchange.method == Method::GET,
+            _ => false,
+        };
+        let location = response.headers().get(LOCATION).filter(|_| repeats)?;
+        let location = std::str::from_utf8(location.as_bytes()).ok()?;
+        self.address.resolve(base, location).ok()
+    }
+}
+
+/// What an answer claims to hold.
+pub(super) fn content(response: &Response) -> Content {
+    let nothing = matches!(
+        response.status(),
+        StatusCode::ACCEPTED | StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT
+    );
+    let essence = content_type(response);
+    if essence.eq_ignore_ascii_case("text/event-stream") {
+        Content::Events
+    } else if response.content_length() == Some(0) || (nothing && essence.is_empty()) {
+        Content::Nothing
+    } else {
+        Content::Body
+    }
+}
+
+/// The content type without its parameters, fit to be shown; empty if there is none.
+pub(super) fn content_type(response: &Response) -> String {
+    let value = response.headers().get(CONTENT_TYPE);
+    let text = value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    visible(essence).into_owned()
+}
+
+/// The protocol's headers as HTTP has them.
+pub(super) fn protocol_headers(headers: Vec<Header>) -> Result<HeaderMap, TransportError> {
+    let mut map = HeaderMap::with_capacity(headers.len() + 4);
+    for Header { name, value } in headers {
+        let invalid = || {
+            TransportError::new(
+                TransportErrorKind::Invalid,
+                format!(
+                    "the header `{}` of the message cannot be sent",
+                    visible(&name)
+                ),
+            )
+        };
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+        let value = HeaderValue::try_from(value).map_err(|_| invalid())?;
+        map.insert(header, value);
+    }
+    Ok(map)
+}
+
+/// Refuses a body that is compressed, since nobody asked for that and it could be a bomb.
+fn accept(response: Response) -> Result<Response, RequestFailure> {
+    let encoding = response.headers().get(CONTENT_ENCODING);
+    match encoding.map(|value| value.to_str().unwrap_or("unknown")) {
+        None | Some("identity" | "") => Ok(response),
+        Some(encoding) => Err(RequestFailure::Lost(TransportError::new(
+            TransportErrorKind::Protocol,
+            format!(
+                "the server's answer is compressed ({}), which it was not asked for",
+                visible(encoding)
+            ),
+        ))),
+    }
+}

@@ -1,0 +1,268 @@
+//! The one pooled HTTP client of a host, and the trust it shares with WebSocket links.
+//!
+//! Owns what is the same for every server: connections and their pool, TLS, proxies, time to connect. It reads no
+//! environment: proxies come in as values. Bodies are never decompressed (a few bytes could become gigabytes), no
+//! cookies are kept, and redirects are followed one level up, where the origin can be checked.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{NoProxy, Proxy, redirect};
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::Verifier;
+use switchboard_config::secret::Secret;
+use switchboard_protocol::Limits;
+
+use super::address::Address;
+use crate::transport::{TransportError, TransportErrorKind};
+
+/// Idle connections kept for each server.
+const MOST_IDLE: usize = 32;
+/// A peer that has vanished without a word is noticed after about a minute and a half.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_TRIES: u32 = 4;
+
+/// What is the same for all servers reached over a network.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// Which proxies stand between; none by default.
+    pub proxy: ProxySettings,
+    /// How long opening a connection may take, TLS included.
+    pub connect_timeout: Duration,
+    /// The largest message that is taken in.
+    pub max_message_bytes: usize,
+    /// Certificate authorities (DER) that are trusted besides those of the machine.
+    pub extra_roots: Vec<Vec<u8>>,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            proxy: ProxySettings::default(),
+            connect_timeout: Duration::from_secs(20),
+            max_message_bytes: Limits::DEFAULT.max_bytes,
+            extra_roots: Vec::new(),
+        }
+    }
+}
+
+/// Proxies, as the usual environment variables describe them. WebSocket links and Unix sockets do without.
+#[derive(Debug, Clone, Default)]
+pub struct ProxySettings {
+    /// For `http` addresses. It may hold a password.
+    pub http: Option<Secret>,
+    /// For `https` addresses.
+    pub https: Option<Secret>,
+    /// For whatever has none of its own.
+    pub all: Option<Secret>,
+    /// Hosts, domains and networks that are reached directly, separated by commas.
+    pub except: Option<String>,
+}
+
+impl ProxySettings {
+    /// The settings in variables such as `HTTPS_PROXY` and `NO_PROXY`, the lowercase names first.
+    ///
+    /// The environment itself is not read here; `variable` looks a name up.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let find = |name: &str| {
+            variable(name)
+                .or_else(|| variable(&name.to_ascii_uppercase()))
+                .filter(|value| !value.trim().is_empty())
+        };
+        Self {
+            http: find("http_proxy").map(Secret::new),
+            https: find("https_proxy").map(Secret::new),
+            all: find("all_proxy").map(Secret::new),
+            except: find("no_proxy"),
+        }
+    }
+}
+
+/// The pooled client that all HTTP links of a host share, and the trust roots of its WebSocket links. Cheap to clone.
+#[derive(Clone)]
+pub struct HttpClient {
+    pooled: reqwest::Client,
+    tls: Arc<ClientConfig>,
+    settings: Arc<HttpSettings>,
+}
+
+impl HttpClient {
+    /// A client with these settings. The machine's certificate authorities are read once, here.
+    pub fn new(settings: HttpSettings) -> Result<Self, TransportError> {
+        let tls = Arc::new(trust(&settings.extra_roots)?);
+        let pooled = build(builder(&settings, &tls)?)?;
+        Ok(Self {
+            pooled,
+            tls,
+            settings: Arc::new(settings),
+        })
+    }
+
+    /// The client to reach this address with: the pooled one, or one of its own for a Unix socket.
+    pub(super) fn for_address(&self, address: &Address) -> Result<reqwest::Client, TransportError> {
+        let Some(socket) = address.socket() else {
+            return Ok(self.pooled.clone());
+        };
+        #[cfg(unix)]
+        {
+            build(builder(&self.settings, &self.tls)?.unix_socket(socket))
+        }
+        #[cfg(not(unix))]
+        {
+            Err(TransportError::new(
+                TransportErrorKind::Invalid,
+                format!(
+                    "{} is a Unix socket, which this system does not have",
+                    socket.display()
+                ),
+            ))
+        }
+    }
+
+    /// What certificates are checked against, for connections that are not HTTP.
+    pub(in crate::transport) fn tls(&self) -> &Arc<ClientConfig> {
+        &self.tls
+    }
+
+    pub(in crate::transport) fn settings(&self) -> &HttpSettings {
+        &self.settings
+    }
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HttpClient")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+type MakeProxy = fn(&str) -> reqwest::Result<Proxy>;
+
+fn builder(
+    settings: &HttpSettings,
+    tls: &ClientConfig,
+) -> Result<reqwest::ClientBuilder, TransportError> {
+    let mut tls = tls.clone();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(settings.connect_timeout)
+        .pool_max_idle_per_host(MOST_IDLE)
+        .tcp_keepalive(KEEPALIVE)
+        .tcp_keepalive_interval(KEEPALIVE_INTERVAL)
+        .tcp_keepalive_retries(KEEPALIVE_TRIES)
+        .http2_keep_alive_interval(KEEPALIVE)
+        .http2_keep_alive_timeout(KEEPALIVE)
+        .no_proxy();
+    let except = settings
+        .proxy
+        .except
+        .as_deref()
+        .and_then(NoProxy::from_string);
+    let proxies: [(_, MakeProxy, _); 3] = [
+        (&settings.proxy.http, |url| Proxy::http(url), "http"),
+        (&settings.proxy.https, |url| Proxy::https(url), "https"),
+        (&settings.proxy.all, |url| Proxy::all(url), "all"),
+    ];
+    for (address, proxy, which) in proxies {
+        let Some(address) = address else { continue };
+        // The address may hold a password, so it stays out of the message.
+        let proxy = proxy(address.expose()).map_err(|_| {
+            TransportError::new(
+                TransportErrorKind::Invalid,
+                format!("the address of the proxy for {which} connections is not valid"),
+            )
+        })?;
+        builder = builder.proxy(proxy.no_proxy(except.clone()));
+    }
+    Ok(builder)
+}
+
+fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, TransportError> {
+    builder.build().map_err(|error| {
+        TransportError::new(
+            TransportErrorKind::Invalid,
+            format!("the HTTP client cannot be set up: {}", error.without_url()),
+        )
+    })
+}
+
+/// Trusts what the machine trusts, and the extra authorities.
+fn trust(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, TransportError> {
+    let invalid = |error: rustls::Error| {
+        TransportError::new(
+            TransportErrorKind::Invalid,
+            format!("TLS cannot be set up: {error}"),
+        )
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(invalid)?;
+    let extra = extra_roots
+        .iter()
+        .map(|root| CertificateDer::from(root.clone()));
+    let verifier = if extra_roots.is_empty() {
+        Verifier::new(provider)
+    } else {
+        Verifier::new_with_extra_roots(extra, provider)
+    };
+    Ok(match verifier {
+        Ok(verifier) => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth(),
+        // A small container has no authorities at all. Servers without TLS can be used all the same; every
+        // certificate is then refused as signed by nobody known.
+        Err(_) if extra_roots.is_empty() => builder
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth(),
+        Err(error) => return Err(invalid(error)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_come_from_variables_by_their_usual_names() {
+        let settings = ProxySettings::from_variables(|name| match name {
+            "https_proxy" => Some("http://lower:1".to_owned()),
+            "HTTPS_PROXY" => Some("http://upper:1".to_owned()),
+            "ALL_PROXY" => Some("http://all:1".to_owned()),
+            "HTTP_PROXY" => Some(" ".to_owned()),
+            "NO_PROXY" => Some("localhost,.internal".to_owned()),
+            _ => None,
+        });
+        assert_eq!(settings.http, None);
+        assert_eq!(settings.https, Some(Secret::new("http://lower:1")));
+        assert_eq!(settings.all, Some(Secret::new("http://all:1")));
+        assert_eq!(settings.except.as_deref(), Some("localhost,.internal"));
+    }
+
+    #[test]
+    fn a_bad_proxy_is_named_without_its_password() {
+        let settings = HttpSettings {
+            proxy: ProxySettings {
+                https: Some(Secret::new("http://user:hunter2@[bad")),
+                ..ProxySettings::default()
+            },
+            ..HttpSettings::default()
+        };
+        let error = HttpClient::new(settings).expect_err("the proxy is no address");
+        assert_eq!(error.kind, TransportErrorKind::Invalid);
+        assert_eq!(
+            error.message,
+            "the address of the proxy for https connections is not valid"
+        );
+    }
+}

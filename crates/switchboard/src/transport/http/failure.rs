@@ -1,0 +1,255 @@
+//! What an HTTP error means: which kind of failure it is, and whether the request reached the server.
+//!
+//! Owns the reading of errors of the libraries below and of answers that are no success. Messages never hold the
+//! address's secrets nor a header's value.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+use reqwest::header::{HeaderMap, RETRY_AFTER, WWW_AUTHENTICATE};
+use rustls::CertificateError;
+use switchboard_config::text::visible;
+
+use super::address::{Address, shown_link};
+use crate::transport::{HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
+
+/// How much of a refusal's body is kept.
+const MAX_REFUSAL: usize = 64 * 1024;
+/// How long a refusal's body may take to come.
+const REFUSAL_DEADLINE: Duration = Duration::from_secs(5);
+/// A server that wants to be left alone for longer than this is not believed.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The failure of a request that got no answer.
+pub(super) fn of_request(error: &reqwest::Error, address: &Address) -> RequestFailure {
+    let never_sent = error.is_connect()
+        || error.is_builder()
+        || find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled);
+    let error = describe(error, address);
+    if never_sent {
+        RequestFailure::NotSent(error)
+    } else {
+        RequestFailure::Lost(error)
+    }
+}
+
+/// Says what happened in words, by the innermost cause that says something.
+pub(super) fn describe(error: &reqwest::Error, address: &Address) -> TransportError {
+    let place = address.place();
+    let (kind, message) = if let Some(tls) = find::<rustls::Error>(error) {
+        (TransportErrorKind::Tls, describe_tls(tls, &place))
+    } else if error.is_timeout() {
+        (
+            TransportErrorKind::Timeout,
+            format!("{place} did not answer in time"),
+        )
+    } else if is_dns(error) {
+        let host = address.url().host_str().unwrap_or_default();
+        (
+            TransportErrorKind::Dns,
+            format!("the name {host} is not known"),
+        )
+    } else if let Some(http) = find::<hyper::Error>(error).filter(|error| error.is_parse()) {
+        (
+            TransportErrorKind::Protocol,
+            describe_parse(http, address, &place),
+        )
+    } else if let Some(error) = find::<io::Error>(error) {
+        describe_io(error, &place)
+    } else {
+        let kind = if error.is_builder() {
+            TransportErrorKind::Invalid
+        } else if error.is_connect() {
+            TransportErrorKind::Unreachable
+        } else {
+            TransportErrorKind::Io
+        };
+        (
+            kind,
+            format!("the connection to {place} failed: {}", innermost(error)),
+        )
+    };
+    TransportError::new(kind, message)
+}
+
+/// The same for a system error of a connection.
+pub(in crate::transport) fn describe_io(
+    error: &io::Error,
+    place: &str,
+) -> (TransportErrorKind, String) {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => (
+            TransportErrorKind::Refused,
+            format!("nobody listens at {place}"),
+        ),
+        io::ErrorKind::NotFound => (
+            TransportErrorKind::Refused,
+            format!("there is no socket {place}"),
+        ),
+        io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::NetworkDown
+        | io::ErrorKind::AddrNotAvailable
+        | io::ErrorKind::PermissionDenied => (
+            TransportErrorKind::Unreachable,
+            format!("{place} cannot be reached: {error}"),
+        ),
+        io::ErrorKind::TimedOut => (
+            TransportErrorKind::Timeout,
+            format!("{place} did not answer in time"),
+        ),
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe => (
+            TransportErrorKind::Io,
+            format!("{place} closed the connection: {error}"),
+        ),
+        _ => (
+            TransportErrorKind::Io,
+            format!("the connection to {place} failed: {error}"),
+        ),
+    }
+}
+
+/// What a TLS error means to somebody who can do something about it.
+pub(in crate::transport) fn describe_tls(error: &rustls::Error, place: &str) -> String {
+    match error {
+        rustls::Error::InvalidMessage(_) => {
+            format!(
+                "{place} does not speak TLS; if it is meant to be without, use http:// or ws://"
+            )
+        }
+        rustls::Error::InvalidCertificate(certificate) => {
+            let reason = match certificate {
+                CertificateError::UnknownIssuer => {
+                    "is signed by an authority that this machine does not know"
+                }
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                    "has expired"
+                }
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    "is not valid yet; is the clock right?"
+                }
+                CertificateError::NotValidForName
+                | CertificateError::NotValidForNameContext { .. } => "is for another name",
+                CertificateError::Revoked => "has been revoked",
+                _ => return format!("the certificate of {place} cannot be trusted: {error}"),
+            };
+            format!("the certificate of {place} {reason}")
+        }
+        rustls::Error::AlertReceived(alert) => {
+            format!("{place} refused the TLS handshake: {alert:?}")
+        }
+        _ => format!("TLS with {place} failed: {error}"),
+    }
+}
+
+/// Finds the rustls error inside a system error.
+pub(in crate::transport) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    find_in_io(error)
+}
+
+/// An answer that is no success, with as much of its body as is worth keeping.
+pub(super) async fn refusal(mut response: Response, in_session: bool) -> HttpRefusal {
+    let mut refusal = refusal_head(response.status().as_u16(), response.headers());
+    refusal.in_session = in_session;
+    let mut body = BytesMut::new();
+    // What came before the deadline is kept; the reason is mostly in the first bytes.
+    let _ = tokio::time::timeout(REFUSAL_DEADLINE, async {
+        while body.len() < MAX_REFUSAL {
+            match response.chunk().await {
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) | Err(_) => break,
+            }
+        }
+    })
+    .await;
+    body.truncate(MAX_REFUSAL);
+    refusal.body = body.freeze();
+    refusal
+}
+
+/// A redirect that leaves the origin.
+pub(super) fn foreign_redirect(response: &Response, target: &url::Url) -> HttpRefusal {
+    let mut refusal = HttpRefusal::new(response.status().as_u16());
+    refusal.location = Some(shown_link(target));
+    refusal
+}
+
+/// A JSON-RPC error that came with success and names no request.
+pub(super) fn unaddressed_error(body: &Bytes, in_session: bool) -> HttpRefusal {
+    let mut refusal = HttpRefusal::new(200);
+    refusal.in_session = in_session;
+    refusal.body = body.slice(..body.len().min(MAX_REFUSAL));
+    refusal
+}
+
+pub(in crate::transport) fn refusal_head(status: u16, headers: &HeaderMap) -> HttpRefusal {
+    let mut refusal = HttpRefusal::new(status);
+    refusal.challenges = headers
+        .get_all(WWW_AUTHENTICATE)
+        .iter()
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        .collect();
+    // A date is possible too; without it the layer above uses its own pace.
+    refusal.retry_after = headers
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
+    refusal
+}
+
+fn describe_parse(error: &hyper::Error, address: &Address, place: &str) -> String {
+    let hint = if address.url().scheme() == "http" && address.socket().is_none() {
+        "; if it speaks TLS, use https://"
+    } else {
+        ""
+    };
+    format!("{place} does not answer in HTTP ({error}){hint}")
+}
+
+/// The system resolver's errors have no type of their own; the client marks them with this word.
+fn is_dns(error: &reqwest::Error) -> bool {
+    chain(error).any(|cause| cause.to_string() == "dns error")
+}
+
+fn innermost(error: &reqwest::Error) -> String {
+    let cause = chain(error)
+        .last()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    visible(&cause).into_owned()
+}
+
+/// The causes of an error, without the outermost, which only repeats the address.
+fn chain<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |cause: &&'e (dyn Error + 'static)| {
+        (*cause).source()
+    })
+}
+
+fn find<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
+    chain(error).find_map(|cause| {
+        cause
+            .downcast_ref::<T>()
+            .or_else(|| cause.downcast_ref::<io::Error>().and_then(find_in_io))
+    })
+}
+
+/// A system error can wrap another error that is not among its causes.
+fn find_in_io<T: Error + 'static>(error: &io::Error) -> Option<&T> {
+    let mut inner: &(dyn Error + 'static) = error.get_ref()?;
+    loop {
+        if let Some(found) = inner.downcast_ref::<T>() {
+            return Some(found);
+        }
+        inner = match inner.downcast_ref::<io::Error>() {
+            Some(error) => error.get_ref()?,
+            None => inner.source()?,
+        };
+    }
+}

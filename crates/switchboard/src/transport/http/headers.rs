@@ -1,0 +1,168 @@
+//! The headers a server is sent besides those of the protocol: fixed ones, and those a helper prints.
+//!
+//! Owns their validation and the moment the helper runs. Values are secrets: they are marked so that nothing prints
+//! them, and errors name the header, never its value.
+
+use std::sync::{Arc, Mutex};
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use switchboard_config::secret::Secret;
+use switchboard_config::text::visible;
+
+use super::helper::HeadersHelper;
+use super::lifetime::lock;
+use crate::transport::{TransportError, TransportErrorKind};
+
+/// Headers that frame the message itself; setting them would break it, or smuggle another one.
+const RESERVED: &[&str] = &[
+    "connection",
+    "content-encoding",
+    "content-length",
+    "expect",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Headers from the configuration.
+#[derive(Debug)]
+pub(in crate::transport) struct ConfiguredHeaders {
+    fixed: HeaderMap,
+    helper: Option<HeadersHelper>,
+    current: Mutex<Current>,
+    /// One run of the helper at a time; those who wait find its outcome.
+    turn: tokio::sync::Semaphore,
+}
+
+/// The headers of the moment, and how often they have been made.
+#[derive(Debug, Clone)]
+pub(in crate::transport) struct Current {
+    pub(in crate::transport) headers: Arc<HeaderMap>,
+    pub(in crate::transport) generation: u64,
+}
+
+impl ConfiguredHeaders {
+    pub(in crate::transport) fn new(
+        headers: &[(String, Secret)],
+        helper: Option<HeadersHelper>,
+    ) -> Result<Self, TransportError> {
+        let fixed = validated(headers, "")?;
+        Ok(Self {
+            current: Mutex::new(Current {
+                headers: Arc::new(fixed.clone()),
+                generation: 0,
+            }),
+            fixed,
+            helper,
+            turn: tokio::sync::Semaphore::new(1),
+        })
+    }
+
+    /// The headers as they are now.
+    pub(in crate::transport) fn current(&self) -> Current {
+        lock(&self.current).clone()
+    }
+
+    /// Runs the helper, if there is one, unless somebody has done so since `seen` was taken.
+    ///
+    /// Says whether the headers are others than before.
+    pub(in crate::transport) async fn renew(&self, seen: u64) -> Result<bool, TransportError> {
+        let Some(helper) = &self.helper else {
+            return Ok(false);
+        };
+        let _turn = self.turn.acquire().await;
+        let before = self.current();
+        if before.generation != seen {
+            return Ok(true);
+        }
+        let mut headers = self.fixed.clone();
+        let printed = validated(&helper.run().await?, " that the headers helper printed")?;
+        for name in printed.keys() {
+            headers.remove(name);
+        }
+        headers.extend(printed);
+        let changed = headers != *before.headers;
+        *lock(&self.current) = Current {
+            headers: Arc::new(headers),
+            generation: seen + 1,
+        };
+        Ok(changed)
+    }
+}
+
+fn validated(headers: &[(String, Secret)], origin: &str) -> Result<HeaderMap, TransportError> {
+    let invalid = |name: &str, reason: &str| {
+        TransportError::new(
+            TransportErrorKind::Invalid,
+            format!("the header `{}`{origin} {reason}", visible(name)),
+        )
+    };
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let header = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| invalid(name, "has no valid name"))?;
+        if RESERVED.contains(&header.as_str()) || header.as_str().starts_with("sec-websocket-") {
+            return Err(invalid(name, "belongs to the connection and cannot be set"));
+        }
+        let mut value = HeaderValue::from_bytes(value.expose().as_bytes()).map_err(|_| {
+            invalid(
+                name,
+                "has a value with a line break or another control character",
+            )
+        })?;
+        value.set_sensitive(true);
+        map.append(header, value);
+    }
+    Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_that_cannot_be_sent_is_named_without_its_value() {
+        let check = |name: &str, value: &str, message: &str| {
+            let error = ConfiguredHeaders::new(&[(name.to_owned(), Secret::new(value))], None)
+                .expect_err(name);
+            assert_eq!(error.kind, TransportErrorKind::Invalid);
+            assert_eq!(error.message, message);
+        };
+        let control = "has a value with a line break or another control character";
+        check(
+            "X-Key",
+            "a\r\nEvil: 1",
+            &format!("the header `X-Key` {control}"),
+        );
+        check("X-Key", "token\n", &format!("the header `X-Key` {control}"));
+        check("X-Key", "a\0", &format!("the header `X-Key` {control}"));
+        check("X Key", "a", "the header `X Key` has no valid name");
+        check("", "a", "the header `` has no valid name");
+        check(
+            "A\r\nB",
+            "a",
+            "the header `A\\u{d}\\u{a}B` has no valid name",
+        );
+        let owned = "belongs to the connection and cannot be set";
+        check(
+            "Content-Length",
+            "1",
+            &format!("the header `Content-Length` {owned}"),
+        );
+        check(
+            "Sec-WebSocket-Key",
+            "1",
+            &format!("the header `Sec-WebSocket-Key` {owned}"),
+        );
+    }
+
+    #[test]
+    fn values_are_hidden_in_debug_output() {
+        let headers = [("Authorization".to_owned(), Secret::new("Bearer hunter2"))];
+        let headers = ConfiguredHeaders::new(&headers, None).expect("headers");
+        assert!(!format!("{headers:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,307 @@
+//! A command that prints headers.
+//!
+//! Owns one run of it: started by its arguments with no shell between, bounded in time and output, and ended with
+//! all it started when time is up or nobody waits any longer. What it prints is a JSON object of strings, or lines
+//! of `Name: value`.
+
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use switchboard_config::secret::Secret;
+use switchboard_config::text::visible;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, Command};
+
+use crate::transport::{TransportError, TransportErrorKind};
+
+/// More than any set of headers needs.
+const MAX_OUTPUT: u64 = 64 * 1024;
+/// How much of what it complains about is repeated.
+const MAX_COMPLAINT: usize = 200;
+
+/// A command that prints headers. It is run before a link is opened, and again when the server answers 401.
+#[derive(Debug, Clone)]
+pub struct HeadersHelper {
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Variables set for it besides those of this process.
+    pub environment: Vec<(String, Secret)>,
+    /// The folder it runs in; that of this process if there is none.
+    pub folder: Option<PathBuf>,
+    /// How long it may take.
+    pub deadline: Duration,
+}
+
+impl HeadersHelper {
+    /// How long a helper may take unless it is told otherwise.
+    pub const DEADLINE: Duration = Duration::from_secs(10);
+
+    /// The helper of a configuration entry: a program and its arguments.
+    pub fn from_words(words: &[String]) -> Option<Self> {
+        let (program, arguments) = words.split_first()?;
+        Some(Self {
+            program: program.clone(),
+            arguments: arguments.to_vec(),
+            environment: Vec::new(),
+            folder: None,
+            deadline: Self::DEADLINE,
+        })
+    }
+
+    /// Runs it once.
+    pub(super) async fn run(&self) -> Result<Vec<(String, Secret)>, TransportError> {
+        let mut running = Running(self.command().spawn().map_err(|error| {
+            let (kind, reason) = match error.kind() {
+                std::io::ErrorKind::NotFound => (
+                    TransportErrorKind::ProgramNotFound,
+                    "does not exist".to_owned(),
+                ),
+                std::io::ErrorKind::PermissionDenied => (
+                    TransportErrorKind::ProgramNotExecutable,
+                    "cannot be run".to_owned(),
+                ),
+                _ => (
+                    TransportErrorKind::Spawn,
+                    format!("cannot be started: {error}"),
+                ),
+            };
+            self.error(kind, &reason)
+        })?);
+        let finished = tokio::time::timeout(self.deadline, running.finish()).await;
+        let (status, output, complaint) = match finished {
+            Ok(Ok(finished)) => finished,
+            Ok(Err(error)) => {
+                let reason = format!("cannot be read from: {error}");
+                return Err(self.error(TransportErrorKind::Io, &reason));
+            }
+            Err(_) => {
+                let reason = format!("did not end within {} seconds", self.deadline.as_secs_f32());
+                return Err(self.error(TransportErrorKind::Timeout, &reason));
+            }
+        };
+        if !status.success() && !is_too_long(&output) {
+            let reason = format!("failed ({status}){}", last_line(&complaint));
+            return Err(self.error(TransportErrorKind::Spawn, &reason));
+        }
+        parse(&output).map_err(|reason| self.error(TransportErrorKind::Invalid, reason))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        for (name, value) in &self.environment {
+            command.env(name, value.expose());
+        }
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        #[cfg(unix)]
+        command.process_group(0);
+        command
+    }
+
+    fn error(&self, kind: TransportErrorKind, reason: &str) -> TransportError {
+        TransportError::new(
+            kind,
+            format!("the headers helper `{}` {reason}", visible(&self.program)),
+        )
+    }
+}
+
+/// A helper that runs; dropping it ends it and what it started.
+struct Running(Child);
+
+impl Running {
+    async fn finish(&mut self) -> std::io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
+        let (output, complaint) = (self.0.stdout.take(), self.0.stderr.take());
+        let (output, complaint) = tokio::try_join!(read(output), read(complaint))?;
+        Ok((self.0.wait().await?, output, complaint))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Only while it has not been waited for is the number still its own.
+        #[cfg(unix)]
+        if let Some(id) = self.0.id()
+            && let Ok(id) = i32::try_from(id)
+            && let Some(group) = rustix::process::Pid::from_raw(id)
+        {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+async fn read(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        // One byte more, to tell too much from just enough. Dropping the pipe then ends a helper that goes on.
+        pipe.take(MAX_OUTPUT + 1).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+fn parse(output: &[u8]) -> Result<Vec<(String, Secret)>, &'static str> {
+    if is_too_long(output) {
+        return Err("printed more than 64 KiB");
+    }
+    let text = std::str::from_utf8(output).map_err(|_| "printed something other than text")?;
+    if text.trim_start().starts_with('{') {
+        // What the parser says could quote a secret, so it is left out.
+        let object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(text).map_err(|_| "printed a JSON object that cannot be read")?;
+        return object
+            .into_iter()
+            .map(|(name, value)| match value {
+                serde_json::Value::String(text) => Ok((name, Secret::new(text))),
+                _ => Err("printed a JSON object with a value that is not a string"),
+            })
+            .collect();
+    }
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| {
+            let (name, value) = line
+                .split_once(':')
+                .ok_or("printed neither a JSON object nor lines of `Name: value`")?;
+            Ok((name.trim().to_owned(), Secret::new(value.trim())))
+        })
+        .collect()
+}
+
+fn is_too_long(output: &[u8]) -> bool {
+    u64::try_from(output.len()).is_ok_and(|length| length > MAX_OUTPUT)
+}
+
+/// The last thing it complained about.
+fn last_line(complaint: &[u8]) -> String {
+    let text = String::from_utf8_lossy(complaint);
+    let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) else {
+        return String::new();
+    };
+    let line: String = line.trim().chars().take(MAX_COMPLAINT).collect();
+    format!(": {}", visible(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_printed_as_json_or_as_lines() {
+        let check = |output: &str, expected: Result<&[(&str, &str)], &str>| {
+            let expected = expected.map(|pairs| {
+                let owned =
+                    |(name, value): &(&str, &str)| ((*name).to_owned(), Secret::new(*value));
+                pairs.iter().map(owned).collect::<Vec<_>>()
+            });
+            assert_eq!(parse(output.as_bytes()), expected, "{output:?}");
+        };
+        check("", Ok(&[]));
+        check(" {\"A\": \"b\"}\n", Ok(&[("A", "b")]));
+        check("A: b\r\n\nC:d:e\n", Ok(&[("A", "b"), ("C", "d:e")]));
+        check(
+            "{\"A\": 1}",
+            Err("printed a JSON object with a value that is not a string"),
+        );
+        check("{\"A\"", Err("printed a JSON object that cannot be read"));
+        check(
+            "token",
+            Err("printed neither a JSON object nor lines of `Name: value`"),
+        );
+        check(&"x".repeat(70_000), Err("printed more than 64 KiB"));
+    }
+
+    #[cfg(unix)]
+    fn shell(script: &str) -> HeadersHelper {
+        let words = ["sh", "-c", script].map(str::to_owned);
+        HeadersHelper::from_words(&words).expect("words")
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_run_ends_with_headers_or_with_a_reason() {
+        let check = async |helper: HeadersHelper, kind: TransportErrorKind, message: &str| {
+            let error = helper.run().await.expect_err(message);
+            assert_eq!((error.kind, error.message.as_str()), (kind, message));
+        };
+        let mut helper = shell("printf 'X-Token: %s' \"$TOKEN\"");
+        helper.environment = vec![("TOKEN".to_owned(), Secret::new("t"))];
+        let headers = helper.run().await.expect("headers");
+        assert_eq!(headers, [("X-Token".to_owned(), Secret::new("t"))]);
+
+        let missing = HeadersHelper::from_words(&["no-such-helper".to_owned()]).expect("words");
+        check(
+            missing,
+            TransportErrorKind::ProgramNotFound,
+            "the headers helper `no-such-helper` does not exist",
+        )
+        .await;
+        check(
+            shell("echo one >&2; echo not logged in >&2; exit 3"),
+            TransportErrorKind::Spawn,
+            "the headers helper `sh` failed (exit status: 3): not logged in",
+        )
+        .await;
+        check(
+            shell("yes"),
+            TransportErrorKind::Invalid,
+            "the headers helper `sh` printed more than 64 KiB",
+        )
+        .await;
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_helper_that_hangs_is_given_up() {
+        let mut helper = shell("sleep 600");
+        helper.deadline = Duration::from_millis(20);
+        let error = helper.run().await.expect_err("a deadline");
+        assert_eq!(error.kind, TransportErrorKind::Timeout);
+        assert_eq!(
+            error.message,
+            "the headers helper `sh` did not end within 0.02 seconds"
+        );
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_helper_nobody_waits_for_ends_with_what_it_started() {
+        use std::io::Read as _;
+
+        let folder = tempfile::tempdir().expect("folder");
+        let pipe = folder.path().join("pipe");
+        let made = Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .await
+            .expect("mkfifo");
+        assert!(made.success());
+        // The helper and its child hold the pipe open; both are gone when it ends.
+        let helper = shell(&format!(
+            "exec 3>{}; echo x >&3; sleep 600 & sleep 600",
+            pipe.display()
+        ));
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let reader = tokio::task::spawn_blocking(move || {
+            let mut pipe = std::fs::File::open(pipe)?;
+            pipe.read_exact(&mut [0; 2])?;
+            let _ = begun.send(());
+            pipe.read_to_end(&mut Vec::new())
+        });
+        tokio::select! {
+            outcome = helper.run() => panic!("it ended: {outcome:?}"),
+            begun = has_begun => begun.expect("the helper runs"),
+        }
+        let rest = reader.await.expect("the reader").expect("the pipe");
+        assert_eq!(rest, 0);
+    }
+}

@@ -1,0 +1,433 @@
+//! Streamable HTTP, in both eras: every message is a POST of its own, and the answer to it is JSON or a stream.
+//!
+//! The era of a message shows in its headers: those of the stateless era name their method. In the stateful era the
+//! link adds the session, opens the stream for the server's own messages when the handshake has ended, takes up
+//! streams that broke, and deletes the session at the end. HTTP has no connection that could break under a link, so
+//! it ends only when this side ends it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response, StatusCode};
+use switchboard_config::entry::Transport;
+use switchboard_protocol::{Era, Feature, Revision, headers};
+use tokio::sync::oneshot;
+
+use super::address::Address;
+use super::answer::{Answers, Delivered};
+use super::channel::{Channel, Content, Exchange, content, content_type, protocol_headers};
+use super::events::{EventStream, looks_like_json, read_body};
+use super::legacy::LegacyConnector;
+use super::lifetime::{Lifetime, lock};
+use super::{HttpClient, RemoteServer, failure};
+use crate::transport::{
+    Abandoned, Closed, Connector, Inbound, Link, Outgoing, OutgoingKind, RequestFailure,
+    TransportError, TransportErrorKind,
+};
+
+/// How long the server may take to take a message that is no request.
+pub(super) const TAKE_DEADLINE: Duration = Duration::from_secs(30);
+/// How long deleting the session may take.
+const DELETE_DEADLINE: Duration = Duration::from_secs(2);
+/// The longest session id that is sent back.
+const MAX_SESSION: usize = 4 * 1024;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// A recipe for links over Streamable HTTP; its older transport is HTTP+SSE at the same address.
+#[derive(Debug)]
+pub struct StreamableConnector {
+    channel: Arc<Channel>,
+    legacy: LegacyConnector,
+}
+
+impl StreamableConnector {
+    /// A recipe for this server. Fails where the address or a header cannot be used.
+    pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
+        let channel = Channel::new(client, server)?;
+        Ok(Self {
+            legacy: LegacyConnector::over(Arc::clone(&channel)),
+            channel,
+        })
+    }
+}
+
+impl Connector for StreamableConnector {
+    fn transport(&self) -> Transport {
+        Transport::Http
+    }
+
+    fn connect(
+        &self,
+        inbound: Arc<dyn Inbound>,
+    ) -> BoxFuture<'_, Result<Arc<dyn Link>, TransportError>> {
+        Box::pin(async move {
+            self.channel.prepare().await?;
+            let shared = Arc::new(Shared {
+                answers: Answers::new(inbound, self.channel.limit()),
+                channel: Arc::clone(&self.channel),
+                handshake: Mutex::default(),
+                listening: AtomicUsize::new(0),
+                lifetime: Lifetime::new(),
+            });
+            let supervisor = Arc::clone(&shared).supervise();
+            shared.lifetime.supervise(supervisor);
+            Ok(Arc::new(StreamableLink { shared }) as Arc<dyn Link>)
+        })
+    }
+
+    fn legacy(&self) -> Option<&dyn Connector> {
+        Some(&self.legacy)
+    }
+}
+
+struct StreamableLink {
+    shared: Arc<Shared>,
+}
+
+/// What a link and its tasks share.
+pub(super) struct Shared {
+    channel: Arc<Channel>,
+    answers: Answers,
+    handshake: Mutex<Handshake>,
+    /// How many streams of the server's own messages are open: one or none.
+    listening: AtomicUsize,
+    lifetime: Lifetime,
+}
+
+/// What the handshake brought.
+#[derive(Debug, Default, Clone)]
+struct Handshake {
+    session: Option<HeaderValue>,
+    revision: Option<Revision>,
+}
+
+impl Link for StreamableLink {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+        let taken = self.begin(message);
+        Box::pin(async move {
+            match taken? {
+                None => Ok(()),
+                Some(taken) => taken.await.unwrap_or_else(|_| Err(closed())),
+            }
+        })
+    }
+
+    fn abandon(&self, request: u64) -> Abandoned {
+        let era = self.shared.answers.abandon(request);
+        let revision = lock(&self.shared.handshake).revision;
+        match era.or(revision.map(Revision::era)) {
+            Some(Era::Stateless) => Abandoned::Told,
+            Some(Era::Stateful) | None => Abandoned::NotTold,
+        }
+    }
+
+    fn opened(&self, revision: Revision) {
+        let before = lock(&self.shared.handshake).revision.replace(revision);
+        if before.is_none() && revision.has(Feature::GetStream) {
+            let shared = Arc::clone(&self.shared);
+            self.shared
+                .lifetime
+                .spawn(async move { shared.listen().await });
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.shared.lifetime.close())
+    }
+}
+
+impl Drop for StreamableLink {
+    fn drop(&mut self) {
+        self.shared.lifetime.stop();
+    }
+}
+
+impl StreamableLink {
+    /// Puts a message on its way. What is returned tells when the server has taken it, unless it is a request.
+    fn begin(
+        &self,
+        message: Outgoing,
+    ) -> Result<Option<oneshot::Receiver<Result<(), TransportError>>>, TransportError> {
+        let named = |header: &headers::Header| header.name.eq_ignore_ascii_case(headers::METHOD);
+        let era = if message.headers.iter().any(named) {
+            Era::Stateless
+        } else {
+            Era::Stateful
+        };
+        let exchange = self.shared.post(message.payload, message.headers, era)?;
+        let shared = Arc::clone(&self.shared);
+        let lifetime = &self.shared.lifetime;
+        if let OutgoingKind::Request(request) = message.kind {
+            let task = async move { shared.request(request, era, exchange).await };
+            let begun = self
+                .shared
+                .answers
+                .begin(request, era, || lifetime.spawn(task));
+            return if begun { Ok(None) } else { Err(closed()) };
+        }
+        let (report, taken) = oneshot::channel();
+        lifetime
+            .spawn(async move { shared.tell(exchange, report).await })
+            .ok_or_else(closed)?;
+        Ok(Some(taken))
+    }
+}
+
+impl Shared {
+    /// Waits until the link is to end, and ends it.
+    async fn supervise(self: Arc<Self>) {
+        self.lifetime.stopped().await;
+        self.lifetime.end_tasks().await;
+        if lock(&self.handshake).session.is_some() {
+            let exchange = self.bare(Method::DELETE);
+            let _ = tokio::time::timeout(DELETE_DEADLINE, self.channel.exchange(&exchange)).await;
+        }
+        self.answers.inbound().closed(Closed::ByUs);
+        self.lifetime.end();
+    }
+
+    /// Sends a request and sees to its answer.
+    async fn request(&self, request: u64, era: Era, exchange: Exchange) {
+        let outcome = self.ask(request, era, &exchange).await;
+        if let Some(false) = self.answers.finish(request)
+            && let Err(failure) = outcome
+        {
+            self.answers.inbound().failed(request, failure);
+        }
+    }
+
+    async fn ask(&self, request: u64, era: Era, exchange: &Exchange) -> Result<(), RequestFailure> {
+        let response = self.channel.exchange(exchange).await?;
+        self.learn_session(&response, era);
+        match content(&response) {
+            Content::Events => {
+                let stream = EventStream::new(response, self.limit(), None);
+                self.read_answer(request, stream, era == Era::Stateful)
+                    .await
+            }
+            Content::Body => self.take_body(request, response).await,
+            // Some servers answer on the stream of their own messages. If it is open, the answer can still come.
+            Content::Nothing if self.listening.load(Ordering::Acquire) > 0 => Ok(()),
+            Content::Nothing => Err(broken_rules(
+                "the server took the request and sent no answer",
+            )),
+        }
+    }
+
+    /// Takes the answer to a request from a body that should be JSON.
+    pub(super) async fn take_body(
+        &self,
+        request: u64,
+        response: Response,
+    ) -> Result<(), RequestFailure> {
+        let kind = content_type(&response);
+        let body = read_body(response, self.limit(), self.channel.address()).await?;
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return Err(broken_rules("the server's answer is empty"));
+        }
+        if !looks_like_json(&body) {
+            let kind = if kind.is_empty() { "something" } else { &kind };
+            return Err(broken_rules(format!(
+                "the server answered with {kind} where JSON was expected; is the address right?"
+            )));
+        }
+        match self.answers.deliver(body.clone(), Some(request)) {
+            Delivered::Answer => Ok(()),
+            Delivered::UnaddressedError => Err(self.unaddressed(&body)),
+            Delivered::TooLarge => Err(RequestFailure::TooLarge {
+                limit: self.limit(),
+            }),
+            Delivered::Other => Err(broken_rules("the server's answer is none to the request")),
+        }
+    }
+
+    /// Sends a message that is no request.
+    async fn tell(&self, exchange: Exchange, report: oneshot::Sender<Result<(), TransportError>>) {
+        let answer = tokio::time::timeout(TAKE_DEADLINE, self.channel.exchange(&exchange)).await;
+        let response = match answer {
+            Ok(Ok(response)) => response,
+            Ok(Err(failure)) => {
+                let _ = report.send(Err(plain(failure)));
+                return;
+            }
+            Err(_) => {
+                let _ = report.send(Err(not_taken()));
+                return;
+            }
+        };
+        let _ = report.send(Ok(()));
+        self.take_stray(response).await;
+    }
+
+    /// Hands on what a server says where it should say nothing.
+    async fn take_stray(&self, response: Response) {
+        let is_taken = response.status() == StatusCode::ACCEPTED;
+        match content(&response) {
+            Content::Events => {
+                let mut stream = EventStream::new(response, self.limit(), None);
+                while let Ok(Some(decoded)) = stream.next(self.address()).await {
+                    self.answers.deliver_event(decoded, None);
+                }
+            }
+            Content::Body if !is_taken => {
+                let body = read_body(response, self.limit(), self.channel.address()).await;
+                if let Some(body) = body.ok().filter(|body| looks_like_json(body)) {
+                    self.answers.deliver(body, None);
+                }
+            }
+            Content::Body | Content::Nothing => {}
+        }
+    }
+
+    /// Opens the stream of the server's own messages, or the rest of another.
+    pub(super) async fn open_stream(
+        &self,
+        last_id: Option<&Bytes>,
+    ) -> Result<Response, RequestFailure> {
+        let mut exchange = self.bare(Method::GET);
+        exchange.headers.insert(ACCEPT, EVENTS);
+        if let Some(id) = last_id.and_then(|id| HeaderValue::from_bytes(id).ok()) {
+            exchange.headers.insert(LAST_EVENT_ID, id);
+        }
+        self.channel.exchange(&exchange).await
+    }
+
+    /// Notes that the stream of the server's own messages is open, until the guard is dropped.
+    pub(super) fn listening(&self) -> impl Drop + '_ {
+        struct Listening<'l>(&'l AtomicUsize);
+        impl Drop for Listening<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+        self.listening.fetch_add(1, Ordering::AcqRel);
+        Listening(&self.listening)
+    }
+
+    pub(super) fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        self.channel.address()
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.channel.limit()
+    }
+
+    /// The failure that an error without an id is.
+    pub(super) fn unaddressed(&self, body: &Bytes) -> RequestFailure {
+        let in_session = lock(&self.handshake).session.is_some();
+        let refusal = failure::unaddressed_error(body, in_session);
+        RequestFailure::Refused(Box::new(refusal))
+    }
+
+    fn post(
+        &self,
+        payload: Vec<u8>,
+        headers: Vec<headers::Header>,
+        era: Era,
+    ) -> Result<Exchange, TransportError> {
+        let mut headers = protocol_headers(headers)?;
+        headers.insert(ACCEPT, JSON_OR_EVENTS);
+        headers.insert(CONTENT_TYPE, JSON);
+        let session = match era {
+            Era::Stateful => lock(&self.handshake).session.clone(),
+            Era::Stateless => None,
+        };
+        let in_session = session.is_some();
+        if let Some(session) = session {
+            headers.insert(SESSION, session);
+        }
+        Ok(Exchange {
+            method: Method::POST,
+            url: self.channel.address().url().clone(),
+            headers,
+            body: Some(Bytes::from(payload)),
+            in_session,
+        })
+    }
+
+    /// A request without a message, in the session and revision of the handshake.
+    fn bare(&self, method: Method) -> Exchange {
+        let Handshake { session, revision } = lock(&self.handshake).clone();
+        let mut headers = HeaderMap::new();
+        let version = revision.filter(|revision| revision.has(Feature::VersionHeader));
+        if let Some(revision) = version {
+            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        let in_session = session.is_some();
+        if let Some(session) = session {
+            headers.insert(SESSION, session);
+        }
+        Exchange {
+            method,
+            url: self.channel.address().url().clone(),
+            headers,
+            body: None,
+            in_session,
+        }
+    }
+
+    /// Takes the session that an answer gives. Once the handshake has ended it stays what it is.
+    fn learn_session(&self, response: &Response, era: Era) {
+        let Some(session) = response.headers().get(SESSION) else {
+            return;
+        };
+        let is_valid = (1..=MAX_SESSION).contains(&session.len())
+            && session.as_bytes().iter().all(u8::is_ascii_graphic);
+        let mut handshake = lock(&self.handshake);
+        if era == Era::Stateless || handshake.revision.is_some() {
+            return;
+        }
+        if is_valid {
+            let mut session = session.clone();
+            session.set_sensitive(true);
+            handshake.session = Some(session);
+        } else {
+            tracing::warn!("the server's session id is not visible ASCII and is not used");
+        }
+    }
+}
+
+/// The error of a link that has ended.
+pub(super) fn closed() -> TransportError {
+    TransportError::new(TransportErrorKind::Closed, "the link has been closed")
+}
+
+/// The error of a message that the server did not take in time.
+pub(super) fn not_taken() -> TransportError {
+    TransportError::new(
+        TransportErrorKind::Timeout,
+        format!(
+            "the server did not take the message within {} seconds",
+            TAKE_DEADLINE.as_secs()
+        ),
+    )
+}
+
+/// The failure of a message that nobody waits for an answer to.
+pub(super) fn plain(failure: RequestFailure) -> TransportError {
+    match failure {
+        RequestFailure::Refused(refusal) => TransportError::refused(refusal),
+        RequestFailure::NotSent(error) | RequestFailure::Lost(error) => error,
+        RequestFailure::TooLarge { .. } => {
+            TransportError::new(TransportErrorKind::Protocol, failure.to_string())
+        }
+    }
+}
+
+fn broken_rules(message: impl Into<String>) -> RequestFailure {
+    RequestFailure::Lost(TransportError::new(TransportErrorKind::Protocol, message))
+}

@@ -1,0 +1,358 @@
+//! WebSocket: one connection, one JSON-RPC message in each message of it, sub-protocol `mcp`.
+//!
+//! One task owns the connection: it reads, writes, answers pings and closes. Writers put messages into a bounded
+//! queue, in the order of their calls. A message over the limit on size costs only itself (see `trim.rs`). Proxies
+//! are not used.
+
+mod handshake;
+mod trim;
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::{Sink as _, Stream as _};
+use switchboard_config::entry::Transport;
+use switchboard_config::text::visible;
+use switchboard_protocol::Revision;
+use tokio::sync::{mpsc, oneshot};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+
+use super::http::{Address, ConfiguredHeaders, HttpClient, Lifetime, RemoteServer};
+use super::{
+    Abandoned, Closed, Connector, Inbound, Link, Outgoing, TransportError, TransportErrorKind,
+};
+use handshake::Socket;
+use trim::Trimmed;
+
+/// Messages that may wait to be written.
+const MOST_QUEUED: usize = 1024;
+/// Bytes that may wait to be written, besides one message that is larger by itself.
+const MOST_QUEUED_BYTES: usize = 64 * 1024 * 1024;
+/// Messages written before they are flushed.
+const MOST_AT_ONCE: usize = 32;
+/// How long the other side may take to end the connection when this side does.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A recipe for links over WebSocket.
+#[derive(Debug)]
+pub struct WebSocketConnector {
+    client: HttpClient,
+    address: Address,
+    headers: ConfiguredHeaders,
+}
+
+impl WebSocketConnector {
+    /// A recipe for this server. Fails where the address or a header cannot be used.
+    ///
+    /// Of the client it takes the trust roots, the limit on size and the time to connect.
+    pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
+        Ok(Self {
+            address: Address::parse(server.url.expose(), &["ws", "wss"])?,
+            headers: ConfiguredHeaders::new(&server.headers, server.headers_helper)?,
+            client: client.clone(),
+        })
+    }
+
+    /// Opens the connection; a server that answers 401 gets a second try with new headers.
+    async fn open(&self) -> Result<(Socket, Vec<u8>), TransportError> {
+        let generation = self.headers.current().generation;
+        self.headers.renew(generation).await?;
+        let current = self.headers.current();
+        match handshake::open(&self.client, &self.address, &current.headers).await {
+            Err(error) if error.status() == Some(401) => {
+                match self.headers.renew(current.generation).await {
+                    Ok(true) => {
+                        let current = self.headers.current();
+                        handshake::open(&self.client, &self.address, &current.headers).await
+                    }
+                    _ => Err(error),
+                }
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+impl Connector for WebSocketConnector {
+    fn transport(&self) -> Transport {
+        Transport::Ws
+    }
+
+    fn connect(
+        &self,
+        inbound: Arc<dyn Inbound>,
+    ) -> BoxFuture<'_, Result<Arc<dyn Link>, TransportError>> {
+        Box::pin(async move {
+            let (socket, tail) = self.open().await?;
+            let limit = self.client.settings().max_message_bytes;
+            let socket = Trimmed::new(socket, &tail, limit);
+            // What arrives has been trimmed, so the library's own limits only need to be no lower.
+            let config = WebSocketConfig::default()
+                .max_message_size(Some(limit))
+                .max_frame_size(Some(limit));
+            let stream = WebSocketStream::from_raw_socket(socket, Role::Client, Some(config)).await;
+            let (queue, queued) = mpsc::channel(MOST_QUEUED);
+            let lifetime = Arc::new(Lifetime::new());
+            let waiting = Arc::new(AtomicUsize::new(0));
+            let connection = Connection {
+                stream,
+                queued,
+                waiting: Arc::clone(&waiting),
+                inbound,
+                limit,
+                received: 0,
+                unflushed: Vec::new(),
+            };
+            lifetime.supervise(supervise(connection, Arc::clone(&lifetime)));
+            let link = WebSocketLink {
+                queue,
+                waiting,
+                lifetime,
+            };
+            Ok(Arc::new(link) as Arc<dyn Link>)
+        })
+    }
+}
+
+struct WebSocketLink {
+    queue: mpsc::Sender<Queued>,
+    /// Bytes in the queue.
+    waiting: Arc<AtomicUsize>,
+    lifetime: Arc<Lifetime>,
+}
+
+/// A message on its way out, and whom to tell.
+#[derive(Debug)]
+struct Queued {
+    text: Utf8Bytes,
+    written: oneshot::Sender<Result<(), TransportError>>,
+}
+
+impl Link for WebSocketLink {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+        let written = self.enqueue(message.payload);
+        Box::pin(async move { written?.await.unwrap_or_else(|_| Err(closed())) })
+    }
+
+    fn abandon(&self, _request: u64) -> Abandoned {
+        Abandoned::NotTold
+    }
+
+    fn opened(&self, _revision: Revision) {}
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.lifetime.close())
+    }
+}
+
+impl Drop for WebSocketLink {
+    fn drop(&mut self) {
+        self.lifetime.stop();
+    }
+}
+
+impl WebSocketLink {
+    fn enqueue(
+        &self,
+        payload: Vec<u8>,
+    ) -> Result<oneshot::Receiver<Result<(), TransportError>>, TransportError> {
+        let text = Utf8Bytes::try_from(Bytes::from(payload)).map_err(|_| {
+            TransportError::new(TransportErrorKind::Invalid, "the message is not UTF-8 text")
+        })?;
+        let length = text.len();
+        let (written, receiver) = oneshot::channel();
+        let before = self.waiting.fetch_add(length, Ordering::AcqRel);
+        let outcome = if before > 0 && before.saturating_add(length) > MOST_QUEUED_BYTES {
+            Err(congested())
+        } else {
+            self.queue
+                .try_send(Queued { text, written })
+                .map_err(|error| match error {
+                    mpsc::error::TrySendError::Full(_) => congested(),
+                    mpsc::error::TrySendError::Closed(_) => closed(),
+                })
+        };
+        if outcome.is_err() {
+            self.waiting.fetch_sub(length, Ordering::AcqRel);
+        }
+        outcome.map(|()| receiver)
+    }
+}
+
+/// Runs the connection until it ends or is to end, and ends it.
+async fn supervise(mut connection: Connection, lifetime: Arc<Lifetime>) {
+    let closed = tokio::select! {
+        closed = connection.run() => closed,
+        () = lifetime.stopped() => {
+            connection.queued.close();
+            let _ = tokio::time::timeout(CLOSE_DEADLINE, connection.close()).await;
+            Closed::ByUs
+        }
+    };
+    let inbound = Arc::clone(&connection.inbound);
+    drop(connection);
+    inbound.closed(closed);
+    lifetime.end();
+}
+
+/// The connection, with what is on its way out.
+struct Connection {
+    stream: WebSocketStream<Trimmed<Socket>>,
+    queued: mpsc::Receiver<Queued>,
+    waiting: Arc<AtomicUsize>,
+    inbound: Arc<dyn Inbound>,
+    limit: usize,
+    /// How many messages have been received.
+    received: u64,
+    /// Whom to tell once everything written so far is flushed.
+    unflushed: Vec<(usize, oneshot::Sender<Result<(), TransportError>>)>,
+}
+
+/// What happens next on a connection.
+enum Step {
+    Received(Option<Result<Message, Error>>),
+    Flushed(Result<(), Error>),
+    Write(Queued),
+}
+
+impl Connection {
+    async fn run(&mut self) -> Closed {
+        loop {
+            let outcome = match self.step().await {
+                Step::Received(None) => return Closed::ByServer,
+                Step::Received(Some(Ok(message))) => match self.take(message) {
+                    None => Ok(()),
+                    Some(closed) => {
+                        // The server began to close; answering is all that is left to do.
+                        let _ = tokio::time::timeout(CLOSE_DEADLINE, self.close()).await;
+                        return closed;
+                    }
+                },
+                Step::Flushed(Ok(())) => {
+                    for (length, written) in self.unflushed.drain(..) {
+                        self.waiting.fetch_sub(length, Ordering::AcqRel);
+                        let _ = written.send(Ok(()));
+                    }
+                    Ok(())
+                }
+                Step::Received(Some(Err(error))) | Step::Flushed(Err(error)) => Err(error),
+                Step::Write(queued) => self.write(queued),
+            };
+            if let Err(error) = outcome {
+                return describe(&error);
+            }
+        }
+    }
+
+    /// Waits for whatever comes first. Nothing is lost if the future is dropped.
+    async fn step(&mut self) -> Step {
+        poll_fn(|context| {
+            if let Poll::Ready(received) = Pin::new(&mut self.stream).poll_next(context) {
+                return Poll::Ready(Step::Received(received));
+            }
+            if self.unflushed.is_empty() {
+                return match self.queued.poll_recv(context) {
+                    Poll::Ready(Some(queued)) => Poll::Ready(Step::Write(queued)),
+                    // Without writers there is only reading, until somebody ends the connection.
+                    Poll::Ready(None) | Poll::Pending => Poll::Pending,
+                };
+            }
+            Pin::new(&mut self.stream)
+                .poll_flush(context)
+                .map(Step::Flushed)
+        })
+        .await
+    }
+
+    fn write(&mut self, queued: Queued) -> Result<(), Error> {
+        let mut next = Some(queued);
+        while let Some(Queued { text, written }) = next.take() {
+            self.unflushed.push((text.len(), written));
+            Pin::new(&mut self.stream).start_send(Message::Text(text))?;
+            if self.unflushed.len() < MOST_AT_ONCE {
+                next = self.queued.try_recv().ok();
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, message: Message) -> Option<Closed> {
+        let data = match message {
+            Message::Binary(data) => data,
+            Message::Text(text) => text.into(),
+            Message::Close(reason) => return Some(closed_by_server(reason)),
+            // The library answers pings by itself.
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return None,
+        };
+        self.received += 1;
+        if self.stream.get_mut().is_cut(self.received) {
+            self.inbound.oversized(&data, self.limit);
+        } else {
+            self.inbound.frame(data);
+        }
+        None
+    }
+
+    /// Ends the connection in the orderly way.
+    async fn close(&mut self) {
+        let closing = poll_fn(|context| Pin::new(&mut self.stream).poll_close(context));
+        if closing.await.is_err() {
+            return;
+        }
+        let ended = |received: &Option<Result<Message, Error>>| !matches!(received, Some(Ok(_)));
+        while !poll_fn(|context| {
+            Pin::new(&mut self.stream)
+                .poll_next(context)
+                .map(|r| ended(&r))
+        })
+        .await
+        {}
+    }
+}
+
+fn closed_by_server(reason: Option<CloseFrame>) -> Closed {
+    match reason {
+        Some(frame) if u16::from(frame.code) != 1000 && u16::from(frame.code) != 1001 => {
+            let code = u16::from(frame.code);
+            let text = visible(&frame.reason).into_owned();
+            let text = if text.is_empty() {
+                text
+            } else {
+                format!(": {text}")
+            };
+            Closed::Broken(format!("the server closed it with code {code}{text}"))
+        }
+        _ => Closed::ByServer,
+    }
+}
+
+fn describe(error: &Error) -> Closed {
+    Closed::Broken(match error {
+        Error::Io(error) => error.to_string(),
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+            "the server ended it without closing it".to_owned()
+        }
+        Error::Protocol(error) => format!("the server breaks the rules of WebSocket: {error}"),
+        other => other.to_string(),
+    })
+}
+
+fn closed() -> TransportError {
+    TransportError::new(TransportErrorKind::Closed, "the link has been closed")
+}
+
+fn congested() -> TransportError {
+    TransportError::new(
+        TransportErrorKind::Io,
+        "the server does not read; too many messages wait to be sent to it",
+    )
+}

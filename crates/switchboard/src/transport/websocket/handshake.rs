@@ -1,0 +1,236 @@
+//! Opening a WebSocket: TCP, TLS, and the HTTP upgrade.
+//!
+//! The upgrade is done here and not by the library, because a server that picks no sub-protocol is to be accepted,
+//! and one that refuses is to be quoted: its status, its challenges, its words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use rustls::pki_types::ServerName;
+use switchboard_config::text::visible;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_tungstenite::tungstenite::handshake::client::{Response, generate_key, generate_request};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::handshake::machine::TryParse as _;
+use tokio_tungstenite::tungstenite::http::Request;
+
+use crate::transport::http::{
+    Address, HttpClient, describe_io, describe_tls, refusal_head, tls_error,
+};
+use crate::transport::{TransportError, TransportErrorKind};
+
+/// The sub-protocol of MCP.
+const SUBPROTOCOL: &str = "mcp";
+/// The head of an answer is not longer.
+const MAX_HEAD: usize = 64 * 1024;
+/// How much of a refusal's body is kept, and how long it may take.
+const MAX_REFUSAL: u64 = 64 * 1024;
+const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
+
+/// An open connection.
+pub(super) type Socket = Box<dyn Stream>;
+
+/// Bytes both ways.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Opens a connection and upgrades it. What the server sent right behind its answer is returned, too.
+pub(super) async fn open(
+    client: &HttpClient,
+    address: &Address,
+    headers: &HeaderMap,
+) -> Result<(Socket, Vec<u8>), TransportError> {
+    let deadline = client.settings().connect_timeout;
+    let connected = tokio::time::timeout(deadline, connect(client, address)).await;
+    let mut socket = connected.map_err(|_| {
+        TransportError::new(
+            TransportErrorKind::Timeout,
+            format!("{} did not answer in time", address.place()),
+        )
+    })??;
+    let key = generate_key();
+    let request = upgrade(address, headers, &key)?;
+    let failed = |error: std::io::Error| {
+        let (kind, message) = describe_io(&error, &address.place());
+        TransportError::new(kind, message)
+    };
+    socket.write_all(&request).await.map_err(failed)?;
+    socket.flush().await.map_err(failed)?;
+    let (response, tail) = read_head(&mut socket, address).await?;
+    if response.status().as_u16() != 101 {
+        return Err(refused(response, tail, socket).await);
+    }
+    check(&response, &key)?;
+    Ok((socket, tail))
+}
+
+async fn connect(client: &HttpClient, address: &Address) -> Result<Socket, TransportError> {
+    let url = address.url();
+    let place = address.place();
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = url.port_or_known_default().unwrap_or(80);
+    let found: Vec<_> = tokio::net::lookup_host((host, port))
+        .await
+        .map_err(|_| {
+            TransportError::new(
+                TransportErrorKind::Dns,
+                format!("the name {host} is not known"),
+            )
+        })?
+        .collect();
+    let failed = |error: &std::io::Error| {
+        if let Some(tls) = tls_error(error) {
+            return TransportError::new(TransportErrorKind::Tls, describe_tls(tls, &place));
+        }
+        let (kind, message) = describe_io(error, &place);
+        TransportError::new(kind, message)
+    };
+    let stream = TcpStream::connect(found.as_slice())
+        .await
+        .map_err(|error| failed(&error))?;
+    // Messages are small and waited for.
+    let _ = stream.set_nodelay(true);
+    if url.scheme() == "ws" {
+        return Ok(Box::new(stream));
+    }
+    let mut config = client.tls().as_ref().clone();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+        TransportError::new(
+            TransportErrorKind::Invalid,
+            format!("{host} is no name that a certificate could have"),
+        )
+    })?;
+    let stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .map_err(|error| failed(&error))?;
+    Ok(Box::new(stream))
+}
+
+/// The request to upgrade, as it goes over the wire.
+fn upgrade(address: &Address, headers: &HeaderMap, key: &str) -> Result<Vec<u8>, TransportError> {
+    let invalid = || {
+        TransportError::new(
+            TransportErrorKind::Invalid,
+            format!("no WebSocket request can be made for {}", address.shown()),
+        )
+    };
+    let url = address.url();
+    let host = match (url.host_str(), url.port()) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        (Some(host), None) => host.to_owned(),
+        (None, _) => return Err(invalid()),
+    };
+    let mut target = url.clone();
+    let _ = target.set_username("");
+    let _ = target.set_password(None);
+    let mut request = Request::builder().uri(target.as_str());
+    if let Some(own) = request.headers_mut() {
+        own.extend(headers.clone());
+    }
+    // These come last, so that they win over configured ones.
+    let mut request = request.body(()).map_err(|_| invalid())?;
+    for (name, value) in [
+        ("host", host.as_str()),
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", key),
+        ("sec-websocket-protocol", SUBPROTOCOL),
+    ] {
+        let value = value.parse().map_err(|_| invalid())?;
+        request.headers_mut().insert(name, value);
+    }
+    let (bytes, _) = generate_request(request).map_err(|_| invalid())?;
+    Ok(bytes)
+}
+
+async fn read_head(
+    socket: &mut Socket,
+    address: &Address,
+) -> Result<(Response, Vec<u8>), TransportError> {
+    let broken_rules = |message: String| TransportError::new(TransportErrorKind::Protocol, message);
+    let place = address.place();
+    let mut bytes = Vec::with_capacity(1024);
+    loop {
+        let count = socket.read_buf(&mut bytes).await.map_err(|error| {
+            let (kind, message) = describe_io(&error, &place);
+            TransportError::new(kind, message)
+        })?;
+        if count == 0 {
+            return Err(broken_rules(format!(
+                "{place} closed the connection before it answered"
+            )));
+        }
+        match Response::try_parse(&bytes) {
+            Ok(Some((size, response))) => return Ok((response, bytes.split_off(size))),
+            Ok(None) if bytes.len() <= MAX_HEAD => {}
+            Ok(None) => {
+                return Err(broken_rules(format!(
+                    "{place} answers with endless headers"
+                )));
+            }
+            Err(error) => {
+                let hint = if address.url().scheme() == "ws" {
+                    "; if it speaks TLS, use wss://"
+                } else {
+                    ""
+                };
+                let error = visible(&error.to_string()).into_owned();
+                return Err(broken_rules(format!(
+                    "{place} does not answer in HTTP ({error}){hint}"
+                )));
+            }
+        }
+    }
+}
+
+/// Whether the server has really upgraded, and to the right protocol.
+fn check(response: &Response, key: &str) -> Result<(), TransportError> {
+    let broken_rules =
+        |message: String| Err(TransportError::new(TransportErrorKind::Protocol, message));
+    let header = |name: &str| {
+        let value = response.headers().get(name)?;
+        value.to_str().ok().map(str::trim)
+    };
+    let is_upgraded =
+        header("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+    if !is_upgraded || header("sec-websocket-accept") != Some(&derive_accept_key(key.as_bytes())) {
+        return broken_rules("the server does not complete the WebSocket handshake".to_owned());
+    }
+    if header("sec-websocket-extensions").is_some_and(|value| !value.is_empty()) {
+        return broken_rules(
+            "the server uses a WebSocket extension it was not asked for".to_owned(),
+        );
+    }
+    match header("sec-websocket-protocol") {
+        None | Some("" | SUBPROTOCOL) => Ok(()),
+        Some(other) => broken_rules(format!(
+            "the server chose the WebSocket sub-protocol `{}` and not `{SUBPROTOCOL}`",
+            visible(other)
+        )),
+    }
+}
+
+async fn refused(response: Response, mut body: Vec<u8>, mut socket: Socket) -> TransportError {
+    let mut refusal = refusal_head(response.status().as_u16(), response.headers());
+    // The body as it comes, chunked or not: it is for people to read.
+    let rest = async {
+        let length = response.headers().get("content-length");
+        let announced = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let missing = announced.map_or(MAX_REFUSAL, |announced| {
+            announced.saturating_sub(body.len() as u64).min(MAX_REFUSAL)
+        });
+        let _ = (&mut socket).take(missing).read_to_end(&mut body).await;
+    };
+    let _ = tokio::time::timeout(REFUSAL_DEADLINE, rest).await;
+    body.truncate(usize::try_from(MAX_REFUSAL).unwrap_or(usize::MAX));
+    refusal.body = Bytes::from(body);
+    TransportError::refused(Box::new(refusal))
+}

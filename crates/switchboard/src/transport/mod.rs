@@ -6,6 +6,7 @@
 //! message is) comes with each message.
 
 mod error;
+pub mod in_process;
 
 use std::fmt;
 use std::sync::Arc;

@@ -51,9 +51,7 @@ impl Asked {
 
     /// Hands an answer to whoever waits for it.
     pub(super) fn answered(&self, id: &RequestId<'_>, answer: Answer) {
-        let waiting = id
-            .as_u64_lenient()
-            .and_then(|id| self.lock().remove(&id));
+        let waiting = id.as_u64_lenient().and_then(|id| self.lock().remove(&id));
         if let Some(waiting) = waiting {
             // Whoever waited may be gone by now.
             let _ = waiting.send(answer);

@@ -100,7 +100,12 @@ impl RequestContext {
 
     /// Sends a log message, if the client wants messages of that level. The service has to have
     /// [`Features::logging`](super::Features::logging).
-    pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel<'_>, logger: Option<&str>, data: &T) {
+    pub fn log<T: Serialize + ?Sized>(
+        &self,
+        level: LoggingLevel<'_>,
+        logger: Option<&str>,
+        data: &T,
+    ) {
         if !self.request.core.service.features().logging || !self.wants_log(&level) {
             return;
         }
@@ -310,7 +315,10 @@ impl RequestContext {
             .unwrap_or_default();
         for (key, answer) in given.input_responses.iter() {
             let answer = answer.as_raw().to_raw_value();
-            answers.insert(key.to_owned(), answer.map_err(|_| internal("unreadable answer"))?);
+            answers.insert(
+                key.to_owned(),
+                answer.map_err(|_| internal("unreadable answer"))?,
+            );
         }
         if let Some(answer) = answers.remove(key) {
             return RawObject::try_from(Raw::from(answer)).map_err(unfit);

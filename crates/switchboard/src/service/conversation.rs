@@ -221,7 +221,11 @@ impl Core {
     ) -> Result<(), ErrorObject<'static>> {
         let Some(known) = Method::from_name(method) else {
             // How it would have opened counts first: a client that forgot its `_meta` is told so.
-            let settled = self.state().settled.as_ref().map(|settled| settled.revision);
+            let settled = self
+                .state()
+                .settled
+                .as_ref()
+                .map(|settled| settled.revision);
             serve::classify(dispatch::serving(settled), method, params)
                 .map_err(|refusal| refusal.error)?;
             return Err(dispatch::method_not_found(method));

@@ -58,9 +58,7 @@ pub(super) fn method_not_found(method: &str) -> ErrorObject<'static> {
 }
 
 /// Answers a request with its encoded result; `None` where there is nothing to answer.
-pub(super) async fn answer(
-    request: &Arc<Request>,
-) -> Result<Option<String>, ErrorObject<'static>> {
+pub(super) async fn answer(request: &Arc<Request>) -> Result<Option<String>, ErrorObject<'static>> {
     let settled = request
         .core
         .state()
@@ -184,7 +182,8 @@ fn is_served(method: Method, revision: Revision, service: &dyn Service) -> bool 
 }
 
 fn initialize(request: &Request, revision: Revision) -> Result<String, ErrorObject<'static>> {
-    let hello = Initialize::decode_params(request.params()).map_err(|error| misfit_error(&error))?;
+    let hello =
+        Initialize::decode_params(request.params()).map_err(|error| misfit_error(&error))?;
     request.core.state().settled = Some(Settled {
         revision,
         capabilities: Arc::new(hello.capabilities.into_owned()),
@@ -279,8 +278,8 @@ fn input_required(
     context: &RequestContext,
     mut result: InputRequiredResult<'static>,
 ) -> Result<String, ErrorObject<'static>> {
-    let may_ask = context.revision().era() == Era::Stateless
-        && context.request().method.may_require_input();
+    let may_ask =
+        context.revision().era() == Era::Stateless && context.request().method.may_require_input();
     if !may_ask {
         return Err(ErrorObject::new(
             ErrorCode::INTERNAL_ERROR,
@@ -315,7 +314,10 @@ fn misfit(error: DecodeError) -> Failure {
 }
 
 fn misfit_error(error: &DecodeError) -> ErrorObject<'static> {
-    ErrorObject::new(ErrorCode::INVALID_PARAMS, format!("invalid params: {error}"))
+    ErrorObject::new(
+        ErrorCode::INVALID_PARAMS,
+        format!("invalid params: {error}"),
+    )
 }
 
 /// A result that its era wants something added to.

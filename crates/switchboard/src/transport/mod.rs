@@ -9,6 +9,7 @@ mod error;
 pub mod stdio;
 pub mod http;
 pub mod websocket;
+pub mod in_process;
 
 use std::fmt;
 use std::sync::Arc;

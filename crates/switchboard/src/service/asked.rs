@@ -1,0 +1,89 @@
+//! Questions of a server to its client that are under way (stateful era).
+//!
+//! Owns their ids and who waits for which answer. An answer nobody waits for is dropped; a waiter that goes away
+//! leaves nothing behind and lets the client know.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use switchboard_protocol::types::method::{Cancelled, Notification};
+use switchboard_protocol::types::notification::CancelledNotificationParams;
+use switchboard_protocol::{ErrorCode, ErrorObject, Method, RequestId, encode, trusted};
+use tokio::sync::oneshot;
+
+use super::conversation::Sink;
+
+/// What a client answered.
+type Answer = Result<Box<RawValue>, ErrorObject<'static>>;
+
+/// The questions under way.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    next: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+}
+
+impl Asked {
+    /// Asks the client and waits for its answer. Dropping the future takes the question back.
+    pub(super) async fn ask(&self, sink: &Arc<dyn Sink>, method: Method, params: &str) -> Answer {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        self.lock().insert(id, sender);
+        let question = Question {
+            asked: self,
+            sink,
+            id,
+        };
+        let mut frame = Vec::new();
+        encode::request(&mut frame, &id.into(), method.name(), trusted(params)).map_err(|_| {
+            ErrorObject::new(
+                ErrorCode::INTERNAL_ERROR,
+                "the question cannot be written as JSON",
+            )
+        })?;
+        sink.frame(frame.into());
+        let answer = receiver.await.unwrap_or_else(|_| Err(gone()));
+        drop(question);
+        answer
+    }
+
+    /// Hands an answer to whoever waits for it.
+    pub(super) fn answered(&self, id: &RequestId<'_>, answer: Answer) {
+        let waiting = id.as_u64_lenient().and_then(|id| self.lock().remove(&id));
+        if let Some(waiting) = waiting {
+            // Whoever waited may be gone by now.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a question back when it is dropped unanswered.
+struct Question<'a> {
+    asked: &'a Asked,
+    sink: &'a Arc<dyn Sink>,
+    id: u64,
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        if self.asked.lock().remove(&self.id).is_none() {
+            return;
+        }
+        let mut params = CancelledNotificationParams::new();
+        params.request_id = Some(self.id.into());
+        let mut frame = Vec::new();
+        if Cancelled::encode_notification(&mut frame, &params).is_ok() {
+            self.sink.frame(frame.into());
+        }
+    }
+}
+
+fn gone() -> ErrorObject<'static> {
+    ErrorObject::new(ErrorCode::INTERNAL_ERROR, "the client is gone")
+}

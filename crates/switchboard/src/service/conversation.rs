@@ -1,0 +1,418 @@
+//! One client's conversation with a service: frames in, frames out.
+//!
+//! Owns what is running, how it is cancelled, and what a handshake settled. What a request means is `dispatch`'s
+//! business; how frames travel is the transport's.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, select};
+use serde_json::value::RawValue;
+use switchboard_protocol::types::capabilities::ClientCapabilities;
+use switchboard_protocol::types::meta::ResultMeta;
+use switchboard_protocol::types::method::{Cancelled, Notification};
+use switchboard_protocol::types::{self, RawObject};
+use switchboard_protocol::{
+    ErrorCode, ErrorObject, Limits, Message, Method, ParseError, ParseErrorKind, RequestId,
+    Revision, encode, parse, serve,
+};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::asked::Asked;
+use super::changes::{Change, Listener};
+use super::subscriptions::Subscriptions;
+use super::{Cancellation, Service, dispatch};
+use crate::json::SharedJson;
+
+/// How many requests of one client may run at a time; a `subscriptions/listen` counts for as long as it is open.
+pub const MAX_IN_FLIGHT: u32 = 1024;
+
+/// Where frames for the client go, each a whole JSON-RPC message on one line.
+///
+/// It must neither block nor call back into the conversation. A transport whose client reads slowly keeps its queue
+/// short by not taking in more requests: every frame is an answer, or comes of a request that is running.
+pub trait Sink: Send + Sync + 'static {
+    /// Takes a frame.
+    fn frame(&self, frame: Bytes);
+}
+
+impl<F: Fn(Bytes) + Send + Sync + 'static> Sink for F {
+    fn frame(&self, frame: Bytes) {
+        self(frame);
+    }
+}
+
+/// One client's conversation with a service, in whichever era it speaks. Dropping it cancels what is running.
+pub struct Conversation(Arc<Core>);
+
+impl Conversation {
+    /// Begins one. What no request asked for goes to `sink`. Has to be called within a tokio runtime, which is where
+    /// requests run that are not answered at once.
+    pub fn new(service: Arc<dyn Service>, sink: Arc<dyn Sink>) -> Self {
+        let core = Arc::new(Core {
+            server_meta: server_meta(&*service),
+            service,
+            sink,
+            runtime: Handle::current(),
+            permits: Arc::new(Semaphore::new(MAX_IN_FLIGHT as usize)),
+            asked: Asked::default(),
+            state: Mutex::default(),
+        });
+        if let Some(changes) = core.service.changes() {
+            let listener: Arc<dyn Listener> = Arc::clone(&core) as _;
+            changes.add(Arc::downgrade(&listener));
+        }
+        Self(core)
+    }
+
+    /// Takes a frame in. Whatever it holds is begun in order before this returns.
+    pub fn receive(&self, frame: &Bytes) {
+        self.0.receive(frame, &self.0.sink);
+    }
+
+    /// As [`receive`](Self::receive), for a transport where each request has a stream of its own: the answer, and
+    /// what belongs to the request, goes to `sink`.
+    pub fn receive_on(&self, frame: &Bytes, sink: &Arc<dyn Sink>) {
+        self.0.receive(frame, sink);
+    }
+
+    /// Cancels everything and takes nothing in any longer.
+    pub fn close(&self) {
+        self.0.close();
+    }
+
+    /// Ends when nothing is running any longer, after [`close`](Self::close).
+    pub async fn ended(&self) {
+        // Every running request holds one of the permits.
+        let _ = self.0.permits.acquire_many(MAX_IN_FLIGHT).await;
+    }
+
+    /// How many requests are running.
+    pub fn in_flight(&self) -> usize {
+        (MAX_IN_FLIGHT as usize).saturating_sub(self.0.permits.available_permits())
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl std::fmt::Debug for Conversation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Conversation")
+            .field("in_flight", &self.in_flight())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the requests of a conversation share.
+pub(super) struct Core {
+    pub(super) service: Arc<dyn Service>,
+    /// Where what no request asked for goes.
+    sink: Arc<dyn Sink>,
+    runtime: Handle,
+    /// The `_meta` of results in the stateless era.
+    pub(super) server_meta: RawObject<'static>,
+    permits: Arc<Semaphore>,
+    pub(super) asked: Asked,
+    state: Mutex<State>,
+}
+
+/// What changes in the course of a conversation.
+#[derive(Default)]
+pub(super) struct State {
+    closed: bool,
+    /// What `initialize` settled (stateful era).
+    pub(super) settled: Option<Settled>,
+    /// The index in [`LoggingLevel::VALUES`](types::logging::LoggingLevel::VALUES) that `logging/setLevel` asked for.
+    pub(super) log_threshold: Option<usize>,
+    pub(super) subscriptions: Subscriptions,
+    running: HashMap<RequestId<'static>, Cancellation>,
+}
+
+/// What `initialize` settled.
+#[derive(Clone)]
+pub(super) struct Settled {
+    pub(super) revision: Revision,
+    pub(super) capabilities: Arc<ClientCapabilities<'static>>,
+}
+
+/// A request under way.
+pub(super) struct Request {
+    pub(super) core: Arc<Core>,
+    /// Where the answer goes.
+    pub(super) sink: Arc<dyn Sink>,
+    pub(super) id: RequestId<'static>,
+    pub(super) method: Method,
+    pub(super) params: Option<SharedJson>,
+    pub(super) cancellation: Cancellation,
+}
+
+impl Request {
+    pub(super) fn params(&self) -> Option<&RawValue> {
+        self.params.as_ref().map(SharedJson::raw)
+    }
+}
+
+/// A running request; the frame it ends in, if it has an answer.
+type Running = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
+
+impl Core {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock, and if it did, the state would still be whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn receive(self: &Arc<Self>, frame: &Bytes, sink: &Arc<dyn Sink>) {
+        match parse(frame, &Limits::DEFAULT) {
+            Ok(incoming) => {
+                for message in incoming.into_messages() {
+                    match message {
+                        Ok(received) => self.take(frame, received.message, sink),
+                        Err(error) => refuse_unreadable(&error, sink),
+                    }
+                }
+            }
+            Err(error) => refuse_unreadable(&error, sink),
+        }
+    }
+
+    fn take(self: &Arc<Self>, frame: &Bytes, message: Message<'_>, sink: &Arc<dyn Sink>) {
+        match message {
+            Message::Request { id, method, params } => {
+                let id = id.into_owned();
+                if let Err(error) = self.begin(frame, &id, &method, params, sink) {
+                    sink.frame(error_frame(Some(&id), &error));
+                }
+            }
+            Message::Notification { method, params } => {
+                if Method::from_name(&method) == Some(Method::Cancelled) {
+                    self.cancel(params);
+                }
+            }
+            Message::Response { id, result } => self.asked.answered(&id, Ok(result.to_owned())),
+            Message::Error {
+                id: Some(id),
+                error,
+            } => self.asked.answered(&id, Err(error.into_owned())),
+            Message::Error { id: None, error } => {
+                tracing::debug!(%error, "the client reports an error that belongs to no request");
+            }
+        }
+    }
+
+    /// Begins a request. What can be answered at once is, without a task of its own.
+    fn begin(
+        self: &Arc<Self>,
+        frame: &Bytes,
+        id: &RequestId<'static>,
+        method: &str,
+        params: Option<&RawValue>,
+        sink: &Arc<dyn Sink>,
+    ) -> Result<(), ErrorObject<'static>> {
+        let Some(known) = Method::from_name(method) else {
+            // How it would have opened counts first: a client that forgot its `_meta` is told so.
+            let settled = self
+                .state()
+                .settled
+                .as_ref()
+                .map(|settled| settled.revision);
+            serve::classify(dispatch::serving(settled), method, params)
+                .map_err(|refusal| refusal.error)?;
+            return Err(dispatch::method_not_found(method));
+        };
+        {
+            let state = self.state();
+            if state.closed {
+                return Ok(());
+            }
+            if state.running.contains_key(id) {
+                return Err(ErrorObject::new(
+                    ErrorCode::INVALID_REQUEST,
+                    "a request with this id is still running",
+                ));
+            }
+        }
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+            return Err(ErrorObject::new(
+                ErrorCode::INTERNAL_ERROR,
+                format!("{MAX_IN_FLIGHT} requests are running already; wait until some are done"),
+            ));
+        };
+        let request = Arc::new(Request {
+            core: Arc::clone(self),
+            sink: Arc::clone(sink),
+            id: id.clone(),
+            method: known,
+            params: params.map(|params| SharedJson::part_of(frame, params)),
+            cancellation: Cancellation::default(),
+        });
+        let mut running: Running = Box::pin(run(Arc::clone(&request)));
+        // Most requests need no waiting, and starting a task costs more than all the rest. The waker is of no use:
+        // should the request have to wait, the task looks at it again first thing.
+        match running
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(Some(answer)) => sink.frame(answer),
+            Poll::Ready(None) => {}
+            Poll::Pending => self.go_on(&request, running, permit),
+        }
+        Ok(())
+    }
+
+    /// Lets a request that has to wait run as a task.
+    fn go_on(
+        self: &Arc<Self>,
+        request: &Arc<Request>,
+        running: Running,
+        permit: OwnedSemaphorePermit,
+    ) {
+        {
+            let mut state = self.state();
+            if state.closed {
+                return;
+            }
+            state
+                .running
+                .insert(request.id.clone(), request.cancellation.clone());
+        }
+        let request = Arc::clone(request);
+        self.runtime.spawn(async move {
+            let cancelled = std::pin::pin!(request.cancellation.cancelled());
+            // What is not chosen is dropped with the `select`, so a cancelled request ends here.
+            let answer = match select(running, cancelled).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right(_) => None,
+            };
+            if request.core.finish(&request)
+                && let Some(answer) = answer
+            {
+                request.sink.frame(answer);
+            }
+            drop(permit);
+        });
+    }
+
+    /// Strikes a request off the list; `false` where it was cancelled, and so has no answer any longer.
+    fn finish(&self, request: &Request) -> bool {
+        let mut state = self.state();
+        let listed = state.running.get(&request.id);
+        // The client may use the id of a cancelled request again.
+        let is_ours = listed.is_some_and(|listed| listed.is_same(&request.cancellation));
+        if is_ours {
+            state.running.remove(&request.id);
+        }
+        is_ours
+    }
+
+    fn cancel(&self, params: Option<&RawValue>) {
+        let Ok(params) = Cancelled::decode_params(params) else {
+            return;
+        };
+        let running = params
+            .request_id
+            .and_then(|id| self.state().running.remove(&id.into_owned()));
+        if let Some(cancellation) = running {
+            cancellation.cancel();
+        }
+    }
+
+    fn close(&self) {
+        let running = {
+            let mut state = self.state();
+            state.closed = true;
+            std::mem::take(&mut state.running)
+        };
+        for cancellation in running.into_values() {
+            cancellation.cancel();
+        }
+    }
+}
+
+impl Listener for Core {
+    fn changed(&self, change: &Change) {
+        let told = {
+            let mut state = self.state();
+            if state.closed {
+                return;
+            }
+            let stateful = state.settled.is_some().then_some(&self.sink);
+            state.subscriptions.told(change, stateful)
+        };
+        for (sink, frame) in told {
+            sink.frame(frame);
+        }
+    }
+}
+
+/// Answers a request, whatever its service does.
+async fn run(request: Arc<Request>) -> Option<Bytes> {
+    let answer = AssertUnwindSafe(dispatch::answer(&request))
+        .catch_unwind()
+        .await;
+    match answer {
+        Ok(Ok(Some(result))) => Some(result_frame(&request.id, &result)),
+        Ok(Ok(None)) => None,
+        Ok(Err(error)) => Some(error_frame(Some(&request.id), &error)),
+        Err(_) => {
+            tracing::error!(method = %request.method, "the service panicked");
+            let error =
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, "the server failed unexpectedly");
+            Some(error_frame(Some(&request.id), &error))
+        }
+    }
+}
+
+fn result_frame(id: &RequestId<'_>, result: &str) -> Bytes {
+    let mut frame = Vec::with_capacity(result.len() + 48);
+    let written = switchboard_protocol::trusted(result)
+        .is_some_and(|result| encode::response(&mut frame, id, result).is_ok());
+    if written {
+        return frame.into();
+    }
+    let error = ErrorObject::new(
+        ErrorCode::INTERNAL_ERROR,
+        "the result cannot be written as JSON",
+    );
+    error_frame(Some(id), &error)
+}
+
+fn error_frame(id: Option<&RequestId<'_>>, error: &ErrorObject<'_>) -> Bytes {
+    let mut frame = Vec::new();
+    // An error object always turns into JSON.
+    let _ = encode::error(&mut frame, id, error);
+    frame.into()
+}
+
+/// Tells the client what could not be read, unless it was an answer or nothing at all.
+fn refuse_unreadable(error: &ParseError, sink: &Arc<dyn Sink>) {
+    let code = match error.kind {
+        ParseErrorKind::Empty => return,
+        ParseErrorKind::NotJson { .. } | ParseErrorKind::NotUtf8 { .. } => ErrorCode::PARSE_ERROR,
+        _ => ErrorCode::INVALID_REQUEST,
+    };
+    if error.id.is_some() && !error.has_method {
+        return;
+    }
+    let object = ErrorObject::new(code, error.to_string());
+    sink.frame(error_frame(error.id.as_ref(), &object));
+}
+
+fn server_meta(service: &dyn Service) -> RawObject<'static> {
+    let mut meta = ResultMeta::new();
+    meta.server_info = Some(service.identity());
+    types::Raw::from_serialize(&meta)
+        .ok()
+        .and_then(|raw| raw.try_into().ok())
+        .unwrap_or_default()
+}

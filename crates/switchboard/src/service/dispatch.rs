@@ -1,0 +1,403 @@
+//! One request: how it opens, which method of the service it is, what its era adds to the answer.
+//!
+//! Owns the rules of serving both eras at once, as far as they are no business of `switchboard_protocol::serve`.
+
+use std::sync::Arc;
+
+use switchboard_protocol::method::Sender;
+use switchboard_protocol::serve::{self, Opening, Serving};
+use switchboard_protocol::types::cache::CacheScope;
+use switchboard_protocol::types::capabilities::{
+    ListCapability, ResourcesCapability, ServerCapabilities,
+};
+use switchboard_protocol::types::completion::{CompleteResult, Completion};
+use switchboard_protocol::types::input::InputRequiredResult;
+use switchboard_protocol::types::lifecycle::{DiscoverResult, EmptyResult, InitializeResult};
+use switchboard_protocol::types::logging::LoggingLevel;
+use switchboard_protocol::types::method::{
+    CallTool, Complete, GetPrompt, Initialize, ListResources, Listen, Notification, ReadResource,
+    Request as _, SetLevel, SubscribeResource, SubscriptionsAcknowledged, UnsubscribeResource,
+};
+use switchboard_protocol::types::prompt::{GetPromptResult, ListPromptsResult};
+use switchboard_protocol::types::resource::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
+};
+use switchboard_protocol::types::subscription::{
+    SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
+};
+use switchboard_protocol::types::tool::{CallToolResult, ListToolsResult};
+use switchboard_protocol::types::{
+    self, DecodeError, Encode, IntoOwned, Raw, RawObject, ResultType,
+};
+use switchboard_protocol::{Era, ErrorCode, ErrorObject, Method, Revision, meta};
+
+use super::conversation::{Request, Settled};
+use super::subscriptions::{MAX_URIS, subscription_meta};
+use super::{Failure, RequestContext, Service};
+
+/// How long lists that only a notification changes may be kept, in milliseconds.
+const LIST_LIFETIME: u64 = 300_000;
+
+/// How many proposals a completion may have.
+const MAX_PROPOSALS: usize = 100;
+
+/// What is served, and what an `initialize` has settled.
+pub(super) fn serving(settled: Option<Revision>) -> Serving<'static> {
+    Serving {
+        supported: &Revision::ALL,
+        settled,
+    }
+}
+
+/// The answer to a method that is not there.
+pub(super) fn method_not_found(method: &str) -> ErrorObject<'static> {
+    ErrorObject::new(
+        ErrorCode::METHOD_NOT_FOUND,
+        format!("method not found: {method}"),
+    )
+}
+
+/// Answers a request with its encoded result; `None` where there is nothing to answer.
+pub(super) async fn answer(request: &Arc<Request>) -> Result<Option<String>, ErrorObject<'static>> {
+    let settled = request
+        .core
+        .state()
+        .settled
+        .as_ref()
+        .map(|settled| settled.revision);
+    let opening = serve::classify(serving(settled), request.method.name(), request.params())
+        .map_err(|refusal| refusal.error)?;
+    let revision = match opening {
+        Opening::Handshake { revision } => return initialize(request, revision).map(Some),
+        // Nothing but a ping opens without a revision.
+        Opening::Stateful { revision } => revision.unwrap_or(Revision::LATEST_STATEFUL),
+        Opening::Stateless { revision, .. } => revision,
+    };
+    let service = &*request.core.service;
+    if !is_served(request.method, revision, service) {
+        return Err(method_not_found(request.method.name()));
+    }
+    let context = RequestContext::new(Arc::clone(request), revision);
+    match call(service, &context).await {
+        Ok(result) => Ok(result),
+        Err(Failure::Error(error)) => Err(error),
+        Err(Failure::InputRequired(result)) => input_required(&context, *result).map(Some),
+    }
+}
+
+/// Calls the method of the service that the request asks for.
+async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<String>, Failure> {
+    let request = context.request();
+    let params = request.params();
+    let result = match request.method {
+        Method::Discover => context.finish(discover(service)),
+        Method::ToolsList => context.finish(ListToolsResult::new(service.tools().into())),
+        Method::ToolsCall => {
+            let call = CallTool::decode_params(params).map_err(misfit)?;
+            let mut result = service.call_tool(call, context).await?;
+            if !result.content.is_present() {
+                // Every revision wants the list, also where all there is to say is structured.
+                result.content = Vec::new().into();
+            }
+            context.finish(result)
+        }
+        Method::PromptsList => context.finish(ListPromptsResult::new(service.prompts().into())),
+        Method::PromptsGet => {
+            let get = GetPrompt::decode_params(params).map_err(misfit)?;
+            context.finish(service.get_prompt(get, context).await?)
+        }
+        Method::ResourcesList => {
+            let page = ListResources::decode_params(params).map_err(misfit)?;
+            context.finish(service.resources(page.cursor.as_deref(), context).await?)
+        }
+        Method::ResourceTemplatesList => context.finish(ListResourceTemplatesResult::new(
+            service.resource_templates().into(),
+        )),
+        Method::ResourcesRead => {
+            let read = ReadResource::decode_params(params).map_err(misfit)?;
+            context.finish(service.read_resource(read, context).await?)
+        }
+        Method::Complete => {
+            let typed = Complete::decode_params(params).map_err(misfit)?;
+            let completion = service.complete(typed, context).await?;
+            context.finish(CompleteResult::new(within_limit(completion)))
+        }
+        Method::ResourcesSubscribe => {
+            let wanted = SubscribeResource::decode_params(params).map_err(misfit)?;
+            let subscribed = request.core.state().subscriptions.subscribe(&wanted.uri);
+            if !subscribed {
+                return Err(super::invalid_params(format!(
+                    "more than {MAX_URIS} resources are subscribed to; unsubscribe from some"
+                )));
+            }
+            context.finish(EmptyResult::new())
+        }
+        Method::ResourcesUnsubscribe => {
+            let unwanted = UnsubscribeResource::decode_params(params).map_err(misfit)?;
+            request
+                .core
+                .state()
+                .subscriptions
+                .unsubscribe(&unwanted.uri);
+            context.finish(EmptyResult::new())
+        }
+        Method::SetLogLevel => {
+            let wanted = SetLevel::decode_params(params).map_err(misfit)?;
+            let threshold = severity(&wanted.level).ok_or_else(|| {
+                super::invalid_params(format!("unknown log level: {}", wanted.level.as_str()))
+            })?;
+            request.core.state().log_threshold = Some(threshold);
+            context.finish(EmptyResult::new())
+        }
+        Method::SubscriptionsListen => {
+            let wanted = Listen::decode_params(params).map_err(misfit)?;
+            return listen(service, request, wanted.notifications).await;
+        }
+        // All that is left of what `is_served` lets through is a ping.
+        _ => context.finish(EmptyResult::new()),
+    };
+    Ok(Some(result))
+}
+
+/// Whether the revision has the method, clients may send it, and the service has what it is about.
+fn is_served(method: Method, revision: Revision, service: &dyn Service) -> bool {
+    if !method.exists_in(revision) || method.sender() == Sender::Server || method.is_notification()
+    {
+        return false;
+    }
+    match method {
+        Method::Ping | Method::Discover | Method::SubscriptionsListen => true,
+        Method::ToolsList | Method::ToolsCall => service.features().tools,
+        Method::PromptsList | Method::PromptsGet => service.features().prompts,
+        Method::ResourcesList | Method::ResourceTemplatesList | Method::ResourcesRead => {
+            service.features().resources
+        }
+        Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+            service.features().resources && service.changes().is_some()
+        }
+        Method::Complete => service.features().completions,
+        Method::SetLogLevel => service.features().logging,
+        _ => false,
+    }
+}
+
+fn initialize(request: &Request, revision: Revision) -> Result<String, ErrorObject<'static>> {
+    let hello =
+        Initialize::decode_params(request.params()).map_err(|error| misfit_error(&error))?;
+    request.core.state().settled = Some(Settled {
+        revision,
+        capabilities: Arc::new(hello.capabilities.into_owned()),
+    });
+    let service = &*request.core.service;
+    let mut result = InitializeResult::new(revision.as_str().into());
+    result.capabilities = Some(capabilities(service));
+    result.server_info = Some(service.identity());
+    result.instructions = service.instructions().map(Into::into);
+    Ok(types::encode(&result))
+}
+
+fn discover(service: &dyn Service) -> DiscoverResult<'static> {
+    let versions = Revision::ALL.map(|revision| revision.as_str().into());
+    let mut result = DiscoverResult::new(Vec::from(versions).into());
+    result.capabilities = Some(capabilities(service));
+    result.instructions = service.instructions().map(Into::into);
+    result
+}
+
+fn capabilities(service: &dyn Service) -> ServerCapabilities<'static> {
+    let features = service.features();
+    let changes = service.changes().is_some().then_some(true);
+    let list = || ListCapability {
+        list_changed: changes,
+        ..ListCapability::new()
+    };
+    let on = || Raw::from(RawObject::default());
+    let mut capabilities = ServerCapabilities::new();
+    capabilities.tools = features.tools.then(list);
+    capabilities.prompts = features.prompts.then(list);
+    capabilities.resources = features.resources.then(|| ResourcesCapability {
+        subscribe: changes,
+        list_changed: changes,
+        ..ResourcesCapability::new()
+    });
+    capabilities.completions = features.completions.then(on);
+    capabilities.logging = features.logging.then(on);
+    capabilities
+}
+
+/// Acknowledges a subscription and keeps it open until it is cancelled.
+async fn listen(
+    service: &dyn Service,
+    request: &Request,
+    mut wanted: SubscriptionFilter<'_>,
+) -> Result<Option<String>, Failure> {
+    let features = service.features();
+    let changes = service.changes().is_some();
+    let honour = |wanted: &mut Option<bool>, offered: bool| {
+        *wanted = wanted.filter(|_| offered && changes);
+    };
+    honour(&mut wanted.tools_list_changed, features.tools);
+    honour(&mut wanted.prompts_list_changed, features.prompts);
+    honour(&mut wanted.resources_list_changed, features.resources);
+    if !features.resources || !changes {
+        wanted.resource_subscriptions.clear();
+    }
+    let listening = Listening(request);
+    let honoured = request.core.state().subscriptions.listen(
+        request.id.clone(),
+        &wanted,
+        Arc::clone(&request.sink),
+    );
+    drop(wanted);
+    let mut params = SubscriptionsAcknowledgedNotificationParams::new(honoured);
+    params.meta = Some(subscription_meta(&request.id));
+    let mut frame = Vec::new();
+    SubscriptionsAcknowledged::encode_notification(&mut frame, &params)
+        .map_err(|_| ErrorObject::new(ErrorCode::INTERNAL_ERROR, "cannot acknowledge"))?;
+    drop(params);
+    request.sink.frame(frame.into());
+    let held = request.core.state().subscriptions.acknowledged(&request.id);
+    for (sink, frame) in held {
+        sink.frame(frame);
+    }
+    std::future::pending::<()>().await;
+    drop(listening);
+    Ok(None)
+}
+
+/// Forgets a subscription when it is cancelled.
+struct Listening<'r>(&'r Request);
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.0.core.state().subscriptions.end(&self.0.id);
+    }
+}
+
+fn input_required(
+    context: &RequestContext,
+    mut result: InputRequiredResult<'static>,
+) -> Result<String, ErrorObject<'static>> {
+    let may_ask =
+        context.revision().era() == Era::Stateless && context.request().method.may_require_input();
+    if !may_ask {
+        return Err(ErrorObject::new(
+            ErrorCode::INTERNAL_ERROR,
+            "the server wants to ask where the protocol has no way to",
+        ));
+    }
+    add_server_info(&mut result.meta, &context.request().core.server_meta);
+    Ok(types::encode(&result))
+}
+
+/// The place of a level among all levels, the least severe first; none for one that does not exist.
+pub(super) fn severity(level: &LoggingLevel<'_>) -> Option<usize> {
+    LoggingLevel::VALUES
+        .iter()
+        .position(|known| *known == level.as_str())
+}
+
+fn within_limit(mut completion: Completion<'static>) -> Completion<'static> {
+    let count = completion.values.len();
+    if count > MAX_PROPOSALS {
+        completion.values.truncate(MAX_PROPOSALS);
+        completion
+            .total
+            .get_or_insert_with(|| (count as u64).into());
+        completion.has_more = Some(true);
+    }
+    completion
+}
+
+fn misfit(error: DecodeError) -> Failure {
+    misfit_error(&error).into()
+}
+
+fn misfit_error(error: &DecodeError) -> ErrorObject<'static> {
+    ErrorObject::new(
+        ErrorCode::INVALID_PARAMS,
+        format!("invalid params: {error}"),
+    )
+}
+
+/// A result that its era wants something added to.
+trait Finish: Encode {
+    /// Adds what the stateless era wants.
+    fn finish_stateless(&mut self, server: &RawObject<'static>);
+
+    /// Takes out what the stateful era does not know.
+    fn finish_stateful(&mut self);
+}
+
+impl RequestContext {
+    fn finish<T: Finish>(&self, mut result: T) -> String {
+        match self.revision().era() {
+            Era::Stateless => result.finish_stateless(&self.request().core.server_meta),
+            Era::Stateful => result.finish_stateful(),
+        }
+        types::encode(&result)
+    }
+}
+
+macro_rules! finish {
+    ($($name:ident $(kept for $lifetime:expr)?;)*) => {
+        $(impl Finish for $name<'static> {
+            fn finish_stateless(&mut self, server: &RawObject<'static>) {
+                self.result_type = Some(ResultType::Complete);
+                $(
+                    self.ttl_ms.get_or_insert_with(|| u64::into($lifetime));
+                    self.cache_scope.get_or_insert(CacheScope::Private);
+                )?
+                add_server_info(&mut self.meta, server);
+            }
+
+            fn finish_stateful(&mut self) {
+                self.result_type = None;
+                $(
+                    // The lifetime is named so that the types without one have nothing here.
+                    let _: u64 = $lifetime;
+                    self.ttl_ms = None;
+                    self.cache_scope = None;
+                )?
+            }
+        })*
+    };
+}
+
+finish! {
+    CallToolResult;
+    CompleteResult;
+    DiscoverResult kept for LIST_LIFETIME;
+    EmptyResult;
+    GetPromptResult;
+    ListPromptsResult kept for LIST_LIFETIME;
+    ListResourceTemplatesResult kept for LIST_LIFETIME;
+    // What there is to read, and what it says, is data: unless the service knows better, it is old at once.
+    ListResourcesResult kept for 0;
+    ListToolsResult kept for LIST_LIFETIME;
+    ReadResourceResult kept for 0;
+}
+
+fn add_server_info(meta: &mut Option<RawObject<'static>>, server: &RawObject<'static>) {
+    let Some(present) = meta else {
+        *meta = Some(server.clone());
+        return;
+    };
+    if present.field(meta::SERVER_INFO).is_some() {
+        return;
+    }
+    let parts = (
+        server.get().strip_suffix('}'),
+        present.get().strip_prefix('{').map(str::trim_start),
+    );
+    let (Some(ours), Some(theirs)) = parts else {
+        return;
+    };
+    let separator = if theirs == "}" { "" } else { "," };
+    let joined = format!("{ours}{separator}{theirs}");
+    if let Ok(joined) = Raw::parse(&joined)
+        && let Ok(joined) = RawObject::try_from(joined.into_owned())
+    {
+        *present = joined;
+    }
+}

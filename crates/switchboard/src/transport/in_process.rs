@@ -1,0 +1,239 @@
+//! In-process: a [`Service`] of this program is a server like any other.
+//!
+//! Owns the way from [`Link`] to [`Conversation`] and back. There is no socket, no pipe and no thread: a message is
+//! taken in by whoever sends it, and what can be answered at once is answered right there. Only requests that have
+//! to wait become tasks.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use switchboard_config::entry::Transport;
+use switchboard_protocol::Revision;
+use tokio::runtime::Handle;
+
+use super::{
+    Abandoned, Closed, Connector, Inbound, Link, Outgoing, TransportError, TransportErrorKind,
+};
+use crate::service::{Conversation, Service, Sink};
+
+/// How long closing waits for requests that do not stop when they are cancelled, because they block.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
+
+/// The recipe for links to a service of this program. All links share the one service.
+#[derive(Clone)]
+pub struct InProcessConnector {
+    service: Arc<dyn Service>,
+}
+
+impl InProcessConnector {
+    /// Links to this service.
+    pub fn new(service: Arc<dyn Service>) -> Self {
+        Self { service }
+    }
+}
+
+impl fmt::Debug for InProcessConnector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("InProcessConnector")
+            .field("service", &self.service.identity().name)
+            .finish()
+    }
+}
+
+impl Connector for InProcessConnector {
+    fn transport(&self) -> Transport {
+        Transport::Sdk
+    }
+
+    fn connect(
+        &self,
+        inbound: Arc<dyn Inbound>,
+    ) -> BoxFuture<'_, Result<Arc<dyn Link>, TransportError>> {
+        Box::pin(async move {
+            let gate = Arc::new(Gate {
+                inbound,
+                passing: AtomicUsize::new(0),
+            });
+            let sink = Arc::clone(&gate) as Arc<dyn Sink>;
+            let shared = Arc::new(Shared {
+                conversation: Conversation::new(Arc::clone(&self.service), sink),
+                gate,
+                runtime: Handle::current(),
+                intake: Mutex::default(),
+            });
+            Ok(Arc::new(InProcessLink(shared)) as Arc<dyn Link>)
+        })
+    }
+}
+
+struct InProcessLink(Arc<Shared>);
+
+impl Link for InProcessLink {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+        if self.0.gate.is_closing() {
+            let error = TransportError::new(TransportErrorKind::Closed, "the link is closed");
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        self.0.lock().waiting.push_back(message.payload.into());
+        Box::pin(Handover(Some(Arc::clone(&self.0))))
+    }
+
+    fn abandon(&self, _request: u64) -> Abandoned {
+        Abandoned::NotTold
+    }
+
+    fn opened(&self, _revision: Revision) {}
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.0.close();
+            let ended = self.0.conversation.ended();
+            if tokio::time::timeout(CLOSE_DEADLINE, ended).await.is_err() {
+                tracing::warn!("a request goes on after it was cancelled: its service blocks");
+            }
+        })
+    }
+}
+
+impl Drop for InProcessLink {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// What the link and the messages on their way share.
+struct Shared {
+    conversation: Conversation,
+    gate: Arc<Gate>,
+    runtime: Handle,
+    intake: Mutex<Intake>,
+}
+
+/// Messages that were sent and not yet taken in.
+///
+/// The queue has no bound of its own: it holds what its senders have just handed over and are about to take in
+/// themselves.
+#[derive(Default)]
+struct Intake {
+    waiting: VecDeque<Bytes>,
+    /// Whether somebody is taking messages in. There is one at a time, so their order is kept.
+    busy: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Intake> {
+        self.intake.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what is waiting, unless somebody else is at it.
+    fn take_in(&self) {
+        let mut intake = self.lock();
+        if std::mem::replace(&mut intake.busy, true) {
+            return;
+        }
+        let _done = Done(self);
+        while let Some(frame) = intake.waiting.pop_front() {
+            drop(intake);
+            self.conversation.receive(&frame);
+            intake = self.lock();
+        }
+        // Under the same lock as the last look, so that nothing is left behind.
+        intake.busy = false;
+    }
+
+    fn close(&self) {
+        self.gate.close();
+        self.conversation.close();
+    }
+}
+
+/// Lets others take in again, should the receiver of a frame have panicked.
+struct Done<'s>(&'s Shared);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().busy = false;
+        }
+    }
+}
+
+/// A message that was sent. It is taken in when the sender waits for it, not within [`Link::send`]: answers may come
+/// at once, and the sender may hold a lock that their receiver wants.
+struct Handover(Option<Arc<Shared>>);
+
+impl Future for Handover {
+    type Output = Result<(), TransportError>;
+
+    fn poll(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(shared) = self.0.take() {
+            shared.take_in();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A sender that does not wait does not take its message back.
+impl Drop for Handover {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.take() {
+            let runtime = shared.runtime.clone();
+            runtime.spawn(async move { shared.take_in() });
+        }
+    }
+}
+
+/// Where frames leave for the [`Inbound`], until the link is closed: then it hears that, once, and nothing after it.
+struct Gate {
+    inbound: Arc<dyn Inbound>,
+    /// How many frames are passing, in steps of [`ONE`](Self::ONE), with [`CLOSING`](Self::CLOSING) and
+    /// [`TOLD`](Self::TOLD) in the bits below. A lock would not do: a receiver may close the link.
+    passing: AtomicUsize,
+}
+
+impl Gate {
+    const CLOSING: usize = 1;
+    const TOLD: usize = 2;
+    const ONE: usize = 4;
+
+    fn is_closing(&self) -> bool {
+        self.passing.load(Ordering::Acquire) & Self::CLOSING != 0
+    }
+
+    fn close(&self) {
+        self.passing.fetch_or(Self::CLOSING, Ordering::AcqRel);
+        self.tell_if_last();
+    }
+
+    /// Whoever finds the gate closed and nobody passing says so; only one can.
+    fn tell_if_last(&self) {
+        let told = self.passing.compare_exchange(
+            Self::CLOSING,
+            Self::CLOSING | Self::TOLD,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        if told.is_ok() {
+            self.inbound.closed(Closed::ByUs);
+        }
+    }
+}
+
+impl Sink for Gate {
+    fn frame(&self, frame: Bytes) {
+        let before = self.passing.fetch_add(Self::ONE, Ordering::AcqRel);
+        if before & Self::CLOSING == 0 {
+            self.inbound.frame(frame);
+        }
+        self.passing.fetch_sub(Self::ONE, Ordering::AcqRel);
+        self.tell_if_last();
+    }
+}

@@ -1,0 +1,279 @@
+//! The embedded server `workspace`: what there is to work on when no server is configured.
+//!
+//! Read-only, and confined to one folder: tools to find, search and read files, the files as resources, one prompt.
+//! It is written as any server within a Rust program would be, so it is also the example to start from: this file is
+//! all that knows MCP, `definitions` says what is offered, `files` guards the folder, `search` does the work.
+
+mod definitions;
+mod files;
+mod open;
+mod search;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::DeserializeOwned;
+use switchboard_protocol::types::RawObject;
+use switchboard_protocol::types::completion::{
+    CompleteRequestParams, Completion, CompletionReference,
+};
+use switchboard_protocol::types::content::{EmbeddedResource, Role};
+use switchboard_protocol::types::lifecycle::Implementation;
+use switchboard_protocol::types::prompt::{
+    GetPromptRequestParams, GetPromptResult, Prompt, PromptMessage,
+};
+use switchboard_protocol::types::resource::{
+    BlobResourceContents, ListResourcesResult, ReadResourceRequestParams, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate, TextResourceContents,
+};
+use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
+use tokio::sync::Semaphore;
+
+use crate::service::{
+    Cancellation, Failure, Features, Reply, RequestContext, Service, error_result, invalid_params,
+    text_block, unknown_prompt, unknown_tool,
+};
+use files::{FileError, FileErrorKind, Root};
+
+pub use definitions::{NAME, tools};
+
+/// How many resources one page lists.
+const PAGE: usize = 1000;
+
+/// How many requests work on files at a time; others wait their turn.
+const WORKERS: usize = 4;
+
+/// The server.
+#[derive(Debug)]
+pub struct Workspace {
+    root: Arc<Root>,
+    turns: Arc<Semaphore>,
+}
+
+impl Workspace {
+    /// Serves this folder, which has to exist.
+    pub fn new(folder: &Path) -> std::io::Result<Self> {
+        Ok(Self {
+            root: Arc::new(Root::new(folder)?),
+            turns: Arc::new(Semaphore::new(WORKERS)),
+        })
+    }
+
+    /// Runs work on files where it blocks nobody. It has to look at the [`Cancellation`] now and then.
+    async fn work<T: Send + 'static>(
+        &self,
+        context: &RequestContext,
+        work: impl FnOnce(&Root, &Cancellation) -> Result<T, FileError> + Send + 'static,
+    ) -> Result<T, FileError> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let (root, cancellation) = (Arc::clone(&self.root), context.cancellation());
+        let done = tokio::task::spawn_blocking(move || {
+            // Kept until the work is done, even where nobody waits for it any longer.
+            let _turn = turn;
+            work(&root, &cancellation)
+        });
+        done.await
+            .unwrap_or_else(|_| Err(FileErrorKind::Cancelled.at("")))
+    }
+
+    /// Runs a tool with its arguments read.
+    async fn tool<A: DeserializeOwned + Send + 'static>(
+        &self,
+        arguments: Option<RawObject<'_>>,
+        context: &RequestContext,
+        run: fn(&A, &Root, &Cancellation) -> Result<CallToolResult<'static>, FileError>,
+    ) -> CallToolResult<'static> {
+        let arguments = match arguments.unwrap_or_default().deserialize::<A>() {
+            Ok(arguments) => arguments,
+            Err(error) => return error_result(format!("the arguments do not fit: {error}")),
+        };
+        self.work(context, move |root, cancellation| {
+            run(&arguments, root, cancellation)
+        })
+        .await
+        .unwrap_or_else(|error| error_result(error.to_string()))
+    }
+
+    async fn contents(
+        &self,
+        path: String,
+        context: &RequestContext,
+    ) -> Result<ResourceContents<'static>, FileError> {
+        let bytes = self.work(context, {
+            let path = path.clone();
+            move |root, cancellation| root.read(&path, cancellation)
+        });
+        let uri = self.root.uri_of(&path);
+        Ok(match String::from_utf8(bytes.await?) {
+            Ok(text) => {
+                let mut contents = TextResourceContents::new(uri.into(), text.into());
+                contents.mime_type = Some("text/plain".into());
+                ResourceContents::Text(contents)
+            }
+            Err(binary) => {
+                let blob = STANDARD.encode(binary.as_bytes());
+                let mut contents = BlobResourceContents::new(uri.into(), blob.into());
+                contents.mime_type = Some("application/octet-stream".into());
+                ResourceContents::Blob(contents)
+            }
+        })
+    }
+}
+
+impl Service for Workspace {
+    fn identity(&self) -> Implementation<'static> {
+        let mut identity = Implementation::new(NAME.into());
+        identity.version = Some(env!("CARGO_PKG_VERSION").into());
+        identity.title = Some("Workspace".into());
+        identity
+    }
+
+    fn features(&self) -> Features {
+        Features {
+            tools: true,
+            prompts: true,
+            resources: true,
+            completions: true,
+            logging: false,
+        }
+    }
+
+    fn instructions(&self) -> Option<std::borrow::Cow<'static, str>> {
+        Some(definitions::INSTRUCTIONS.into())
+    }
+
+    fn tools(&self) -> Vec<Tool<'static>> {
+        tools()
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        call: CallToolRequestParams<'a>,
+        context: &'a RequestContext,
+    ) -> Reply<'a, CallToolResult<'static>> {
+        Box::pin(async move {
+            let arguments = call.arguments;
+            Ok(match &*call.name {
+                "glob" => self.tool(arguments, context, search::glob).await,
+                "grep" => self.tool(arguments, context, search::grep).await,
+                "read_file" => self.tool(arguments, context, search::read_file).await,
+                other => return Err(unknown_tool(other)),
+            })
+        })
+    }
+
+    fn resources<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        context: &'a RequestContext,
+    ) -> Reply<'a, ListResourcesResult<'static>> {
+        Box::pin(async move {
+            // A cursor is the last path of the page before, so it holds whatever happens to the files.
+            let after = cursor.map(str::to_owned);
+            let files = self.work(context, move |root, cancellation| {
+                let (mut files, _) = root.files(None, cancellation, |path| {
+                    after.as_deref().is_none_or(|after| path > after)
+                })?;
+                let more = files.len() > PAGE;
+                files.truncate(PAGE);
+                Ok((files, more))
+            });
+            let (files, more) = files.await?;
+            let mut page: ListResourcesResult<'static> = ListResourcesResult::new(
+                files
+                    .iter()
+                    .map(|path| Resource::new(self.root.uri_of(path).into(), path.clone().into()))
+                    .collect(),
+            );
+            page.next_cursor = files
+                .last()
+                .filter(|_| more)
+                .map(|last| last.clone().into());
+            Ok(page)
+        })
+    }
+
+    fn resource_templates(&self) -> Vec<ResourceTemplate<'static>> {
+        vec![definitions::template(&self.root.uri_of(""))]
+    }
+
+    fn read_resource<'a>(
+        &'a self,
+        read: ReadResourceRequestParams<'a>,
+        context: &'a RequestContext,
+    ) -> Reply<'a, ReadResourceResult<'static>> {
+        Box::pin(async move {
+            let Some(path) = self.root.path_of(&read.uri) else {
+                return Err(context.resource_not_found(&read.uri));
+            };
+            let contents = self.contents(path, context).await;
+            let contents = contents.map_err(|error| match error.kind {
+                FileErrorKind::NotFound | FileErrorKind::Outside => {
+                    context.resource_not_found(&read.uri)
+                }
+                _ => error.into(),
+            })?;
+            Ok(ReadResourceResult::new(vec![contents].into()))
+        })
+    }
+
+    fn prompts(&self) -> Vec<Prompt<'static>> {
+        vec![definitions::prompt()]
+    }
+
+    fn get_prompt<'a>(
+        &'a self,
+        get: GetPromptRequestParams<'a>,
+        context: &'a RequestContext,
+    ) -> Reply<'a, GetPromptResult<'static>> {
+        Box::pin(async move {
+            if get.name != definitions::PROMPT {
+                return Err(unknown_prompt(&get.name));
+            }
+            let Some(path) = get.arguments.get("path") else {
+                return Err(invalid_params("the argument `path` is missing"));
+            };
+            let contents = self.contents(path.clone().into_owned(), context).await?;
+            let question = text_block(format!("Explain what the file {path} does, and how."));
+            let messages = [question, EmbeddedResource::new(contents).into()];
+            Ok(GetPromptResult::new(
+                messages
+                    .into_iter()
+                    .map(|content| PromptMessage::new(Role::User, content))
+                    .collect(),
+            ))
+        })
+    }
+
+    fn complete<'a>(
+        &'a self,
+        typed: CompleteRequestParams<'a>,
+        context: &'a RequestContext,
+    ) -> Reply<'a, Completion<'static>> {
+        Box::pin(async move {
+            // The prompt and the template each have one argument, and both mean a file.
+            let known = match &typed.reference {
+                CompletionReference::Prompt(prompt) => prompt.name == definitions::PROMPT,
+                CompletionReference::Resource(_) => true,
+                CompletionReference::Unknown(_) => false,
+            };
+            if !known || typed.argument.name != "path" {
+                return Ok(Completion::new(Vec::new().into()));
+            }
+            let start = typed.argument.value.into_owned();
+            let files = self.work(context, move |root, cancellation| {
+                root.files(None, cancellation, |path| path.starts_with(&start))
+            });
+            let (files, _) = files.await?;
+            Ok(Completion::new(files.into_iter().map(Into::into).collect()))
+        })
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        invalid_params(error.to_string())
+    }
+}

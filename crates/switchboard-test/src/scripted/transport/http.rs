@@ -378,11 +378,11 @@ async fn met(server: &Server, connection: &Connection, faults: &[Fault]) -> Opti
             Fault::Silent => std::future::pending().await,
             Fault::Abort { .. } => {
                 connection.abort();
-                std::future::pending().await;
+                std::future::pending::<()>().await;
             }
             Fault::Exit { code, .. } => {
                 server.ended.send_replace(Some(*code));
-                std::future::pending().await;
+                std::future::pending::<()>().await;
             }
             Fault::Gate { gate } => wait_at(server, gate).await,
             Fault::Status { .. } => return status_of(fault),

@@ -100,11 +100,11 @@ fn events(
             match outs.recv().await? {
                 Out::Abort => {
                     connection.abort();
-                    std::future::pending().await;
+                    std::future::pending::<()>().await;
                 }
                 Out::Exit(code) => {
                     server.ended.send_replace(Some(code));
-                    std::future::pending().await;
+                    std::future::pending::<()>().await;
                 }
                 out => line.write(out, &mut bytes),
             }

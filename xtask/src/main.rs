@@ -9,7 +9,9 @@
 
 mod bench;
 mod ci;
+mod conformance;
 mod fuzz;
+mod interop;
 mod run;
 mod test;
 
@@ -20,7 +22,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test            everything the tests need, then all tests
   ci              formatting, lints, documentation, licences, then `test`
   bench [ROUNDS]  speed against the opponents, as ratios within one run
-  fuzz [SECONDS]  each fuzz target for that long (60)";
+  fuzz [SECONDS]  each fuzz target for that long (60)
+  interop         installs the servers, clients and suites of others; `test` does it too
+  conformance [--client PROGRAM] [SCENARIO|REVISION…]
+                  the official suite's client scenarios; without names all but authorization";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +37,8 @@ fn main() -> ExitCode {
         ["bench", rounds] => number(rounds).and_then(bench::bench),
         ["fuzz"] => fuzz::fuzz(60),
         ["fuzz", seconds] => number(seconds).and_then(fuzz::fuzz),
+        ["interop"] => interop::install(),
+        ["conformance", words @ ..] => conformance::conformance(words),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

@@ -1,8 +1,10 @@
-//! `cargo xtask test`: all tests, with nextest where it is installed.
+//! `cargo xtask test`: what the tests need, then all tests, with nextest where it is installed.
 
+use crate::interop;
 use crate::run::{is_installed, run};
 
 pub(crate) fn test() -> Result<(), String> {
+    interop::install()?;
     if is_installed(&["cargo", "nextest", "--version"]) {
         run(&["cargo", "nextest", "run", "--workspace", "--no-fail-fast"])?;
     } else {

@@ -1,0 +1,158 @@
+//! The client that the official conformance suite drives; `cargo xtask conformance` runs it.
+//!
+//! # How the suite drives a client
+//!
+//! For each scenario the suite starts a server of its own, then runs `conformance-client URL` with the URL as the last
+//! argument, through a shell, and these variables:
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `MCP_CONFORMANCE_SCENARIO` | the scenario, as below |
+//! | `MCP_CONFORMANCE_PROTOCOL_VERSION` | the revision it is run for; always set |
+//! | `MCP_CONFORMANCE_CONTEXT` | JSON with what the scenario needs, `{"name": SCENARIO, …}`; for some scenarios only |
+//!
+//! The client has 30 seconds, must exit by itself, with 0 unless the scenario says otherwise. A warning fails a scenario
+//! as a failure does. Besides the checks below, `wire-schema-valid` fails when any message a client sent breaks the
+//! schema of its revision: that of the `MCP-Protocol-Version` header, and of 2025-03-26 without the header. The check
+//! covers the probe with `server/discover`, too.
+//!
+//! # What each scenario wants
+//!
+//! Revisions: A is 2025-06-18, B is 2025-11-25, C is 2026-07-28.
+//!
+//! **`initialize`** (A, B). Connect and close. The handshake must carry a version the suite knows (2025-06-18 or
+//! 2025-11-25) and a client name and version. The server answers every unknown method, so also `server/discover`, with
+//! status 200 and an empty result: a result without `supportedVersions` must not count as a discovery, or no handshake
+//! comes and nothing is checked. GET and DELETE get 400 with a JSON-RPC error.
+//!
+//! **`tools_call`** (A, B, C). List tools and call `add_numbers` with numbers `a` and `b`. In A and B the server is
+//! stateless per request (no session, answers as event streams) and refuses a version header it does not know with 400
+//! and −32000, which must lead to `initialize`. In C a missing header, or `_meta` without version and capabilities, is
+//! refused with 400; a header that differs from `_meta` with −32020.
+//!
+//! **`elicitation-sep1034-client-defaults`** (B). Connect with the capability `elicitation`, list tools, call
+//! `test_client_elicitation_defaults` with no arguments. The server asks `elicitation/create` with a schema of five
+//! properties that all have a default (`name` "John Doe", `age` 30, `score` 95.5, `status` "active", `verified` true)
+//! and requires none. Answer `accept` with every default filled in. The question comes on the GET stream, not on that
+//! of the call, and is lost if that stream is not open yet: call only when it is.
+//!
+//! **`sse-retry`** (B). Connect, list tools, call `test_reconnection`. The call's stream begins with an event that has
+//! only an id and `retry: 500`, and ends 50 ms later without an answer. Wait at least 450 ms after that (not less than
+//! the `retry`), then GET with `Last-Event-ID`; the answer comes there. A GET without the header is a warning, and so a
+//! failure, if it is the only one; the last GET of all is the one that is timed. `server/discover` gets status 200 and
+//! an empty result, DELETE 405.
+//!
+//! **`request-metadata`** (C). Connect and make at least one more request. The very first POST, whatever it is, is
+//! refused with 400 and −32022 whose `data.supported` is `["2026-07-28"]`: the client must try again with that version
+//! although it is the one that was refused. Every POST, notifications included, must have the header
+//! `MCP-Protocol-Version` equal to `_meta…/protocolVersion`, and in `_meta` also `clientCapabilities` and `clientInfo`
+//! (without the latter it is a warning, which fails). `roots`, `sampling` and `elicitation` must be objects where they
+//! are declared. The server has no capabilities, and GET gets 405.
+//!
+//! **`sep-2322-client-request-state`** (C). Connect with the capability `elicitation`, list tools, then call all four:
+//! `test_mrtr_echo_state` and `test_mrtr_no_state` answer `input_required` with one question `confirm`
+//! (`elicitation/create`, a boolean `confirmed`), to be accepted with `{"confirmed": true}`; the first has a
+//! `requestState`, which must come back byte for byte with a new id, the second has none, and none must be sent.
+//! `test_mrtr_unrelated` must be called without `inputResponses` and `requestState`; calling it while another call waits
+//! for its answer is the point. `test_mrtr_no_result_type` answers without `resultType` and must not be repeated.
+//!
+//! **`http-standard-headers`** (C). Connect, then `tools/list`, `tools/call` (`test_headers` and
+//! `my-hyphenated-tool`), `resources/list`, `resources/read` (both URIs: one with `%20`, one with a query),
+//! `prompts/list`, `prompts/get` (`test_prompt`). Every POST must have `Mcp-Method`, and the three named ones
+//! `Mcp-Name` equal to the name or URI as it stands in the body. Only the first of each method is looked at, and what is
+//! never sent is skipped. Answers carry a session id, which means nothing in this revision.
+//!
+//! **`http-custom-headers`** (C). The context has `toolCalls: [{name, arguments}, …]`: call each as it is. Arguments
+//! whose property has `x-mcp-header` are mirrored as `Mcp-Param-<name>`: integers and booleans as text, an empty string
+//! as an empty header, strings that are not printable ASCII or have space or tab at an end as `=?base64?…?=`, and `null`
+//! not at all. The second call has `"verbose": null` where the schema says boolean: it must be sent nevertheless, with
+//! the `null` or without the member. Properties without the annotation are not mirrored.
+//!
+//! **`http-invalid-tool-headers`** (C; may exit with an error). List tools and call every one that is left, which must be
+//! `valid_tool` (`{"region": "us-west1"}`) alone: eleven others have an invalid `x-mcp-header` and must have been set
+//! aside, each by itself.
+//!
+//! **`json-schema-ref-no-deref`** (C). List tools. The input schema of `lookup_user` has a `$ref` to an address of the
+//! server, which must never be fetched.
+//!
+//! **`json-schema-2020-12-preservation`** (B, C). List tools, take the input schema of `json_schema_2020_12_tool` as it
+//! came, and call `json_schema_echo` with `{"schema": THAT}`. `$schema`, `$defs` with `$anchor`, `additionalProperties`,
+//! `allOf`/`anyOf` and `if`/`then`/`else` must all be there.
+//!
+//! **`sep-2640-client-no-prefetch`**, **`sep-2640-client-verify-digest`**, **`-verify-size`**, **`-verify-frontmatter`**
+//! (the skills extension; the last three may exit with an error). They are of no revision and run with B in the
+//! variable. Everything is skipped, and so passes, unless the client calls `skills/list`. One that does must read no file
+//! of a skill unasked, and when it reads `skill://pdf-processing/SKILL.md` and finds another digest, size or front matter
+//! than was listed, must not go on to `skill://pdf-processing/references/FORMS.md`.
+//!
+//! **`auth/…`** are those of the next step; `cargo xtask conformance NAME` runs one by name.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+fn main() -> ExitCode {
+    match Job::from_environment().and_then(|job| run(&job)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            let _ = writeln!(std::io::stderr(), "conformance-client: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the suite wants this time.
+#[derive(Debug)]
+struct Job {
+    scenario: String,
+    revision: String,
+    context: Value,
+    url: String,
+}
+
+impl Job {
+    fn from_environment() -> Result<Self, String> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let context = match variable("MCP_CONFORMANCE_CONTEXT") {
+            Some(text) => serde_json::from_str(&text)
+                .map_err(|error| format!("MCP_CONFORMANCE_CONTEXT is not JSON: {error}"))?,
+            None => Value::Null,
+        };
+        Ok(Self {
+            scenario: variable("MCP_CONFORMANCE_SCENARIO")
+                .ok_or("MCP_CONFORMANCE_SCENARIO is not set: this program is for `cargo xtask conformance`")?,
+            revision: variable("MCP_CONFORMANCE_PROTOCOL_VERSION")
+                .unwrap_or_else(|| "2025-11-25".to_owned()),
+            context,
+            url: std::env::args()
+                .next_back()
+                .filter(|argument| argument.starts_with("http"))
+                .ok_or("the last argument must be the server's URL")?,
+        })
+    }
+}
+
+fn run(job: &Job) -> Result<(), String> {
+    match job.scenario.as_str() {
+        "initialize"
+        | "tools_call"
+        | "elicitation-sep1034-client-defaults"
+        | "sse-retry"
+        | "request-metadata"
+        | "sep-2322-client-request-state"
+        | "http-standard-headers"
+        | "http-custom-headers"
+        | "http-invalid-tool-headers"
+        | "json-schema-ref-no-deref"
+        | "json-schema-2020-12-preservation"
+        | "sep-2640-client-no-prefetch"
+        | "sep-2640-client-verify-digest"
+        | "sep-2640-client-verify-size"
+        | "sep-2640-client-verify-frontmatter" => Err(format!(
+            "{} ({}) at {} waits for the host; context: {}",
+            job.scenario, job.revision, job.url, job.context
+        )),
+        other => Err(format!("unknown scenario: {other}")),
+    }
+}

@@ -1,0 +1,98 @@
+//! A stdio server that costs as little as possible, for benchmarks of clients.
+//!
+//! It reads lines, finds the method and the id without parsing the rest, and answers from texts that are ready-made:
+//! whatever a benchmark measures is the client. `ECHO_TOOLS` is the number of tools it lists (1), `ECHO_START_MS` how
+//! long it takes to start (0), `ECHO_ERA` is `stateful`, `stateless` or `both` (both).
+
+use std::io::{self, BufRead as _, Write as _};
+use std::time::Duration;
+
+const CAPACITY: usize = 1 << 16;
+
+fn main() -> io::Result<()> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    std::thread::sleep(Duration::from_millis(number("ECHO_START_MS").unwrap_or(0)));
+    let era = std::env::var("ECHO_ERA").unwrap_or_default();
+    let answers = Answers {
+        tools: tools(number("ECHO_TOOLS").unwrap_or(1)),
+        stateful: era != "stateless",
+        stateless: era != "stateful",
+    };
+    let mut input = io::BufReader::with_capacity(CAPACITY, io::stdin().lock());
+    let mut output = io::BufWriter::with_capacity(CAPACITY, io::stdout().lock());
+    let mut line = Vec::with_capacity(CAPACITY);
+    loop {
+        line.clear();
+        if input.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        answers.answer(&line, &mut output)?;
+        // One write for all requests that came together.
+        if input.buffer().is_empty() {
+            output.flush()?;
+        }
+    }
+}
+
+struct Answers {
+    tools: String,
+    stateful: bool,
+    stateless: bool,
+}
+
+impl Answers {
+    fn answer(&self, line: &[u8], output: &mut impl io::Write) -> io::Result<()> {
+        let Some(id) = value_after(line, b"\"id\":") else {
+            return Ok(());
+        };
+        let method = value_after(line, b"\"method\":").unwrap_or_default();
+        let (member, value) = match method {
+            b"\"tools/call\"" => ("result", CALLED),
+            b"\"tools/list\"" => ("result", self.tools.as_str()),
+            b"\"initialize\"" if self.stateful => ("result", INITIALIZED),
+            b"\"server/discover\"" if self.stateless => ("result", DISCOVERED),
+            b"\"ping\"" => ("result", "{}"),
+            _ => ("error", UNKNOWN),
+        };
+        output.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+        output.write_all(id)?;
+        output.write_all(b",\"")?;
+        output.write_all(member.as_bytes())?;
+        output.write_all(b"\":")?;
+        output.write_all(value.as_bytes())?;
+        output.write_all(b"}\n")
+    }
+}
+
+const CALLED: &str = r#"{"resultType":"complete","content":[{"type":"text","text":"The quick brown fox jumps over the lazy dog."}]}"#;
+const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo-server","version":"1.0.0"}}"#;
+const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo-server","version":"1.0.0"}},"ttlMs":3600000,"cacheScope":"public"}"#;
+const UNKNOWN: &str = r#"{"code":-32601,"message":"Method not found"}"#;
+
+/// A list of so many tools, each of about 600 bytes.
+fn tools(count: u64) -> String {
+    let padding = "Describes what the tool does, at some length. ".repeat(8);
+    let tools: Vec<String> = (0..count)
+        .map(|index| {
+            format!(
+                r#"{{"name":"echo_{index}","description":"{padding}","inputSchema":{{"type":"object","properties":{{"text":{{"type":"string","description":"What to say"}},"times":{{"type":"integer"}}}},"required":["text"]}}}}"#
+            )
+        })
+        .collect();
+    format!(
+        r#"{{"resultType":"complete","tools":[{}],"ttlMs":0,"cacheScope":"private"}}"#,
+        tools.join(",")
+    )
+}
+
+/// The string or number after the first occurrence of a key. The messages of a benchmark are known to have none of
+/// these keys inside their params before the envelope's own.
+fn value_after<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let start = memchr::memmem::find(line, key)? + key.len();
+    let rest = line.get(start..)?.trim_ascii_start();
+    let length = match rest.first()? {
+        b'"' => memchr::memchr(b'"', rest.get(1..)?)? + 2,
+        _ => memchr::memchr3(b',', b'}', b' ', rest)?,
+    };
+    rest.get(..length)
+}

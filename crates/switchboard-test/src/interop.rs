@@ -1,0 +1,251 @@
+//! The servers of others: how each is started, once `cargo xtask test` has installed them.
+//!
+//! Owns the commands and the waiting until a server listens; what is installed is fixed by the lock files in
+//! `tests/interop`. It installs nothing itself.
+
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// How long a server may take until it listens; a slow machine needs most of it for Node and Python.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A command that a client starts and talks to over stdio.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+/// A server that listens. Dropping it ends it.
+#[derive(Debug)]
+pub struct Listening {
+    /// Where.
+    pub url: String,
+    /// The process, which is killed when this is dropped.
+    _process: Child,
+}
+
+/// Why a server is not there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InteropError {
+    /// It is not installed.
+    #[error("not installed: {} is missing; run `cargo xtask test`", path.display())]
+    NotInstalled {
+        /// What is missing.
+        path: PathBuf,
+    },
+    /// It did not start, or not in time.
+    #[error("{program} does not listen: {reason}")]
+    NotListening {
+        /// The program.
+        program: String,
+        /// What happened instead.
+        reason: String,
+    },
+    /// The system would not.
+    #[error("cannot start a server")]
+    System(#[from] io::Error),
+}
+
+/// `@modelcontextprotocol/server-everything` over stdio.
+pub fn everything() -> Result<Launch, InteropError> {
+    node_program(
+        "@modelcontextprotocol/server-everything/dist/index.js",
+        &["stdio"],
+    )
+}
+
+/// `@modelcontextprotocol/server-everything` over Streamable HTTP.
+pub async fn everything_http() -> Result<Listening, InteropError> {
+    listening_everything("streamableHttp", "mcp").await
+}
+
+/// `@modelcontextprotocol/server-everything` over legacy HTTP+SSE.
+pub async fn everything_sse() -> Result<Listening, InteropError> {
+    listening_everything("sse", "sse").await
+}
+
+/// `@modelcontextprotocol/server-filesystem` for this folder, over stdio.
+pub fn filesystem(folder: &Path) -> Result<Launch, InteropError> {
+    node_program(
+        "@modelcontextprotocol/server-filesystem/dist/index.js",
+        &[&folder.to_string_lossy()],
+    )
+}
+
+/// `mcp-server-time`, over stdio.
+pub fn time() -> Result<Launch, InteropError> {
+    python_program(&["-m", "mcp_server_time", "--local-timezone", "UTC"])
+}
+
+/// `mcp-server-git` for this repository, over stdio.
+pub fn git(repository: &Path) -> Result<Launch, InteropError> {
+    python_program(&[
+        "-m",
+        "mcp_server_git",
+        "--repository",
+        &repository.to_string_lossy(),
+    ])
+}
+
+/// A server on fastmcp, over stdio.
+pub fn fastmcp() -> Result<Launch, InteropError> {
+    python_program(&[&script("fastmcp_server.py")?])
+}
+
+/// A server on fastmcp, over Streamable HTTP.
+pub async fn fastmcp_http() -> Result<Listening, InteropError> {
+    let port = free_port()?;
+    let launch = python_program(&[&script("fastmcp_server.py")?, "--http", &port.to_string()])?;
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    listen(launch, &[], url, "Uvicorn running").await
+}
+
+/// A server on the Python SDK, over stdio.
+pub fn python_sdk() -> Result<Launch, InteropError> {
+    python_program(&[&script("sdk_server.py")?])
+}
+
+/// The program `rmcp-server` of this crate, over stdio.
+pub fn rmcp() -> Result<Launch, InteropError> {
+    Ok(Launch {
+        program: crate::scripted::fixture::program("rmcp-server")?,
+        arguments: Vec::new(),
+    })
+}
+
+/// The program `rmcp-server` of this crate, over Streamable HTTP.
+pub async fn rmcp_http() -> Result<Listening, InteropError> {
+    let program = crate::scripted::fixture::program("rmcp-server")?;
+    let mut process = Command::new(&program)
+        .args(["--http", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut lines = BufReader::new(process.stdout.take().ok_or_else(no_output)?).lines();
+    let url = lines.next_line().await?.unwrap_or_default();
+    Ok(Listening {
+        url,
+        _process: process,
+    })
+}
+
+/// Node 22 of the installed packages, for scripts of ours.
+pub fn node() -> Result<PathBuf, InteropError> {
+    installed("npm/node_modules/node/bin/node")
+}
+
+/// Python of the installed packages, for scripts of ours.
+pub fn python() -> Result<PathBuf, InteropError> {
+    installed("pypi/venv/bin/python")
+}
+
+fn node_program(package: &str, arguments: &[&str]) -> Result<Launch, InteropError> {
+    let program = installed(&format!("npm/node_modules/{package}"))?;
+    let mut all = vec![program.to_string_lossy().into_owned()];
+    all.extend(arguments.iter().map(|&argument| argument.to_owned()));
+    Ok(Launch {
+        program: node()?,
+        arguments: all,
+    })
+}
+
+fn python_program(arguments: &[&str]) -> Result<Launch, InteropError> {
+    Ok(Launch {
+        program: python()?,
+        arguments: arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect(),
+    })
+}
+
+async fn listening_everything(transport: &str, path: &str) -> Result<Listening, InteropError> {
+    let package = "@modelcontextprotocol/server-everything/dist/index.js";
+    let launch = node_program(package, &[transport])?;
+    let port = free_port()?;
+    let url = format!("http://127.0.0.1:{port}/{path}");
+    listen(launch, &[("PORT", port.to_string())], url, "on port").await
+}
+
+/// Starts a server and waits until it says on standard error that it listens.
+async fn listen(
+    launch: Launch,
+    environment: &[(&str, String)],
+    url: String,
+    sign: &str,
+) -> Result<Listening, InteropError> {
+    let mut process = Command::new(&launch.program)
+        .args(&launch.arguments)
+        .envs(environment.iter().map(|(name, value)| (*name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut lines = BufReader::new(process.stderr.take().ok_or_else(no_output)?).lines();
+    let mut said = Vec::new();
+    let waiting = async {
+        while let Ok(Some(line)) = lines.next_line().await {
+            let is_up = line.contains(sign);
+            said.push(line);
+            if is_up {
+                return true;
+            }
+        }
+        false
+    };
+    let is_up = tokio::time::timeout(PATIENCE, waiting).await;
+    if !matches!(is_up, Ok(true)) {
+        return Err(InteropError::NotListening {
+            program: launch.arguments.join(" "),
+            reason: said.join("\n"),
+        });
+    }
+    // What it says from here on is read and dropped, so that it never waits for a reader.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    Ok(Listening {
+        url,
+        _process: process,
+    })
+}
+
+fn no_output() -> io::Error {
+    io::Error::other("the process has no output to read")
+}
+
+/// A port that was free a moment ago; these servers cannot tell which one they were given.
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.ancestors().nth(2).unwrap_or(manifest).to_owned()
+}
+
+fn installed(path: &str) -> Result<PathBuf, InteropError> {
+    existing(root().join("target/interop").join(path))
+}
+
+fn script(name: &str) -> Result<String, InteropError> {
+    let path = existing(root().join("tests/interop/pypi").join(name))?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+fn existing(path: PathBuf) -> Result<PathBuf, InteropError> {
+    if path.exists() {
+        return Ok(path);
+    }
+    Err(InteropError::NotInstalled { path })
+}

@@ -1,0 +1,309 @@
+//! Carries out the plan for one request: waits, asks the client, goes wrong as told, and answers.
+//!
+//! Owns the order of these things. It writes to a channel and knows no transport.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchboard_protocol::{RequestId, meta};
+use tokio::sync::mpsc;
+
+use super::engine::{
+    Answer, Heard, Out, Outcome, Plan, Refusal, Server, Session, Step, encode_answer,
+    encode_notification, encode_request,
+};
+use super::fault::{Fault, IdFault, Moment};
+use super::record::Record;
+
+/// How much of a large answer is written at a time.
+const PIECE: usize = 64 * 1024;
+
+/// Carries out a plan. Ends early when nobody reads any more.
+pub(crate) async fn perform(
+    server: &Server,
+    session: &Session,
+    plan: Plan,
+    out: mpsc::Sender<Out>,
+) {
+    let request = plan.id.json().into_owned();
+    tokio::select! {
+        biased;
+        _ = carry_out(server, session, plan, &out) => {}
+        () = out.closed() => server.recorder.record(Record::Abandoned { request }),
+    }
+}
+
+/// Writes what a new connection is greeted with; whether it may go on.
+pub(crate) async fn greet(server: &Server, faults: &[Fault], out: &mpsc::Sender<Out>) -> bool {
+    let written = write_before(server, faults, out).await;
+    match end_of(faults) {
+        Some((_, end)) => out.send(end).await.is_err(),
+        None => written.is_some(),
+    }
+}
+
+/// `None` where the reader is gone.
+async fn carry_out(
+    server: &Server,
+    session: &Session,
+    plan: Plan,
+    out: &mpsc::Sender<Out>,
+) -> Option<()> {
+    for fault in &plan.faults {
+        match fault {
+            Fault::Silent => std::future::pending().await,
+            Fault::Status {
+                status,
+                headers,
+                body,
+            } => {
+                let refusal = Refusal {
+                    status: *status,
+                    headers: headers.clone().into_iter().collect(),
+                    body: body.clone(),
+                };
+                return out.send(Out::Refuse(refusal)).await.ok();
+            }
+            Fault::ContentType(content_type) => {
+                out.send(Out::ContentType(content_type.clone()))
+                    .await
+                    .ok()?;
+            }
+            Fault::CloseStream => out.send(Out::CloseStream).await.ok()?,
+            _ => {}
+        }
+    }
+    let mut answers = Vec::new();
+    for step in plan.steps {
+        match step {
+            Step::Send(frame) => out.send(Out::Frame(frame)).await.ok()?,
+            Step::Wait(gate) => wait_at(server, &gate).await,
+            Step::Pause(duration) => tokio::time::sleep(duration).await,
+            Step::Ask { method, params } => {
+                let id = RequestId::from(format!("ask-{}", server.next()).as_str());
+                let answer = session.ask(&id.json());
+                let question = encode_request(&id, &method, &params);
+                out.send(Out::Frame(question)).await.ok()?;
+                answers.push(answer.await.ok()?);
+            }
+            Step::Listen { filter } => {
+                let id = serde_json::from_str(&plan.id.json()).unwrap_or_default();
+                let mut heard = server.listen(id, filter);
+                while let Some(Heard::Frame(frame)) = heard.recv().await {
+                    out.send(Out::Frame(frame)).await.ok()?;
+                }
+            }
+        }
+    }
+    let outcome = match plan.answer {
+        Answer::Now(outcome) => outcome,
+        Answer::Asked => {
+            let text = Value::Array(answers).to_string();
+            Ok(json!({"content": [{"type": "text", "text": text}]}))
+        }
+        Answer::Listened => {
+            let id: Value = serde_json::from_str(&plan.id.json()).unwrap_or_default();
+            Ok(json!({"resultType": "complete", "_meta": {meta::SUBSCRIPTION_ID: id}}))
+        }
+    };
+    write_before(server, &plan.faults, out).await?;
+    let answer = shape(&plan.id, outcome, &plan.faults);
+    deliver(session, answer, plan.http_status, &plan.faults, out).await
+}
+
+/// What comes before an answer.
+async fn write_before(server: &Server, faults: &[Fault], out: &mpsc::Sender<Out>) -> Option<()> {
+    for fault in faults {
+        match fault {
+            Fault::Delay { ms } => tokio::time::sleep(Duration::from_millis(*ms)).await,
+            Fault::Gate { gate } => wait_at(server, gate).await,
+            Fault::GarbageBefore { text } => {
+                out.send(Out::Frame(text.clone().into_bytes())).await.ok()?;
+            }
+            Fault::Storm { method, count } => {
+                let frame = encode_notification(method, &json!({}));
+                for _ in 0..*count {
+                    out.send(Out::Frame(frame.clone())).await.ok()?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(())
+}
+
+/// Writes the answer, whole or in pieces, once or often, and what comes after it.
+async fn deliver(
+    session: &Session,
+    answer: Text,
+    status: u16,
+    faults: &[Fault],
+    out: &mpsc::Sender<Out>,
+) -> Option<()> {
+    let end = end_of(faults);
+    let trickle = faults.iter().find_map(|fault| match fault {
+        Fault::Trickle { bytes, ms } => Some(((*bytes).max(1), Duration::from_millis(*ms))),
+        _ => None,
+    });
+    match end {
+        Some((Moment::Before, end)) => return out.send(end).await.ok(),
+        Some((Moment::Half, end)) => {
+            let whole = answer.whole();
+            let half = whole.get(..whole.len() / 2).unwrap_or_default();
+            out.send(Out::Piece(half.as_bytes().to_vec())).await.ok()?;
+            return out.send(end).await.ok();
+        }
+        _ => {}
+    }
+    let times = faults.iter().find_map(|fault| match fault {
+        Fault::Repeat { times } => Some(*times),
+        _ => None,
+    });
+    let after: Vec<&String> = faults
+        .iter()
+        .filter_map(|fault| match fault {
+            Fault::GarbageAfter { text } => Some(text),
+            _ => None,
+        })
+        .collect();
+    let is_last = times.is_none() && after.is_empty() && end.is_none();
+    for _ in 0..times.unwrap_or(1) {
+        match (trickle, answer.padding) {
+            (None, 0) if is_last => {
+                let bytes = answer.whole().into_bytes();
+                out.send(Out::Last(bytes, status)).await.ok()?;
+            }
+            (None, 0) => {
+                let bytes = answer.whole().into_bytes();
+                out.send(Out::Frame(bytes)).await.ok()?;
+            }
+            _ => write_in_pieces(session, &answer, trickle, out).await?,
+        }
+    }
+    for text in after {
+        out.send(Out::Frame(text.clone().into_bytes())).await.ok()?;
+    }
+    match end {
+        Some((_, end)) => out.send(end).await.ok(),
+        None => Some(()),
+    }
+}
+
+async fn write_in_pieces(
+    session: &Session,
+    answer: &Text,
+    trickle: Option<(usize, Duration)>,
+    out: &mpsc::Sender<Out>,
+) -> Option<()> {
+    let _turn = session.turn.lock().await;
+    let (bytes, pause) = trickle.unwrap_or((PIECE, Duration::ZERO));
+    for part in [answer.start.as_bytes(), answer.end.as_bytes()] {
+        for piece in part.chunks(bytes) {
+            out.send(Out::Piece(piece.to_vec())).await.ok()?;
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+        }
+        if std::ptr::eq(part, answer.start.as_bytes()) {
+            let mut left = answer.padding;
+            while left > 0 {
+                let size = left.min(PIECE);
+                out.send(Out::Piece(vec![b'x'; size])).await.ok()?;
+                left -= size;
+            }
+        }
+    }
+    out.send(Out::PieceEnd).await.ok()
+}
+
+/// The text of an answer, with room for padding between its two parts.
+struct Text {
+    start: String,
+    padding: usize,
+    end: String,
+}
+
+impl Text {
+    fn whole(&self) -> String {
+        format!("{}{}{}", self.start, "x".repeat(self.padding), self.end)
+    }
+}
+
+/// Writes the answer as the faults will have it.
+fn shape(id: &RequestId<'_>, mut outcome: Outcome, faults: &[Fault]) -> Text {
+    let mut id = Some(id.json().into_owned());
+    let mut raw = None;
+    let mut text = None;
+    let mut padding = 0;
+    for fault in faults {
+        match fault {
+            Fault::Result(result) => outcome = Ok(result.clone()),
+            Fault::Error(error) => outcome = Err(error.clone()),
+            Fault::EndlessCursor(cursor) => {
+                if let Ok(result) = &mut outcome {
+                    result["nextCursor"] = json!(cursor);
+                }
+            }
+            Fault::Text(said) => text = Some(said.clone()),
+            Fault::Id(fault) => id = wrong_id(id.as_deref().unwrap_or_default(), *fault),
+            Fault::Deep { levels } => {
+                let (open, close) = ("[".repeat(*levels), "]".repeat(*levels));
+                raw = Some(format!(
+                    "{{\"content\":[],\"structuredContent\":{open}{close}}}"
+                ));
+            }
+            Fault::Oversized { bytes } => padding = *bytes,
+            _ => {}
+        }
+    }
+    if padding > 0 {
+        let start = "{\"content\":[{\"type\":\"text\",\"text\":\"";
+        let end = "\"}]}";
+        let whole = encode_answer(id.as_deref(), "result", &format!("{start}{end}"));
+        let split = whole.len() - end.len() - 1;
+        let (start, end) = whole.split_at(split);
+        return Text {
+            start: start.to_owned(),
+            padding,
+            end: end.to_owned(),
+        };
+    }
+    let (member, value) = match (&outcome, raw) {
+        (_, Some(raw)) => ("result", raw),
+        (Ok(result), None) => ("result", result.to_string()),
+        (Err(error), None) => ("error", error.to_string()),
+    };
+    Text {
+        start: text.unwrap_or_else(|| encode_answer(id.as_deref(), member, &value)),
+        padding: 0,
+        end: String::new(),
+    }
+}
+
+fn wrong_id(id: &str, fault: IdFault) -> Option<String> {
+    let number: Option<u64> = id.parse().ok();
+    Some(match fault {
+        IdFault::Wrong => number.map_or_else(|| "\"wrong\"".to_owned(), |id| (id + 1).to_string()),
+        IdFault::Unknown => "987654321".to_owned(),
+        IdFault::Float => format!("{id}.0"),
+        IdFault::Text => json!(id.trim_matches('"')).to_string(),
+        IdFault::Null => "null".to_owned(),
+        IdFault::Object => format!("{{\"id\":{id}}}"),
+        IdFault::Missing => return None,
+    })
+}
+
+fn end_of(faults: &[Fault]) -> Option<(Moment, Out)> {
+    faults.iter().find_map(|fault| match fault {
+        Fault::Exit { code, at } => Some((*at, Out::Exit(*code))),
+        Fault::Abort { at } => Some((*at, Out::Abort)),
+        _ => None,
+    })
+}
+
+pub(crate) async fn wait_at(server: &Server, gate: &str) {
+    server.recorder.record(Record::AtGate {
+        gate: gate.to_owned(),
+    });
+    server.gates.pass(gate).await;
+}

@@ -1,0 +1,376 @@
+//! `cargo xtask conformance`: the official suite's client scenarios against a client of ours.
+//!
+//! The suite runs one scenario at a time; which there are, and for which revisions, is asked of the suite itself. What
+//! fails must be listed in `tests/interop/conformance-expected-failures.txt`, and what is listed there must fail.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::interop;
+use crate::run::{command, root};
+
+/// The revisions that are run. Scenarios of an extension belong to none, and are run once.
+const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
+
+pub(crate) fn conformance(words: &[&str]) -> Result<(), String> {
+    let (client, names) = match words {
+        ["--client", client, names @ ..] => (PathBuf::from(client), names),
+        names => (build_client()?, names),
+    };
+    let suite = Suite::new(interop::install_npm()?, &client)?;
+    let runs = select(suite.scenarios()?, names)?;
+    let expected = expected_failures()?;
+    let mut passed = 0;
+    let mut surprises = Vec::new();
+    for run in &runs {
+        let verdict = suite.run(run)?;
+        let name = format!(
+            "{} {}",
+            run.revision.as_deref().unwrap_or("extension"),
+            run.scenario
+        );
+        let is_expected = expected.contains(&name);
+        match (verdict.problems.is_empty(), is_expected) {
+            (true, false) => {
+                passed += 1;
+                println!("ok    {name} ({} checks)", verdict.checks);
+            }
+            (true, true) => {
+                println!("STALE {name}: passes, but is listed as an expected failure");
+                surprises.push(name);
+            }
+            (false, true) => println!("known {name}"),
+            (false, false) => {
+                println!("FAIL  {name}");
+                for problem in &verdict.problems {
+                    println!("        {problem}");
+                }
+                surprises.push(name);
+            }
+        }
+    }
+    println!("\n{passed} of {} scenarios passed", runs.len());
+    if surprises.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not as expected: {}", surprises.join(", ")))
+}
+
+/// One scenario for one revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Run {
+    scenario: String,
+    revision: Option<String>,
+}
+
+/// What came of a run.
+struct Verdict {
+    checks: usize,
+    problems: Vec<String>,
+}
+
+struct Suite {
+    node: PathBuf,
+    program: PathBuf,
+    client: String,
+    results: PathBuf,
+}
+
+impl Suite {
+    fn new(npm: PathBuf, client: &Path) -> Result<Self, String> {
+        let client = std::path::absolute(client)
+            .map_err(|error| format!("{}: {error}", client.display()))?;
+        let client = client.to_string_lossy().into_owned();
+        // The suite splits the command at spaces and hands it to a shell.
+        if client.contains(|letter: char| letter.is_whitespace() || "'\"$&|;<>()".contains(letter))
+        {
+            return Err(format!(
+                "the suite cannot start a program with this path: {client}"
+            ));
+        }
+        Ok(Self {
+            node: npm.join("node_modules/node/bin/node"),
+            program: npm.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
+            client,
+            results: interop::folder().join("conformance"),
+        })
+    }
+
+    /// All client scenarios, for each revision of ours they are meant for.
+    fn scenarios(&self) -> Result<Vec<Run>, String> {
+        let output = self
+            .command()
+            .args(["list", "--client"])
+            .output()
+            .map_err(|error| format!("the conformance suite could not be started: {error}"))?;
+        let runs = parse_list(&String::from_utf8_lossy(&output.stdout));
+        if runs.is_empty() {
+            return Err("the conformance suite lists no client scenarios".to_owned());
+        }
+        Ok(runs)
+    }
+
+    fn run(&self, run: &Run) -> Result<Verdict, String> {
+        // One folder for each run, emptied first, so that there is one result in it.
+        let revision = run.revision.as_deref().unwrap_or("extension");
+        let folder = self
+            .results
+            .join(revision)
+            .join(run.scenario.replace('/', "-"));
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
+        let mut suite = self.command();
+        suite.args([
+            "client",
+            "--command",
+            &self.client,
+            "--scenario",
+            &run.scenario,
+        ]);
+        if let Some(revision) = &run.revision {
+            suite.args(["--spec-version", revision]);
+        }
+        let output = suite
+            .arg("--output-dir")
+            .arg(&folder)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("the conformance suite could not be started: {error}"))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(judge(
+            &folder,
+            output.status.success(),
+            &said,
+            run.revision.is_some(),
+        ))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.node);
+        command.arg(&self.program).current_dir(root());
+        command
+    }
+}
+
+/// Reads `  - name [2025-06-18,2025-11-25]` and `  - name [extension]`.
+fn parse_list(text: &str) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for line in text.lines() {
+        let Some((scenario, revisions)) = line
+            .trim()
+            .strip_prefix("- ")
+            .and_then(|line| line.strip_suffix(']'))
+            .and_then(|line| line.split_once(" ["))
+        else {
+            continue;
+        };
+        let run = |revision: Option<&str>| Run {
+            scenario: scenario.to_owned(),
+            revision: revision.map(str::to_owned),
+        };
+        if revisions == "extension" {
+            runs.push(run(None));
+        }
+        let of_ours = revisions.split(',').filter(|one| REVISIONS.contains(one));
+        runs.extend(of_ours.map(|revision| run(Some(revision))));
+    }
+    runs.sort_by(|left, right| {
+        let key = |run: &Run| (run.revision.is_none(), run.revision.clone());
+        key(left).cmp(&key(right))
+    });
+    runs
+}
+
+/// Everything outside `auth/`, or exactly what is named: scenarios, revisions, or both.
+fn select(runs: Vec<Run>, names: &[&str]) -> Result<Vec<Run>, String> {
+    let is_revision = |name: &&&str| REVISIONS.contains(name);
+    let revisions: Vec<&&str> = names.iter().filter(is_revision).collect();
+    let scenarios: Vec<&&str> = names.iter().filter(|name| !is_revision(name)).collect();
+    for name in &scenarios {
+        if !runs.iter().any(|run| run.scenario == ***name) {
+            let mut known: Vec<&str> = runs.iter().map(|run| run.scenario.as_str()).collect();
+            known.dedup();
+            known.sort_unstable();
+            known.dedup();
+            return Err(format!(
+                "no such scenario: {name}\nthere are: {}",
+                known.join(", ")
+            ));
+        }
+    }
+    let is_wanted = |run: &Run| {
+        let revision = run.revision.as_deref();
+        let named = if scenarios.is_empty() {
+            !run.scenario.starts_with("auth/")
+        } else {
+            scenarios.iter().any(|name| run.scenario == ***name)
+        };
+        named && (revisions.is_empty() || revisions.iter().any(|one| revision == Some(**one)))
+    };
+    Ok(runs.into_iter().filter(is_wanted).collect())
+}
+
+/// Reads what the suite left in its folder. A scenario of a revision in which nothing was checked has not passed.
+fn judge(folder: &Path, succeeded: bool, said: &str, must_check: bool) -> Verdict {
+    let results = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    // Scenarios with a slash in their name make a folder in the folder.
+    let nested = results.flat_map(|entry| {
+        let inner = std::fs::read_dir(entry.path())
+            .into_iter()
+            .flatten()
+            .flatten();
+        std::iter::once(entry.path()).chain(inner.map(|entry| entry.path()))
+    });
+    let file = nested
+        .map(|path| path.join("checks.json"))
+        .find(|path| path.is_file());
+    let Some(file) = file else {
+        return Verdict {
+            checks: 0,
+            problems: vec![format!("the suite gave no result: {}", said.trim())],
+        };
+    };
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let checks: Vec<Value> = serde_json::from_str(&text).unwrap_or_default();
+    let status = |check: &Value| check["status"].as_str().unwrap_or_default().to_owned();
+    let mut problems: Vec<String> = checks
+        .iter()
+        .filter(|check| matches!(status(check).as_str(), "FAILURE" | "WARNING"))
+        .map(|check| {
+            let words = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
+            let message = match words("errorMessage") {
+                message if message.is_empty() => words("description"),
+                message => message,
+            };
+            format!(
+                "{} {} ({}): {message}",
+                status(check),
+                words("id"),
+                words("name")
+            )
+        })
+        .collect();
+    let done = checks
+        .iter()
+        .filter(|check| status(check) == "SUCCESS")
+        .count();
+    if problems.is_empty() && !succeeded {
+        problems.push("the suite is not content, for the reason below".to_owned());
+    }
+    if must_check && done == 0 && problems.is_empty() {
+        problems.push("nothing was checked".to_owned());
+    }
+    if !problems.is_empty() {
+        let stderr = std::fs::read_to_string(file.with_file_name("stderr.txt")).unwrap_or_default();
+        let tail: Vec<&str> = stderr.trim().lines().rev().take(5).collect();
+        problems.extend(tail.iter().rev().map(|line| format!("stderr: {line}")));
+        if said.contains("CLIENT TIMED OUT") {
+            problems.push("the client did not end in time".to_owned());
+        }
+    }
+    Verdict {
+        checks: done,
+        problems,
+    }
+}
+
+fn expected_failures() -> Result<Vec<String>, String> {
+    let file = root().join("tests/interop/conformance-expected-failures.txt");
+    let text =
+        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let lines = text.lines().map(str::trim);
+    Ok(lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Builds the client and gives its path.
+fn build_client() -> Result<PathBuf, String> {
+    let line = [
+        "cargo",
+        "build",
+        "--quiet",
+        "--package",
+        "switchboard-test",
+        "--bin",
+        "conformance-client",
+        "--message-format=json-render-diagnostics",
+    ];
+    println!("\n$ {}", line.join(" "));
+    let output = command(&line)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo could not be started: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let executables = text.lines().filter_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        message["executable"].as_str().map(PathBuf::from)
+    });
+    match executables.last() {
+        Some(path) if output.status.success() => Ok(path),
+        _ => Err("the conformance client could not be built".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(scenario: &str, revision: Option<&str>) -> Run {
+        Run {
+            scenario: scenario.to_owned(),
+            revision: revision.map(str::to_owned),
+        }
+    }
+
+    const LIST: &str = "Client scenarios (test against a client):
+  - initialize [2025-06-18,2025-11-25]
+  - tools_call [2025-06-18,2025-11-25,2026-07-28]
+  - auth/basic-cimd [2025-11-25,2026-07-28]
+  - auth/old [2025-03-26]
+  - sep-2640-client-no-prefetch [extension]";
+
+    #[test]
+    fn the_list_of_the_suite_is_read_by_revision() {
+        let expected = [
+            run("initialize", Some("2025-06-18")),
+            run("tools_call", Some("2025-06-18")),
+            run("initialize", Some("2025-11-25")),
+            run("tools_call", Some("2025-11-25")),
+            run("auth/basic-cimd", Some("2025-11-25")),
+            run("tools_call", Some("2026-07-28")),
+            run("auth/basic-cimd", Some("2026-07-28")),
+            run("sep-2640-client-no-prefetch", None),
+        ];
+        assert_eq!(parse_list(LIST), expected);
+    }
+
+    #[test]
+    fn without_names_authorization_is_left_out_and_names_choose() {
+        let check = |names: &[&str], expected: &[Run]| {
+            assert_eq!(select(parse_list(LIST), names).unwrap(), expected);
+        };
+        check(
+            &["initialize"],
+            &[
+                run("initialize", Some("2025-06-18")),
+                run("initialize", Some("2025-11-25")),
+            ],
+        );
+        check(&["2026-07-28"], &[run("tools_call", Some("2026-07-28"))]);
+        check(
+            &["auth/basic-cimd", "2025-11-25"],
+            &[run("auth/basic-cimd", Some("2025-11-25"))],
+        );
+        let all = select(parse_list(LIST), &[]).unwrap();
+        assert!(all.iter().all(|run| !run.scenario.starts_with("auth/")));
+        assert_eq!(all.len(), 6);
+        let error = select(parse_list(LIST), &["nothing"]).unwrap_err();
+        assert!(error.starts_with("no such scenario: nothing\n"), "{error}");
+    }
+}

@@ -1,0 +1,149 @@
+//! The servers, clients and suites of others, installed into `target/interop` as the lock files say.
+//!
+//! Nothing is installed twice: a copy of the lock file beside what it led to says that it is done.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{command, root, run_command};
+
+/// Installs what is not there yet.
+pub(crate) fn install() -> Result<(), String> {
+    install_npm()?;
+    install_pypi()
+}
+
+/// Installs the packages of npm; gives the folder they are in.
+pub(crate) fn install_npm() -> Result<PathBuf, String> {
+    let folder = folder().join("npm");
+    let source = root().join("tests/interop/npm");
+    let stamp = Stamp::new(
+        &folder,
+        &[
+            source.join("package.json"),
+            source.join("package-lock.json"),
+        ],
+    )?;
+    if stamp.is_current() {
+        return Ok(folder);
+    }
+    println!("\ninstalling the servers, clients and suites of npm into target/interop/npm");
+    need(
+        "node",
+        &["--version"],
+        (20, 0),
+        "Node 20 or newer (https://nodejs.org)",
+    )?;
+    need(
+        "npm",
+        &["--version"],
+        (8, 0),
+        "npm, which comes with Node (https://nodejs.org)",
+    )?;
+    create(&folder)?;
+    for file in ["package.json", "package-lock.json"] {
+        let copied = std::fs::copy(source.join(file), folder.join(file));
+        copied.map_err(|error| format!("{}: {error}", source.join(file).display()))?;
+    }
+    let mut install = command(&["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]);
+    install.current_dir(&folder);
+    run_command(install)?;
+    let node = folder.join("node_modules/node/bin/node");
+    if version_of(&node.to_string_lossy(), &["--version"]).is_none() {
+        return Err(format!(
+            "{} does not run: npm was kept from running the install script of its package `node`",
+            node.display()
+        ));
+    }
+    stamp.set()?;
+    Ok(folder)
+}
+
+fn install_pypi() -> Result<(), String> {
+    let folder = folder().join("pypi");
+    let requirements = root().join("tests/interop/pypi/requirements.txt");
+    let stamp = Stamp::new(&folder, std::slice::from_ref(&requirements))?;
+    if stamp.is_current() {
+        return Ok(());
+    }
+    println!("\ninstalling the servers and clients of PyPI into target/interop/pypi");
+    let python = "Python 3.11 or newer (https://www.python.org)";
+    need("python3", &["--version"], (3, 11), python)?;
+    create(&folder)?;
+    let environment = folder.join("venv");
+    let environment = environment.to_string_lossy();
+    run_command(command(&["python3", "-m", "venv", "--clear", &environment]))?;
+    run_command(command(&[
+        &format!("{environment}/bin/python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--requirement",
+        &requirements.to_string_lossy(),
+    ]))?;
+    stamp.set()
+}
+
+/// Where it is all installed.
+pub(crate) fn folder() -> PathBuf {
+    root().join("target/interop")
+}
+
+/// Says whether what is in a folder is what the lock files led to.
+struct Stamp {
+    file: PathBuf,
+    wanted: String,
+}
+
+impl Stamp {
+    fn new(folder: &Path, locks: &[PathBuf]) -> Result<Self, String> {
+        let mut wanted = String::new();
+        for lock in locks {
+            let text = std::fs::read_to_string(lock);
+            wanted += &text.map_err(|error| format!("{}: {error}", lock.display()))?;
+        }
+        Ok(Self {
+            file: folder.join("installed"),
+            wanted,
+        })
+    }
+
+    fn is_current(&self) -> bool {
+        std::fs::read_to_string(&self.file).is_ok_and(|text| text == self.wanted)
+    }
+
+    fn set(&self) -> Result<(), String> {
+        std::fs::write(&self.file, &self.wanted)
+            .map_err(|error| format!("{}: {error}", self.file.display()))
+    }
+}
+
+fn create(folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+/// An error that names what is missing, unless this program is there and new enough.
+fn need(program: &str, question: &[&str], least: (u32, u32), what: &str) -> Result<(), String> {
+    let wanted = format!("the tests against the servers of others need {what}");
+    match version_of(program, question) {
+        None => Err(format!("{program} is missing: {wanted}")),
+        Some(version) if version < least => Err(format!(
+            "{program} is version {}.{}: {wanted}",
+            version.0, version.1
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The first two numbers of what a program says about its version.
+fn version_of(program: &str, question: &[&str]) -> Option<(u32, u32)> {
+    let output = Command::new(program).args(question).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let start = text.find(|letter: char| letter.is_ascii_digit())?;
+    let mut numbers = text.get(start..)?.trim().split('.');
+    let mut number = || numbers.next()?.parse().ok();
+    Some((number()?, number().unwrap_or(0)))
+}

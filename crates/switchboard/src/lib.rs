@@ -1,15 +1,41 @@
 //! The MCP host: it connects to every configured server, keeps it healthy, and offers what the servers have
-//! through one catalogue and one call pipeline.
+//! through one catalogue and one call pipeline. Start with [`Host`].
 //!
 //! | where | what |
 //! |---|---|
-//! | [`transport`] | how bytes reach a server: child process, HTTP, WebSocket, in-process |
+//! | [`host`], [`options`], [`spec`], [`recipe`] | the handle, what it is made of, and servers to manage |
+//! | [`call`] | the call pipeline: prepare, permit, send, shape |
+//! | [`content`] | resources, prompts, completion |
+//! | [`catalog`] | what the servers offer, as a model may see it |
+//! | `manager` | the one owner of states: starting, health, reconnecting |
 //! | [`peer`] | one conversation with one server, in either era |
+//! | [`transport`], [`guard`] | how bytes reach a server, and how its processes are ended |
+//! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
 //! | [`handler`] | what servers may ask of the client |
+//! | [`events`], [`status`], [`logs`] | what happens, how servers stand, what they said |
+//! | `memory`, [`watch`] | what is remembered between runs, and files that change |
 //! | [`names`], [`json`] | ids that cannot be mixed up, and JSON that is passed on without being copied |
 
+pub mod call;
+pub mod catalog;
+pub mod content;
+pub mod events;
+pub mod guard;
 pub mod handler;
+pub mod host;
 pub mod json;
+pub mod logs;
+mod manager;
+mod memory;
 pub mod names;
+pub mod options;
 pub mod peer;
+pub mod recipe;
+pub mod service;
+pub mod spec;
+pub mod status;
 pub mod transport;
+pub mod watch;
+pub mod workspace;
+
+pub use host::Host;

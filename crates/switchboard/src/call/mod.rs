@@ -1,11 +1,475 @@
-//! One call, from the arguments somebody gives to the answer somebody gets.
+//! The call pipeline: prepare, permit, send, look at, hand over. Straight-line code, used by every front end.
 //!
-//! | where | what |
-//! |---|---|
-//! | [`arguments`] | checked against the tool's schema, or made from a command line |
-//! | [`shape`] | a result as the model gets it |
-//! | [`spill`] | the files that hold what is too large for a model |
+//! Owns what happens between a name with arguments and a result. It never passes through the manager; it works on the
+//! snapshot and speaks with the server itself.
 
 pub mod arguments;
+pub mod gate;
 pub mod shape;
 pub mod spill;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use switchboard_protocol::headers::Header;
+use switchboard_protocol::types::Outcome;
+use switchboard_protocol::types::method::{CallTool, Request as _};
+use switchboard_protocol::types::tool::{TaskSupport, ToolExecution};
+use switchboard_protocol::types::wire::Encode as _;
+use switchboard_protocol::{Era, ErrorCode, Method};
+use tokio::time::{Instant, sleep};
+
+use crate::catalog::{Catalog, CatalogTool, LookupError};
+use crate::events::Event;
+use crate::host::{Host, ServerError};
+use crate::json::SharedJson;
+use crate::manager::{Command, Live, Trouble};
+use crate::names::{CallId, ToolRef};
+use crate::peer::{ListKind, Progress, ProgressSink, RequestError, RequestOptions};
+use arguments::ArgumentsError;
+use gate::{PendingCall, Verdict};
+
+/// A call to make.
+#[derive(Clone, Default)]
+pub struct CallRequest {
+    /// The tool: its exposed name, `server/tool` or `server.tool`.
+    pub tool: String,
+    /// The arguments, an object.
+    pub arguments: Option<Box<RawValue>>,
+    /// How long it may be silent, in place of what the configuration says.
+    pub timeout: Option<Duration>,
+    /// Who hears of its progress. It runs on the task that reads, so it must be short.
+    pub progress: Option<ProgressSink>,
+}
+
+/// A call that has a result.
+#[derive(Debug, Clone)]
+pub struct CallOutcome {
+    /// The call.
+    pub id: CallId,
+    /// The tool.
+    pub tool: ToolRef,
+    /// The result as the server sent it.
+    pub result: SharedJson,
+    /// Whether the tool itself says that it failed.
+    pub is_error: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Why a call has no result.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The name leads to no tool.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// The tool's server cannot be used.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The arguments do not fit the tool's schema.
+    #[error("the arguments do not fit {tool}: {error}")]
+    Arguments {
+        /// The tool.
+        tool: ToolRef,
+        /// What is wrong with them.
+        error: ArgumentsError,
+    },
+    /// The call is not permitted.
+    #[error("the call of {tool} is not permitted: {reason}")]
+    Denied {
+        /// The tool.
+        tool: ToolRef,
+        /// Why.
+        reason: String,
+    },
+    /// The call was made, or at least begun, and has no result.
+    #[error("the call of {tool} failed: {error}")]
+    Request {
+        /// The tool.
+        tool: ToolRef,
+        /// What happened.
+        error: RequestError,
+    },
+}
+
+impl CallError {
+    /// What to do about it, for people and models.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Lookup(error) => return error.hint(),
+            Self::Server(ServerError::Unknown(_)) => "list the servers to see what there is",
+            Self::Server(ServerError::Disabled(_)) => "enable the server first",
+            Self::Server(ServerError::NeedsAuth(_)) => "log in to the server first",
+            Self::Server(_) => "restart the server, or look at its log",
+            Self::Arguments { .. } => "correct the arguments and call again",
+            Self::Denied { .. } => "do not try to reach the same by other means; ask the user",
+            Self::Request { error, .. } => match error {
+                RequestError::Idle(_) | RequestError::Expired(_) => {
+                    "the call was called off; ask for less, or allow it more time"
+                }
+                RequestError::Lost(_) => {
+                    "whether it had an effect is not known; check before calling again"
+                }
+                RequestError::NotSent(_) => "nothing was done; it may be called again",
+                RequestError::TooLarge(_) => "ask for less at a time",
+                _ => return None,
+            },
+        };
+        Some(hint.to_owned())
+    }
+
+    /// The error as a result that a model can act on.
+    pub fn for_model(&self) -> String {
+        match self.hint() {
+            Some(hint) => format!("{self}. Hint: {hint}."),
+            None => format!("{self}."),
+        }
+    }
+}
+
+/// How long a call waits for its server to be connected anew.
+const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
+
+impl Host {
+    /// Calls a tool. Dropping the future calls it off, and the server is told.
+    pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, CallError> {
+        // Prepare.
+        let (catalog, reference) = self.find_tool(&request.tool).await?;
+        let tool = catalog
+            .get(&reference)
+            .ok_or_else(|| LookupError::Unknown {
+                name: request.tool.clone(),
+                nearest: Vec::new(),
+            })?;
+        let mut arguments = request.arguments;
+        check_arguments(tool, arguments.as_deref())?;
+
+        // Permit.
+        let id = self.next_call();
+        let gate = &self.options().gate;
+        if !gate.is_open() {
+            let pending = PendingCall {
+                id,
+                tool,
+                arguments: arguments.as_deref(),
+            };
+            match gate.before(&pending).await {
+                Verdict::Pass => {}
+                Verdict::Change(changed) => {
+                    check_arguments(tool, Some(&changed))?;
+                    arguments = Some(changed);
+                }
+                Verdict::Deny { reason } => {
+                    let tool = reference;
+                    return Err(CallError::Denied { tool, reason });
+                }
+            }
+        }
+
+        // Send.
+        let running = Running::begin(self, id, &reference);
+        let sending = Sending {
+            host: self,
+            tool,
+            arguments: arguments.as_deref(),
+            timeout: request.timeout,
+            progress: running.progress_sink(request.progress),
+        };
+        let outcome = running.keep_alive(sending.send()).await;
+
+        // Look at it, and hand it over.
+        let outcome = match outcome {
+            Ok(result) if !gate.is_open() => {
+                let pending = PendingCall {
+                    id,
+                    tool,
+                    arguments: arguments.as_deref(),
+                };
+                let seen = gate.after(&pending, result).await;
+                seen.map_err(|reason| CallError::Denied {
+                    tool: reference.clone(),
+                    reason,
+                })
+            }
+            outcome => outcome,
+        };
+        running.end(outcome)
+    }
+
+    /// The tool of that name, from a server that may first have to be connected.
+    async fn find_tool(&self, name: &str) -> Result<(Arc<Catalog>, ToolRef), CallError> {
+        let catalog = self.catalog();
+        let unknown = match catalog.find(name) {
+            Ok(tool) => {
+                let reference = tool.reference().clone();
+                return Ok((catalog, reference));
+            }
+            Err(error) => error,
+        };
+        // A server that is not connected yet may have it.
+        let waits = |status: &crate::status::ServerStatus| !status.state.is_settled();
+        if !self.statuses().iter().any(waits) {
+            return Err(unknown.into());
+        }
+        self.connect_all().await;
+        self.settled().await;
+        let catalog = self.catalog();
+        let reference = catalog.find(name)?.reference().clone();
+        Ok((catalog, reference))
+    }
+}
+
+fn check_arguments(tool: &CatalogTool, arguments: Option<&RawValue>) -> Result<(), CallError> {
+    tool.argument_check()
+        .check(arguments)
+        .map(drop)
+        .map_err(|error| CallError::Arguments {
+            tool: tool.reference().clone(),
+            error,
+        })
+}
+
+/// A call on its way to the server, with what it takes to send it again.
+struct Sending<'a> {
+    host: &'a Host,
+    tool: &'a CatalogTool,
+    arguments: Option<&'a RawValue>,
+    timeout: Option<Duration>,
+    progress: ProgressSink,
+}
+
+impl Sending<'_> {
+    /// Sends the call, and once more where nothing can have come of the first time.
+    async fn send(&self) -> Result<SharedJson, CallError> {
+        let server = &self.tool.reference().server;
+        let live = self.host.connected(server).await?;
+        let error = match self.once(&live).await {
+            Ok(result) => return Ok(result),
+            Err(error) => error,
+        };
+        let again = match self.after(&error, &live).await {
+            Some(live) => self.once(&live).await,
+            None => Err(error),
+        };
+        again.map_err(|error| CallError::Request {
+            tool: self.tool.reference().clone(),
+            error,
+        })
+    }
+
+    /// The connection to send the call over again, if that is safe and sensible.
+    async fn after(&self, error: &RequestError, live: &Live) -> Option<Live> {
+        let server = &self.tool.reference().server;
+        let tell = |trouble| {
+            let command = Command::Trouble(server.clone(), live.generation, trouble);
+            self.host.tell(command)
+        };
+        if error.wants_authorization() {
+            tell(Trouble::Unauthorized).await;
+            return None;
+        }
+        if is_header_mismatch(error) {
+            // The server refused it unread: the tool's definition has changed.
+            live.lists.changed(ListKind::Tools);
+            return self.host.refreshed(server).await;
+        }
+        let harmless = self.tool.live_annotations().is_some_and(|hints| {
+            live.spec.trust_annotations && (hints.is_read_only() || hints.is_idempotent())
+        });
+        if error.session_expired() {
+            tell(Trouble::SessionExpired).await;
+        } else if error.never_sent() || (matches!(error, RequestError::Lost(_)) && harmless) {
+            tell(Trouble::Suspect).await;
+        } else {
+            if matches!(error, RequestError::Lost(_)) {
+                tell(Trouble::Suspect).await;
+            }
+            return None;
+        }
+        self.host
+            .connected_after(server, live.generation, RECONNECT_PATIENCE)
+            .await
+    }
+
+    async fn once(&self, live: &Live) -> Result<SharedJson, RequestError> {
+        let name = self.tool.reference().tool.as_str();
+        // The connection may know the tool by a newer definition.
+        let tool = live.tools.get(name).unwrap_or(self.tool);
+        let as_task = live.peer.revision().era() == Era::Stateful && must_be_task(tool);
+        let params = call_params(name, self.arguments, as_task)?;
+        let options = RequestOptions {
+            idle: self.timeout.unwrap_or_else(|| live.spec.timeout_of(name)),
+            total: live.spec.tool_max,
+            progress: Some(Arc::clone(&self.progress)),
+            headers: self.mirrored(tool, live)?,
+            as_task,
+        };
+        let result = live
+            .peer
+            .request(Method::ToolsCall, Some(&params), &options)
+            .await?;
+        match CallTool::decode_result(result.raw()) {
+            Ok(Outcome::Complete(_)) => Ok(result),
+            Ok(_) => Err(RequestError::Malformed("it is not complete".to_owned())),
+            Err(error) => Err(RequestError::Malformed(error.to_string())),
+        }
+    }
+
+    /// The arguments that the tool wants mirrored as headers.
+    fn mirrored(&self, tool: &CatalogTool, live: &Live) -> Result<Vec<Header>, RequestError> {
+        let headers = tool.param_headers();
+        if headers.is_empty() || live.peer.revision().era() == Era::Stateful {
+            return Ok(Vec::new());
+        }
+        headers
+            .headers(self.arguments)
+            .map_err(|error| RequestError::Unwritable(error.to_string()))
+    }
+}
+
+fn is_header_mismatch(error: &RequestError) -> bool {
+    let code =
+        |error: &switchboard_protocol::ErrorObject<'_>| error.code == ErrorCode::HEADER_MISMATCH;
+    match error {
+        RequestError::Rejected(error) => code(error),
+        RequestError::Refused(refusal) => refusal.rpc_error().is_some_and(|error| code(&error)),
+        _ => false,
+    }
+}
+
+/// Whether calls of the tool must be tasks (2025-11-25).
+fn must_be_task(tool: &CatalogTool) -> bool {
+    let execution = tool.field("execution").and_then(|raw| {
+        let decoded: Option<ToolExecution<'_>> = switchboard_protocol::types::decode(raw).ok();
+        decoded?.task_support
+    });
+    execution == Some(TaskSupport::Required)
+}
+
+/// The params of a call. The name comes first: it is what a server looks for.
+fn call_params(
+    name: &str,
+    arguments: Option<&RawValue>,
+    as_task: bool,
+) -> Result<Box<RawValue>, RequestError> {
+    let arguments = arguments.map(RawValue::get);
+    let mut params = String::with_capacity(name.len() + arguments.map_or(0, str::len) + 40);
+    params.push_str("{\"name\":");
+    name.encode(&mut params);
+    if let Some(arguments) = arguments {
+        params.push_str(",\"arguments\":");
+        params.push_str(arguments);
+    }
+    if as_task {
+        params.push_str(",\"task\":{}");
+    }
+    params.push('}');
+    RawValue::from_string(params).map_err(|error| RequestError::Unwritable(error.to_string()))
+}
+
+/// A call that has begun, as listeners see it. Dropped before its end, it ends as called off.
+struct Running<'a> {
+    host: &'a Host,
+    id: CallId,
+    tool: &'a ToolRef,
+    started: Instant,
+    ended: bool,
+}
+
+impl<'a> Running<'a> {
+    fn begin(host: &'a Host, id: CallId, tool: &'a ToolRef) -> Self {
+        if host.event_channel().has_listeners() {
+            host.event_channel().send(Event::CallBegin {
+                call: id,
+                server: tool.server.clone(),
+                tool: tool.tool.clone(),
+            });
+        }
+        Self {
+            host,
+            id,
+            tool,
+            started: Instant::now(),
+            ended: false,
+        }
+    }
+
+    /// Brings progress to the caller and to whoever listens.
+    fn progress_sink(&self, caller: Option<ProgressSink>) -> ProgressSink {
+        let (events, id, started) = (self.host.event_channel().clone(), self.id, self.started);
+        Arc::new(move |progress: Progress| {
+            if events.has_listeners() {
+                events.send(Event::CallProgress {
+                    call: id,
+                    progress: Some(progress.clone()),
+                    elapsed: started.elapsed(),
+                });
+            }
+            if let Some(caller) = &caller {
+                caller(progress);
+            }
+        })
+    }
+
+    /// Shows that the call is alive, however silent its server is (CALL-6).
+    async fn keep_alive<T>(&self, sending: impl Future<Output = T>) -> T {
+        let mut sending = std::pin::pin!(sending);
+        let interval = self.host.options().settings.progress_interval;
+        loop {
+            tokio::select! {
+                outcome = &mut sending => return outcome,
+                () = sleep(interval) => self.host.event_channel().send(Event::CallProgress {
+                    call: self.id,
+                    progress: None,
+                    elapsed: self.started.elapsed(),
+                }),
+            }
+        }
+    }
+
+    fn end(mut self, outcome: Result<SharedJson, CallError>) -> Result<CallOutcome, CallError> {
+        self.ended = true;
+        let outcome = outcome.map(|result| CallOutcome {
+            id: self.id,
+            tool: self.tool.clone(),
+            is_error: says_error(&result),
+            result,
+            elapsed: self.started.elapsed(),
+        });
+        match &outcome {
+            Ok(outcome) => self.tell_end(outcome.is_error, None),
+            Err(error) => self.tell_end(true, Some(error.to_string())),
+        }
+        outcome
+    }
+
+    fn tell_end(&self, is_error: bool, error: Option<String>) {
+        if self.host.event_channel().has_listeners() {
+            self.host.event_channel().send(Event::CallEnd {
+                call: self.id,
+                server: self.tool.server.clone(),
+                tool: self.tool.tool.clone(),
+                elapsed: self.started.elapsed(),
+                is_error,
+                error,
+            });
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.tell_end(true, Some("called off".to_owned()));
+        }
+    }
+}
+
+fn says_error(result: &SharedJson) -> bool {
+    match CallTool::decode_result(result.raw()) {
+        Ok(Outcome::Complete(result)) => result.is_error == Some(true),
+        _ => false,
+    }
+}

@@ -41,7 +41,7 @@ impl Shared {
             let responses = self.fulfil(&wanted.input_requests).await?;
             let again = with_input(params, &responses, &wanted)?;
             result = self.exchange(method, Some(&again), options).await?;
-            match self.unfinished(method, &result) {
+            match self.unfinished(method, &result, options) {
                 None => return Ok(result),
                 Some(ResultType::Task) => {
                     return self.follow_task(&result, options).await;

@@ -65,6 +65,8 @@ pub struct RequestOptions {
     pub progress: Option<ProgressSink>,
     /// Headers besides the standard ones: parameters that are mirrored.
     pub headers: Vec<Header>,
+    /// Whether it was asked to be run as a task, where a revision wants that said (2025-11-25).
+    pub as_task: bool,
 }
 
 impl RequestOptions {
@@ -75,6 +77,7 @@ impl RequestOptions {
             total: deadline,
             progress: None,
             headers: Vec::new(),
+            as_task: false,
         }
     }
 }
@@ -133,7 +136,7 @@ impl Peer {
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
         let result = self.0.exchange(method, params, options).await?;
-        match self.0.unfinished(method, &result) {
+        match self.0.unfinished(method, &result, options) {
             None => Ok(result),
             Some(ResultType::Task) => self.0.follow_task(&result, options).await,
             Some(_) => self.0.give_input(method, params, result, options).await,
@@ -316,10 +319,15 @@ impl Shared {
     }
 
     /// What a result is instead of an answer, where the revision lets it be something else.
-    fn unfinished(&self, method: Method, result: &SharedJson) -> Option<ResultType<'static>> {
+    fn unfinished(
+        &self,
+        method: Method,
+        result: &SharedJson,
+        options: &RequestOptions,
+    ) -> Option<ResultType<'static>> {
         // Before the stateless era a result is an answer; a task is one only where it was asked for.
         if self.facts.revision.era() == Era::Stateful {
-            return None;
+            return options.as_task.then_some(ResultType::Task);
         }
         match declared_type(result.raw()) {
             Some(ResultType::InputRequired) if method.may_require_input() => {

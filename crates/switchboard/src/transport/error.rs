@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use switchboard_protocol::{ErrorObject, Limits, Message, parse};
 
 /// A link could not be opened, or a message not be sent.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -125,6 +126,19 @@ impl HttpRefusal {
             location: None,
             body: Bytes::new(),
         }
+    }
+}
+
+impl HttpRefusal {
+    /// The JSON-RPC error in the body, if there is one.
+    pub fn rpc_error(&self) -> Option<ErrorObject<'_>> {
+        let incoming = parse(&self.body, &Limits::DEFAULT).ok()?;
+        incoming
+            .into_messages()
+            .find_map(|received| match received.ok()?.message {
+                Message::Error { error, .. } => Some(error),
+                _ => None,
+            })
     }
 }
 

@@ -6,10 +6,10 @@
 //! message is) comes with each message.
 
 mod error;
-pub mod stdio;
 pub mod http;
-pub mod websocket;
 pub mod in_process;
+pub mod stdio;
+pub mod websocket;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,0 +1,174 @@
+//! Resources, prompts and completion: everything of a server that is read rather than called.
+//!
+//! Reading has no effects, so a request that was lost is made once more when the server is back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use switchboard_protocol::Method;
+use switchboard_protocol::types::completion::CompleteRequestParams;
+use switchboard_protocol::types::prompt::GetPromptRequestParams;
+use switchboard_protocol::types::resource::ReadResourceRequestParams;
+use switchboard_protocol::types::wire;
+use tokio::sync::oneshot;
+
+use crate::host::{Host, ServerError};
+use crate::json::SharedJson;
+use crate::manager::{Command, Live, Trouble};
+use crate::names::ServerName;
+use crate::peer::{ListKind, Pages, RequestError, RequestOptions};
+
+/// Why something could not be read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// The server cannot be used.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The server did not give it.
+    #[error("the server \"{server}\" did not answer {method}: {error}")]
+    Request {
+        /// The server.
+        server: ServerName,
+        /// What was asked.
+        method: Method,
+        /// What happened.
+        error: RequestError,
+    },
+}
+
+/// How long a request waits for its server to be connected anew.
+const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
+
+impl Host {
+    /// One of a server's lists, from memory while it is fresh.
+    pub async fn list(
+        &self,
+        server: &ServerName,
+        kind: ListKind,
+    ) -> Result<Arc<Pages>, ContentError> {
+        let deadline = self.options().settings.list_timeout;
+        let live = self.connected(server).await?;
+        let error = match live.lists.get(kind, deadline).await {
+            Ok(pages) => return Ok(pages),
+            Err(error) => error,
+        };
+        let again = match self.back_after(&live, server, &error).await {
+            Some(live) => live.lists.get(kind, deadline).await,
+            None => Err(error),
+        };
+        again.map_err(|error| ContentError::Request {
+            server: server.clone(),
+            method: kind.method(),
+            error,
+        })
+    }
+
+    /// Reads a resource: a `ReadResourceResult` as the server sent it.
+    pub async fn read_resource(
+        &self,
+        server: &ServerName,
+        uri: &str,
+    ) -> Result<SharedJson, ContentError> {
+        let params = ReadResourceRequestParams::new(uri.into());
+        self.read(server, Method::ResourcesRead, wire::encode(&params))
+            .await
+    }
+
+    /// Gets a prompt, filled in with arguments: a `GetPromptResult` as the server sent it.
+    pub async fn get_prompt(
+        &self,
+        server: &ServerName,
+        params: &GetPromptRequestParams<'_>,
+    ) -> Result<SharedJson, ContentError> {
+        self.read(server, Method::PromptsGet, wire::encode(params))
+            .await
+    }
+
+    /// Asks for completions of an argument: a `CompleteResult` as the server sent it.
+    pub async fn complete(
+        &self,
+        server: &ServerName,
+        params: &CompleteRequestParams<'_>,
+    ) -> Result<SharedJson, ContentError> {
+        self.read(server, Method::Complete, wire::encode(params))
+            .await
+    }
+
+    /// Asks to be told when a resource changes, over reconnects too; `false` if there is no such server.
+    ///
+    /// The changes come as [`Event::ResourceUpdated`](crate::events::Event::ResourceUpdated).
+    pub async fn subscribe(&self, server: &ServerName, uri: &str) -> bool {
+        self.set_subscribed(server, uri, true).await
+    }
+
+    /// Takes a subscription back; `false` if there is no such server.
+    pub async fn unsubscribe(&self, server: &ServerName, uri: &str) -> bool {
+        self.set_subscribed(server, uri, false).await
+    }
+
+    async fn set_subscribed(&self, server: &ServerName, uri: &str, wanted: bool) -> bool {
+        let (done, reply) = oneshot::channel();
+        self.tell(Command::Subscribe(
+            server.clone(),
+            uri.to_owned(),
+            wanted,
+            done,
+        ))
+        .await;
+        reply.await.unwrap_or_default()
+    }
+
+    async fn read(
+        &self,
+        server: &ServerName,
+        method: Method,
+        params: String,
+    ) -> Result<SharedJson, ContentError> {
+        let failed = |error| ContentError::Request {
+            server: server.clone(),
+            method,
+            error,
+        };
+        let params = RawValue::from_string(params)
+            .map_err(|error| failed(RequestError::Unwritable(error.to_string())))?;
+        let live = self.connected(server).await?;
+        let once = async |live: &Live| {
+            let options = RequestOptions::within(live.spec.tool_timeout);
+            live.peer.request(method, Some(&params), &options).await
+        };
+        match once(&live).await {
+            Ok(result) => Ok(result),
+            Err(error) => match self.back_after(&live, server, &error).await {
+                Some(live) => once(&live).await.map_err(failed),
+                None => Err(failed(error)),
+            },
+        }
+    }
+
+    /// A new connection after this error, if one is to be expected.
+    async fn back_after(
+        &self,
+        live: &Live,
+        server: &ServerName,
+        error: &RequestError,
+    ) -> Option<Live> {
+        let trouble = if error.wants_authorization() {
+            Trouble::Unauthorized
+        } else if error.session_expired() {
+            Trouble::SessionExpired
+        } else if error.never_sent() || matches!(error, RequestError::Lost(_)) {
+            Trouble::Suspect
+        } else {
+            return None;
+        };
+        self.tell(Command::Trouble(server.clone(), live.generation, trouble))
+            .await;
+        if trouble == Trouble::Unauthorized {
+            return None;
+        }
+        self.connected_after(server, live.generation, RECONNECT_PATIENCE)
+            .await
+    }
+}

@@ -1,0 +1,151 @@
+//! What a host tells whoever listens: start-up, states, lists, calls, logs (OBS-1).
+//!
+//! Owns the vocabulary and the channel. Events are news, not state: who falls behind loses the oldest ones and
+//! learns how many; the state itself is in the host's snapshots.
+
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+
+use crate::names::{CallId, ServerName, WireName};
+use crate::peer::{ListKind, Progress};
+use crate::status::{Failure, State};
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event {
+    /// A server that is being started has come further.
+    StartupUpdate {
+        /// The server.
+        server: ServerName,
+        /// Its state now.
+        state: State,
+    },
+    /// Every server that was to be started is connected, failed, or waits for a login.
+    StartupComplete {
+        /// Those that are connected.
+        ready: Vec<ServerName>,
+        /// Those that are not, each with its reason.
+        failed: Vec<(ServerName, String)>,
+    },
+    /// A server's state has changed.
+    StateChanged {
+        /// The server.
+        server: ServerName,
+        /// Its state now.
+        state: State,
+        /// Why, where it failed.
+        failure: Option<Box<Failure>>,
+    },
+    /// One of a server's lists has changed.
+    CatalogChanged {
+        /// The server.
+        server: ServerName,
+        /// The list.
+        list: ListKind,
+    },
+    /// A resource that was subscribed to has changed.
+    ResourceUpdated {
+        /// The server.
+        server: ServerName,
+        /// The resource.
+        uri: String,
+    },
+    /// A call begins.
+    CallBegin {
+        /// The call.
+        call: CallId,
+        /// The server.
+        server: ServerName,
+        /// The tool.
+        tool: WireName,
+    },
+    /// A call tells how far it is, or merely that it is alive.
+    CallProgress {
+        /// The call.
+        call: CallId,
+        /// How far it is; `None` if nothing was heard since the last time.
+        progress: Option<Progress>,
+        /// How long it has been running.
+        elapsed: Duration,
+    },
+    /// A call has ended.
+    CallEnd {
+        /// The call.
+        call: CallId,
+        /// The server.
+        server: ServerName,
+        /// The tool.
+        tool: WireName,
+        /// How long it took.
+        elapsed: Duration,
+        /// Whether the tool itself says that it failed.
+        is_error: bool,
+        /// Why there is no result, if there is none.
+        error: Option<String>,
+    },
+    /// A server says something: a log message, or a line on its stderr.
+    Log {
+        /// The server.
+        server: ServerName,
+        /// What it says.
+        line: LogLine,
+    },
+    /// A server wants a login.
+    AuthNeeded {
+        /// The server.
+        server: ServerName,
+    },
+}
+
+/// One line of what a server says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// Where it comes from.
+    pub source: LogSource,
+    /// The text, as the server wrote it.
+    pub text: String,
+}
+
+/// Where a line comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogSource {
+    /// The process's stderr.
+    Stderr,
+    /// A log message, with its level and logger.
+    Message {
+        /// The level, as the protocol names it.
+        level: String,
+        /// The logger, if it has a name.
+        logger: Option<String>,
+    },
+    /// Something that was no message where one was expected.
+    Noise,
+}
+
+/// Where events go. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Events(broadcast::Sender<Event>);
+
+/// How many events a listener may fall behind.
+const CAPACITY: usize = 1024;
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self(broadcast::Sender::new(CAPACITY))
+    }
+
+    /// Whether anybody listens, for events that cost something to make.
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+
+    pub(crate) fn send(&self, event: Event) {
+        let _ = self.0.send(event);
+    }
+
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.0.subscribe()
+    }
+}

@@ -1,0 +1,350 @@
+//! The host: what an agent, a program or a gateway holds to use MCP servers.
+//!
+//! Owns the handle. It is cheap to clone; when the last clone is gone, every connection is ended. Reading goes to the
+//! manager's snapshot, changing to its queue, calls straight to the server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::time::timeout;
+
+use crate::catalog::disguise::KnownServers;
+use crate::catalog::{Catalog, Limits, Provenance, Reach, ServerCatalog, ServerTools};
+use crate::events::{Event, Events, LogLine};
+use crate::manager::{Command, Live, Manager, Resources, View};
+use crate::memory::Memory;
+use crate::names::{CallId, Generation, ServerName};
+use crate::options::HostOptions;
+use crate::spec::ServerSpec;
+use crate::status::{Failure, ServerStatus, State};
+
+/// Manages servers and offers what they have.
+#[derive(Clone)]
+pub struct Host(Arc<Inner>);
+
+struct Inner {
+    options: HostOptions,
+    commands: mpsc::Sender<Command>,
+    view: watch::Receiver<Arc<View>>,
+    events: Events,
+    memory: Memory,
+    calls: AtomicU64,
+}
+
+/// Why a server cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// There is none of that name.
+    #[error("there is no server \"{0}\"")]
+    Unknown(ServerName),
+    /// It is switched off.
+    #[error("the server \"{0}\" is disabled")]
+    Disabled(ServerName),
+    /// It wants a login.
+    #[error("the server \"{0}\" wants a login")]
+    NeedsAuth(ServerName),
+    /// It could not be connected.
+    #[error("the server \"{server}\" could not be connected: {}", failure.summary())]
+    Failed {
+        /// The server.
+        server: ServerName,
+        /// Why.
+        failure: Box<Failure>,
+    },
+    /// It is still being connected.
+    #[error("the server \"{0}\" is still being connected")]
+    Pending(ServerName),
+    /// The host is shutting down.
+    #[error("the host is shutting down")]
+    ShuttingDown,
+}
+
+impl Host {
+    /// A host without servers. It works in the runtime it was made in.
+    pub fn new(options: HostOptions) -> Self {
+        let events = Events::new();
+        let memory = Memory::new(Arc::clone(&options.store));
+        let resources = Resources {
+            settings: Arc::new(options.settings.clone()),
+            memory: memory.clone(),
+            handler: Arc::clone(&options.handler),
+            events: events.clone(),
+        };
+        let (manager, commands, view) = Manager::new(resources);
+        tokio::spawn(manager.run());
+        Self(Arc::new(Inner {
+            options,
+            commands,
+            view,
+            events,
+            memory,
+            calls: AtomicU64::new(0),
+        }))
+    }
+
+    /// Makes the servers exactly these. Those that have not changed are not touched; nothing is waited for.
+    pub async fn apply(&self, specs: Vec<ServerSpec>) {
+        self.command(|done| Command::Apply(specs, done)).await;
+    }
+
+    /// Adds a server, waits until it is connected, and tells how many tools it has.
+    pub async fn add_server(&self, spec: ServerSpec) -> Result<usize, ServerError> {
+        let name = spec.name.clone();
+        self.command(|done| Command::Add(Box::new(spec), done))
+            .await;
+        let live = self.connected(&name).await?;
+        Ok(live.tools.tools().len())
+    }
+
+    /// Removes a server; `false` if there is none of that name.
+    pub async fn remove_server(&self, name: &ServerName) -> bool {
+        self.command(|done| Command::Remove(name.clone(), done))
+            .await
+            .unwrap_or_default()
+    }
+
+    /// Switches a server on or off for the life of this host; `false` if there is none of that name.
+    pub async fn set_enabled(&self, name: &ServerName, enabled: bool) -> bool {
+        self.command(|done| Command::SetEnabled(name.clone(), enabled, done))
+            .await
+            .unwrap_or_default()
+    }
+
+    /// Connects a server anew, whatever its state; `false` if there is none of that name.
+    pub async fn restart(&self, name: &ServerName) -> bool {
+        self.command(|done| Command::Restart(name.clone(), done))
+            .await
+            .unwrap_or_default()
+    }
+
+    /// Probes every connection at once, as after a sleep.
+    pub async fn probe_all(&self) {
+        let _ = self.0.commands.send(Command::ProbeAll).await;
+    }
+
+    /// How every server stands, in the order of their names.
+    pub fn statuses(&self) -> Vec<ServerStatus> {
+        self.view().statuses.clone()
+    }
+
+    /// How one server stands.
+    pub fn status(&self, name: &ServerName) -> Option<ServerStatus> {
+        self.view().status(name).cloned()
+    }
+
+    /// What the connected servers offer, at this moment.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.view().catalog)
+    }
+
+    /// The last lines a server said.
+    pub fn logs(&self, name: &ServerName) -> Vec<LogLine> {
+        let view = self.view();
+        view.logs
+            .get(name)
+            .map_or_else(Vec::new, |logs| logs.lines())
+    }
+
+    /// What happens from now on.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.0.events.subscribe()
+    }
+
+    /// Waits until every required server is connected, or one of them cannot be.
+    pub async fn ready(&self) -> Result<(), ServerError> {
+        let mut view = self.0.view.clone();
+        let mut outcome = Ok(());
+        let reached = view
+            .wait_for(|view| {
+                let mut waiting = false;
+                for status in view.statuses.iter().filter(|status| status.required) {
+                    match unusable(status) {
+                        None => {}
+                        Some(ServerError::Pending(_)) => waiting = true,
+                        Some(error) => {
+                            outcome = Err(error);
+                            return true;
+                        }
+                    }
+                }
+                !waiting
+            })
+            .await
+            .is_ok();
+        if reached {
+            outcome
+        } else {
+            Err(ServerError::ShuttingDown)
+        }
+    }
+
+    /// Waits until every server has settled, those that wait for their first use aside.
+    pub async fn settled(&self) {
+        let mut view = self.0.view.clone();
+        let _ = view
+            .wait_for(|view| {
+                let mut statuses = view.statuses.iter();
+                statuses.all(|status| status.state.is_settled() || status.is_lazy)
+            })
+            .await;
+    }
+
+    /// Connects every server that waits for its first use.
+    pub async fn connect_all(&self) {
+        for status in self.statuses() {
+            if status.is_lazy {
+                let _ = self.0.commands.send(Command::Connect(status.name)).await;
+            }
+        }
+    }
+
+    /// What these servers offered when they were last connected, without connecting to any (CAT-6).
+    pub async fn remembered(&self, specs: &[ServerSpec]) -> Catalog {
+        let mut offers = Vec::with_capacity(specs.len());
+        for spec in specs.iter().filter(|spec| spec.enabled) {
+            if let Some(catalog) = self.0.memory.catalog(spec.key).await {
+                let reach = Reach::Other;
+                let tools = server_tools(spec, &catalog, reach, Provenance::Persisted);
+                let instructions = catalog.instructions.as_deref().map(Arc::from);
+                offers.push((spec.name.clone(), Arc::new(tools), instructions));
+            }
+        }
+        let (known, _) = KnownServers::admit(specs.iter().map(|spec| &spec.name));
+        Catalog::assemble(&known, offers)
+    }
+
+    /// Ends every connection in order and waits until all of them have ended.
+    pub async fn shutdown(&self) {
+        self.command(Command::Shutdown).await;
+    }
+
+    pub(crate) fn options(&self) -> &HostOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn event_channel(&self) -> &Events {
+        &self.0.events
+    }
+
+    pub(crate) fn next_call(&self) -> CallId {
+        CallId(self.0.calls.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.0.view.borrow())
+    }
+
+    pub(crate) async fn tell(&self, command: Command) {
+        let _ = self.0.commands.send(command).await;
+    }
+
+    /// The connection of a server, once it has one.
+    pub(crate) async fn connected(&self, name: &ServerName) -> Result<Live, ServerError> {
+        if let Some(live) = self.view().live.get(name) {
+            return Ok(live.clone());
+        }
+        self.tell(Command::Connect(name.clone())).await;
+        let mut view = self.0.view.clone();
+        let view = view
+            .wait_for(|view| {
+                view.status(name)
+                    .is_none_or(|status| status.state.is_settled())
+            })
+            .await
+            .map_err(|_| ServerError::ShuttingDown)?;
+        match (view.live.get(name), view.status(name)) {
+            (Some(live), _) => Ok(live.clone()),
+            (None, Some(status)) => {
+                Err(unusable(status).unwrap_or_else(|| ServerError::Pending(name.clone())))
+            }
+            (None, None) => Err(ServerError::Unknown(name.clone())),
+        }
+    }
+
+    /// A connection of the server that is newer than this one, if it comes in time.
+    pub(crate) async fn connected_after(
+        &self,
+        name: &ServerName,
+        generation: Generation,
+        patience: Duration,
+    ) -> Option<Live> {
+        let mut view = self.0.view.clone();
+        let newer = view.wait_for(|view| {
+            let is_newer = |live: &Live| live.generation > generation;
+            let live = view.live.get(name).is_some_and(is_newer);
+            let hopeless = view
+                .status(name)
+                .is_none_or(|status| !matches!(status.state, State::Pending | State::Connected));
+            live || hopeless
+        });
+        let view = timeout(patience, newer).await.ok()?.ok()?;
+        let live = view.live.get(name)?;
+        (live.generation > generation).then(|| live.clone())
+    }
+
+    /// The server's connection, once its tools have been listed again.
+    pub(crate) async fn refreshed(&self, name: &ServerName) -> Option<Live> {
+        let before = self.view().live.get(name)?.clone();
+        let mut view = self.0.view.clone();
+        self.tell(Command::Refresh(name.clone())).await;
+        let listed = view.wait_for(|view| {
+            view.live
+                .get(name)
+                .is_none_or(|live| !Arc::ptr_eq(&live.tools, &before.tools))
+        });
+        let view = timeout(before.spec.tool_timeout, listed).await.ok()?.ok()?;
+        view.live.get(name).cloned()
+    }
+
+    async fn command<T>(&self, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        let (done, reply) = oneshot::channel();
+        self.0.commands.send(make(done)).await.ok()?;
+        reply.await.ok()
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let statuses = self.statuses();
+        let servers = statuses
+            .iter()
+            .map(|status| (&status.name, status.state.word()));
+        formatter.debug_map().entries(servers).finish()
+    }
+}
+
+/// The tools of a server by its rules.
+pub(crate) fn server_tools(
+    spec: &ServerSpec,
+    catalog: &ServerCatalog,
+    reach: Reach,
+    provenance: Provenance,
+) -> ServerTools {
+    ServerTools::from_pages(
+        &spec.name,
+        &catalog.tools,
+        &spec.rules,
+        reach,
+        provenance,
+        Limits::default(),
+    )
+}
+
+/// Why a server cannot be used, unless it can.
+fn unusable(status: &ServerStatus) -> Option<ServerError> {
+    let name = status.name.clone();
+    match (status.state, &status.failure) {
+        (State::Connected, _) => None,
+        (State::Pending, _) => Some(ServerError::Pending(name)),
+        (State::Disabled, _) => Some(ServerError::Disabled(name)),
+        (State::NeedsAuth, _) => Some(ServerError::NeedsAuth(name)),
+        (State::Failed, Some(failure)) => Some(ServerError::Failed {
+            server: name,
+            failure: failure.clone(),
+        }),
+        (State::Failed, None) => Some(ServerError::Pending(name)),
+    }
+}

@@ -1,0 +1,128 @@
+//! What a connected server has listed, kept as long as it may be (CAT-5).
+//!
+//! One per connection, so that a reconnect drops everything (CON-6). A fetch that began before the list was known to
+//! have changed never overwrites what came after.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::peer::{ListKind, PageLimits, Pages, Peer, RequestError};
+
+/// The lists of one connection.
+#[derive(Debug)]
+pub(crate) struct Lists {
+    peer: Peer,
+    /// How long a list is believed when the server does not say.
+    time_to_live: Duration,
+    slots: Mutex<HashMap<ListKind, Slot>>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    kept: Option<Kept>,
+    /// How often the list was known to have changed.
+    version: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    pages: Arc<Pages>,
+    until: Instant,
+}
+
+impl Lists {
+    pub(crate) fn new(peer: Peer, time_to_live: Duration) -> Self {
+        Self {
+            peer,
+            time_to_live,
+            slots: Mutex::default(),
+        }
+    }
+
+    /// The list, from memory while it is fresh.
+    pub(crate) async fn get(
+        &self,
+        kind: ListKind,
+        deadline: Duration,
+    ) -> Result<Arc<Pages>, RequestError> {
+        if let Some(kept) = self.fresh(kind) {
+            return Ok(kept);
+        }
+        self.fetch(kind, deadline).await
+    }
+
+    /// The list, from the server.
+    pub(crate) async fn fetch(
+        &self,
+        kind: ListKind,
+        deadline: Duration,
+    ) -> Result<Arc<Pages>, RequestError> {
+        let version = self.slots().entry(kind).or_default().version;
+        if !self.is_offered(kind) {
+            return Ok(Arc::default());
+        }
+        let pages = self
+            .peer
+            .list(kind, PageLimits::default(), deadline)
+            .await?;
+        let time_to_live = pages
+            .hint
+            .map_or(self.time_to_live, |hint| hint.time_to_live);
+        let pages = Arc::new(pages);
+        let mut slots = self.slots();
+        let slot = slots.entry(kind).or_default();
+        if slot.version == version {
+            slot.kept = Some(Kept {
+                pages: Arc::clone(&pages),
+                until: Instant::now() + time_to_live,
+            });
+        }
+        Ok(pages)
+    }
+
+    /// Notes that the list has changed. Templates change with the resources.
+    pub(crate) fn changed(&self, kind: ListKind) {
+        let mut slots = self.slots();
+        let mut drop_list = |kind| {
+            let slot: &mut Slot = slots.entry(kind).or_default();
+            slot.version += 1;
+            slot.kept = None;
+        };
+        drop_list(kind);
+        if kind == ListKind::Resources {
+            drop_list(ListKind::Templates);
+        }
+    }
+
+    /// When the list goes stale, if it is kept.
+    pub(crate) fn fresh_until(&self, kind: ListKind) -> Option<Instant> {
+        let slots = self.slots();
+        let kept = slots.get(&kind)?.kept.as_ref()?;
+        Some(kept.until)
+    }
+
+    fn fresh(&self, kind: ListKind) -> Option<Arc<Pages>> {
+        let slots = self.slots();
+        let kept = slots.get(&kind)?.kept.as_ref()?;
+        (Instant::now() < kept.until).then(|| Arc::clone(&kept.pages))
+    }
+
+    /// Whether the server has such a list, or did not say.
+    fn is_offered(&self, kind: ListKind) -> bool {
+        let Some(capabilities) = &self.peer.facts().capabilities else {
+            return true;
+        };
+        match kind {
+            ListKind::Tools => capabilities.offers_tools(),
+            ListKind::Prompts => capabilities.offers_prompts(),
+            ListKind::Resources | ListKind::Templates => capabilities.offers_resources(),
+        }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<ListKind, Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,756 @@
+//! The one owner of all servers' states.
+//!
+//! Owns the map from names to states and the snapshot everybody else reads. Commands and reports come in, states and
+//! events go out; [`Manager::set_state`] is the only place that writes a state. A state's variant owns that state's
+//! task, so leaving a state ends it. What a task of an earlier connection reports is dropped by its generation.
+//! Calls never pass through here.
+
+pub(crate) mod backoff;
+pub(crate) mod connection;
+pub(crate) mod lists;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::catalog::ServerTools;
+use crate::events::{Event, Events};
+use crate::handler::ClientHandler;
+use crate::logs::LogRing;
+use crate::memory::Memory;
+use crate::names::{Generation, ServerName};
+use crate::options::HostSettings;
+use crate::peer::{ListKind, Peer};
+use crate::spec::{ServerSpec, Start};
+use crate::status::{Cause, Failure, ServerStatus, State};
+use connection::{Connection, Established, Signals};
+use lists::Lists;
+
+pub(crate) use view::{Live, View};
+
+/// What a connection's task reports.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// It has left the queue.
+    Begun,
+    /// It is connected.
+    Established(Box<Established>),
+    /// It could not be connected.
+    Failed(Box<Failure>),
+    /// It was connected and is no longer.
+    Lost(Failure),
+    /// Its tools have been listed again.
+    Tools(Arc<ServerTools>),
+    /// One of its other lists has changed.
+    ListChanged(ListKind),
+    /// It answered a probe.
+    Probed(Duration),
+}
+
+/// What the host asks of the manager. A reply means that the change has been made, not that servers have settled.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// These servers, and no others.
+    Apply(Vec<ServerSpec>, oneshot::Sender<()>),
+    /// This server too, in place of one of the same name.
+    Add(Box<ServerSpec>, oneshot::Sender<()>),
+    /// Not this server any longer.
+    Remove(ServerName, oneshot::Sender<bool>),
+    /// This server on or off.
+    SetEnabled(ServerName, bool, oneshot::Sender<bool>),
+    /// This server anew, whatever its state.
+    Restart(ServerName, oneshot::Sender<bool>),
+    /// This server, if it waits for its first use.
+    Connect(ServerName),
+    /// This server's tools are to be listed again.
+    Refresh(ServerName),
+    /// A call has met with trouble on this connection.
+    Trouble(ServerName, Generation, Trouble),
+    /// Every connection is to be probed.
+    ProbeAll,
+    /// A resource is to be watched, or not any longer.
+    Subscribe(ServerName, String, bool, oneshot::Sender<bool>),
+    /// The end.
+    Shutdown(oneshot::Sender<()>),
+}
+
+/// What a call has met with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The server may be gone.
+    Suspect,
+    /// The session is gone.
+    SessionExpired,
+    /// The server wants a login.
+    Unauthorized,
+}
+
+/// What the manager works with.
+pub(crate) struct Resources {
+    pub(crate) settings: Arc<HostSettings>,
+    pub(crate) memory: Memory,
+    pub(crate) handler: Arc<dyn ClientHandler>,
+    pub(crate) events: Events,
+}
+
+pub(crate) struct Manager {
+    resources: Resources,
+    servers: BTreeMap<ServerName, Managed>,
+    local_pool: Arc<Semaphore>,
+    remote_pool: Arc<Semaphore>,
+    view: watch::Sender<Arc<View>>,
+    commands: mpsc::Receiver<Command>,
+    reports: mpsc::Receiver<(ServerName, Generation, Report)>,
+    report_to: mpsc::Sender<(ServerName, Generation, Report)>,
+    /// Connections that are being ended in order.
+    closing: JoinSet<()>,
+    /// Servers that the start-up still waits for; `None` once it is over.
+    starting: Option<BTreeSet<ServerName>>,
+}
+
+/// One server.
+struct Managed {
+    spec: Arc<ServerSpec>,
+    state: ConnectionState,
+    since: SystemTime,
+    generation: Generation,
+    /// Attempts since the connection was last proven.
+    attempts: u32,
+    restarts: u32,
+    failure: Option<Box<Failure>>,
+    logs: Arc<LogRing>,
+    subscriptions: watch::Sender<Vec<String>>,
+}
+
+/// A state with all that lives only as long as it does.
+enum ConnectionState {
+    /// Waits for its first use.
+    Lazy,
+    /// Is being connected.
+    Pending {
+        _task: Task,
+    },
+    Connected(Box<ConnectedState>),
+    Failed,
+    NeedsAuth,
+    Disabled,
+}
+
+struct ConnectedState {
+    peer: Peer,
+    lists: Arc<Lists>,
+    tools: Arc<ServerTools>,
+    signals: Arc<Signals>,
+    since: Instant,
+    startup: Duration,
+    latency: Duration,
+    _task: Task,
+}
+
+/// A task that ends with its state.
+struct Task {
+    handle: AbortHandle,
+    signals: Arc<Signals>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.handle.abort();
+    }
+}
+
+/// What to do next. Everything the manager waits for is one of these.
+enum Turn {
+    Command(Option<Command>),
+    Report(ServerName, Generation, Report),
+    Tick,
+}
+
+/// How often the clocks are compared.
+const TICK: Duration = Duration::from_secs(5);
+/// How far they may drift apart before the machine counts as having slept.
+const SLEPT: Duration = Duration::from_secs(10);
+
+impl Manager {
+    /// A manager and its handles. It works while [`run`](Self::run) does.
+    pub(crate) fn new(
+        resources: Resources,
+    ) -> (Self, mpsc::Sender<Command>, watch::Receiver<Arc<View>>) {
+        let (command_sender, commands) = mpsc::channel(64);
+        let (report_to, reports) = mpsc::channel(256);
+        let (view, view_receiver) = watch::channel(Arc::default());
+        let settings = &resources.settings;
+        let manager = Self {
+            local_pool: Arc::new(Semaphore::new(settings.local_connections.max(1))),
+            remote_pool: Arc::new(Semaphore::new(settings.remote_connections.max(1))),
+            resources,
+            servers: BTreeMap::new(),
+            view,
+            commands,
+            reports,
+            report_to,
+            closing: JoinSet::new(),
+            starting: None,
+        };
+        (manager, command_sender, view_receiver)
+    }
+
+    pub(crate) async fn run(mut self) {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut clocks = (Instant::now(), SystemTime::now());
+        loop {
+            let turn = tokio::select! {
+                command = self.commands.recv() => Turn::Command(command),
+                Some((server, generation, report)) = self.reports.recv() => Turn::Report(server, generation, report),
+                _ = ticks.tick() => Turn::Tick,
+                Some(_) = self.closing.join_next(), if !self.closing.is_empty() => continue,
+            };
+            match turn {
+                Turn::Command(None) => return self.shut_down().await,
+                Turn::Command(Some(Command::Shutdown(done))) => {
+                    self.shut_down().await;
+                    let _ = done.send(());
+                    return;
+                }
+                Turn::Command(Some(command)) => self.command(command).await,
+                Turn::Report(server, generation, report) => {
+                    self.report(&server, generation, report).await;
+                }
+                Turn::Tick => {
+                    let now = (Instant::now(), SystemTime::now());
+                    let lived = now.0.duration_since(clocks.0);
+                    let passed = now.1.duration_since(clocks.1).unwrap_or_default();
+                    clocks = now;
+                    if passed > lived + SLEPT {
+                        tracing::info!(
+                            ?passed,
+                            "the machine has slept; every connection is probed"
+                        );
+                        self.wake().await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn command(&mut self, command: Command) {
+        match command {
+            Command::Apply(specs, done) => {
+                self.apply(specs).await;
+                let _ = done.send(());
+            }
+            Command::Add(spec, done) => {
+                self.put(*spec).await;
+                self.publish();
+                let _ = done.send(());
+            }
+            Command::Remove(name, done) => {
+                let existed = self.remove(&name);
+                self.publish();
+                let _ = done.send(existed);
+            }
+            Command::SetEnabled(name, enabled, done) => {
+                let _ = done.send(self.set_enabled(&name, enabled).await);
+            }
+            Command::Restart(name, done) => {
+                let exists = self.servers.contains_key(&name);
+                if exists {
+                    self.forget_needs_auth(&name).await;
+                    self.connect(&name, 0);
+                }
+                let _ = done.send(exists);
+            }
+            Command::Connect(name) => {
+                let waits = self
+                    .servers
+                    .get(&name)
+                    .is_some_and(|managed| matches!(managed.state, ConnectionState::Lazy));
+                if waits {
+                    self.connect(&name, 0);
+                }
+            }
+            Command::Trouble(name, generation, trouble) => {
+                self.trouble(&name, generation, trouble).await;
+            }
+            Command::Refresh(name) => {
+                let managed = self.servers.get(&name).map(|managed| &managed.state);
+                if let Some(ConnectionState::Connected(connected)) = managed {
+                    connected.signals.refresh(ListKind::Tools);
+                }
+            }
+            Command::ProbeAll => self.wake().await,
+            Command::Subscribe(name, uri, wanted, done) => {
+                let known = self.servers.get(&name).map(|managed| {
+                    managed.subscriptions.send_modify(|uris| {
+                        uris.retain(|known| *known != uri);
+                        if wanted {
+                            uris.push(uri);
+                        }
+                    });
+                });
+                let _ = done.send(known.is_some());
+            }
+            Command::Shutdown(done) => drop(done),
+        }
+    }
+
+    /// Makes the servers what they are wanted to be, touching only those that differ.
+    async fn apply(&mut self, specs: Vec<ServerSpec>) {
+        let wanted: BTreeSet<ServerName> = specs.iter().map(|spec| spec.name.clone()).collect();
+        let gone: Vec<ServerName> = self
+            .servers
+            .keys()
+            .filter(|name| !wanted.contains(*name))
+            .cloned()
+            .collect();
+        for name in &gone {
+            self.remove(name);
+        }
+        if self.starting.is_none() && self.servers.is_empty() {
+            self.starting = Some(
+                specs
+                    .iter()
+                    .filter(|spec| spec.enabled && spec.start == Start::Eager)
+                    .map(|spec| spec.name.clone())
+                    .collect(),
+            );
+        }
+        for spec in specs {
+            self.put(spec).await;
+        }
+        self.publish();
+        self.check_startup();
+    }
+
+    /// Takes in a server, or what has changed about it.
+    async fn put(&mut self, spec: ServerSpec) {
+        let name = spec.name.clone();
+        let spec = Arc::new(spec);
+        if let Some(managed) = self.servers.get_mut(&name) {
+            let same = managed.spec.key == spec.key && managed.spec.enabled == spec.enabled;
+            managed.spec = Arc::clone(&spec);
+            if same {
+                // The link does not depend on what has changed; the tools may.
+                if let ConnectionState::Connected(connected) = &managed.state {
+                    connected.signals.refresh(ListKind::Tools);
+                }
+                return;
+            }
+        } else {
+            let managed = Managed {
+                spec: Arc::clone(&spec),
+                state: ConnectionState::Lazy,
+                since: SystemTime::now(),
+                generation: Generation::default(),
+                attempts: 0,
+                restarts: 0,
+                failure: None,
+                logs: Arc::default(),
+                subscriptions: watch::Sender::new(Vec::new()),
+            };
+            self.servers.insert(name.clone(), managed);
+        }
+        if !spec.enabled {
+            self.set_state(&name, ConnectionState::Disabled, None);
+        } else if self.resources.memory.needs_auth(spec.key).await {
+            self.set_state(&name, ConnectionState::NeedsAuth, None);
+        } else if spec.start == Start::Lazy {
+            self.set_state(&name, ConnectionState::Lazy, None);
+        } else {
+            self.connect(&name, 0);
+        }
+    }
+
+    fn remove(&mut self, name: &ServerName) -> bool {
+        let Some(managed) = self.servers.remove(name) else {
+            return false;
+        };
+        self.end(managed.state);
+        if let Some(starting) = &mut self.starting {
+            starting.remove(name);
+        }
+        self.resources.events.send(Event::CatalogChanged {
+            server: name.clone(),
+            list: ListKind::Tools,
+        });
+        true
+    }
+
+    async fn set_enabled(&mut self, name: &ServerName, enabled: bool) -> bool {
+        let Some(managed) = self.servers.get_mut(name) else {
+            return false;
+        };
+        if managed.spec.enabled != enabled {
+            let mut spec = (*managed.spec).clone();
+            spec.enabled = enabled;
+            self.put(spec).await;
+            self.publish();
+        }
+        true
+    }
+
+    /// Begins a connection, after the wait that belongs to the attempt.
+    fn connect(&mut self, name: &ServerName, attempt: u32) {
+        let Some(managed) = self.servers.get_mut(name) else {
+            return;
+        };
+        managed.generation = managed.generation.next();
+        managed.attempts = attempt;
+        let signals = Arc::new(Signals::default());
+        let transport = managed.spec.connector.transport();
+        let connection = Connection {
+            spec: Arc::clone(&managed.spec),
+            generation: managed.generation,
+            delay: match attempt {
+                0 => Duration::ZERO,
+                attempt => backoff::before_attempt(attempt - 1),
+            },
+            settings: Arc::clone(&self.resources.settings),
+            pool: if transport.is_local() {
+                Arc::clone(&self.local_pool)
+            } else {
+                Arc::clone(&self.remote_pool)
+            },
+            memory: self.resources.memory.clone(),
+            handler: Arc::clone(&self.resources.handler),
+            events: self.resources.events.clone(),
+            logs: Arc::clone(&managed.logs),
+            signals: Arc::clone(&signals),
+            subscriptions: managed.subscriptions.subscribe(),
+            reports: self.report_to.clone(),
+        };
+        let handle = tokio::spawn(connection.run()).abort_handle();
+        let failure = managed.failure.clone();
+        let state = ConnectionState::Pending {
+            _task: Task { handle, signals },
+        };
+        self.set_state(name, state, failure);
+    }
+
+    async fn report(&mut self, name: &ServerName, generation: Generation, report: Report) {
+        let Some(managed) = self.servers.get_mut(name) else {
+            return;
+        };
+        if managed.generation != generation {
+            return;
+        }
+        match report {
+            Report::Begun => {}
+            Report::Established(established) => self.established(name, *established).await,
+            Report::Failed(failure) => self.failed(name, failure).await,
+            Report::Lost(failure) => self.lost(name, failure),
+            Report::Tools(tools) => {
+                if let ConnectionState::Connected(connected) = &mut managed.state {
+                    connected.tools = tools;
+                    self.publish();
+                    self.list_changed(name, ListKind::Tools);
+                }
+            }
+            Report::ListChanged(kind) => self.list_changed(name, kind),
+            Report::Probed(latency) => {
+                if let ConnectionState::Connected(connected) = &mut managed.state {
+                    connected.latency = latency;
+                    self.publish();
+                }
+            }
+        }
+    }
+
+    async fn established(&mut self, name: &ServerName, established: Established) {
+        let Some(managed) = self.servers.get_mut(name) else {
+            return;
+        };
+        // The task goes on under the new state.
+        let old = std::mem::replace(&mut managed.state, ConnectionState::Lazy);
+        let ConnectionState::Pending { _task: task } = old else {
+            managed.state = old;
+            return;
+        };
+        let state = ConnectionState::Connected(Box::new(ConnectedState {
+            peer: established.peer,
+            lists: established.lists,
+            tools: established.tools,
+            signals: Arc::clone(&task.signals),
+            since: Instant::now(),
+            startup: established.startup,
+            latency: established.latency,
+            _task: task,
+        }));
+        let key = managed.spec.key;
+        self.set_state(name, state, None);
+        self.list_changed(name, ListKind::Tools);
+        self.resources.memory.forget_needs_auth(key).await;
+    }
+
+    async fn failed(&mut self, name: &ServerName, failure: Box<Failure>) {
+        let Some(managed) = self.servers.get(name) else {
+            return;
+        };
+        if failure.cause == Cause::Unauthorized {
+            let (key, duration) = (managed.spec.key, self.resources.settings.needs_auth_memory);
+            self.set_state(name, ConnectionState::NeedsAuth, Some(failure));
+            self.resources
+                .memory
+                .remember_needs_auth(key, duration)
+                .await;
+            return;
+        }
+        // Only a connection that was there before is tried again by itself.
+        let attempts = managed.attempts;
+        if attempts > 0 && attempts < self.resources.settings.reconnect_attempts {
+            self.note_failure(name, failure);
+            self.connect(name, attempts + 1);
+        } else {
+            self.set_state(name, ConnectionState::Failed, Some(failure));
+        }
+    }
+
+    fn lost(&mut self, name: &ServerName, failure: Failure) {
+        let Some(managed) = self.servers.get_mut(name) else {
+            return;
+        };
+        let proven = match &managed.state {
+            ConnectionState::Connected(connected) => connected.since.elapsed() >= backoff::PROVEN,
+            _ => false,
+        };
+        let attempts = if proven { 0 } else { managed.attempts };
+        managed.restarts += 1;
+        let failure = Box::new(failure);
+        if attempts < self.resources.settings.reconnect_attempts {
+            self.note_failure(name, failure);
+            self.connect(name, attempts + 1);
+        } else {
+            self.set_state(name, ConnectionState::Failed, Some(failure));
+        }
+    }
+
+    async fn trouble(&mut self, name: &ServerName, generation: Generation, trouble: Trouble) {
+        let Some(managed) = self.servers.get_mut(name) else {
+            return;
+        };
+        let ConnectionState::Connected(connected) = &managed.state else {
+            return;
+        };
+        if managed.generation != generation {
+            return;
+        }
+        match trouble {
+            Trouble::Suspect => connected.signals.probe(),
+            Trouble::SessionExpired => {
+                managed.restarts += 1;
+                self.connect(name, 0);
+            }
+            Trouble::Unauthorized => {
+                let failure = Failure {
+                    step: None,
+                    cause: Cause::Unauthorized,
+                    message: "the server no longer accepts the credentials".to_owned(),
+                    stderr: Vec::new(),
+                };
+                self.failed(name, Box::new(failure)).await;
+            }
+        }
+    }
+
+    /// After sleep, every connection may be dead, and what failed for want of a network may work.
+    async fn wake(&mut self) {
+        let mut again = Vec::new();
+        for (name, managed) in &self.servers {
+            match &managed.state {
+                ConnectionState::Connected(connected) => connected.signals.probe(),
+                ConnectionState::Failed => {
+                    let cause = managed.failure.as_ref().map(|failure| failure.cause);
+                    if matches!(
+                        cause,
+                        Some(Cause::Transport(_) | Cause::Lost | Cause::Unavailable)
+                    ) && !managed.spec.connector.transport().is_local()
+                    {
+                        again.push(name.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+        for name in again {
+            self.connect(&name, 0);
+        }
+    }
+
+    async fn forget_needs_auth(&self, name: &ServerName) {
+        if let Some(managed) = self.servers.get(name) {
+            self.resources
+                .memory
+                .forget_needs_auth(managed.spec.key)
+                .await;
+        }
+    }
+
+    fn note_failure(&mut self, name: &ServerName, failure: Box<Failure>) {
+        if let Some(managed) = self.servers.get_mut(name) {
+            managed.failure = Some(failure);
+        }
+    }
+
+    /// The only place where a state changes.
+    fn set_state(
+        &mut self,
+        name: &ServerName,
+        state: ConnectionState,
+        failure: Option<Box<Failure>>,
+    ) {
+        let Some(managed) = self.servers.get_mut(name) else {
+            return;
+        };
+        let old = std::mem::replace(&mut managed.state, state);
+        let (before, now) = (old.kind(), managed.state.kind());
+        managed.failure.clone_from(&failure);
+        managed.since = SystemTime::now();
+        self.end(old);
+        self.publish();
+        let server = name.clone();
+        if before != now {
+            self.resources.events.send(Event::StateChanged {
+                server: server.clone(),
+                state: now,
+                failure,
+            });
+        }
+        if now == State::NeedsAuth {
+            self.resources.events.send(Event::AuthNeeded {
+                server: server.clone(),
+            });
+        }
+        if self.starting.is_some() {
+            self.resources
+                .events
+                .send(Event::StartupUpdate { server, state: now });
+        }
+        self.check_startup();
+    }
+
+    /// Ends what a state held; a connection in order, and without anybody waiting for it.
+    fn end(&mut self, state: ConnectionState) {
+        if let ConnectionState::Connected(connected) = state {
+            let peer = connected.peer.clone();
+            drop(connected);
+            self.closing.spawn(async move { peer.close().await });
+        }
+    }
+
+    fn check_startup(&mut self) {
+        let Some(starting) = &mut self.starting else {
+            return;
+        };
+        starting.retain(|name| {
+            let managed = self.servers.get(name);
+            managed.is_some_and(|managed| managed.state.kind() == State::Pending)
+        });
+        if !starting.is_empty() {
+            return;
+        }
+        self.starting = None;
+        let in_state = |state: State| {
+            self.servers
+                .iter()
+                .filter(move |(_, managed)| managed.state.kind() == state)
+        };
+        let ready = in_state(State::Connected).map(|(name, _)| name.clone());
+        let failed = in_state(State::Failed)
+            .chain(in_state(State::NeedsAuth))
+            .map(|(name, managed)| {
+                let reason = managed.failure.as_ref().map(|failure| failure.summary());
+                (
+                    name.clone(),
+                    reason.unwrap_or_else(|| "it wants a login".to_owned()),
+                )
+            });
+        self.resources.events.send(Event::StartupComplete {
+            ready: ready.collect(),
+            failed: failed.collect(),
+        });
+    }
+
+    fn list_changed(&self, name: &ServerName, list: ListKind) {
+        self.resources.events.send(Event::CatalogChanged {
+            server: name.clone(),
+            list,
+        });
+    }
+
+    fn publish(&self) {
+        let statuses = self.servers.values().map(Managed::status).collect();
+        let live = self.servers.iter().filter_map(|(name, managed)| {
+            let ConnectionState::Connected(connected) = &managed.state else {
+                return None;
+            };
+            let live = Live {
+                peer: connected.peer.clone(),
+                lists: Arc::clone(&connected.lists),
+                tools: Arc::clone(&connected.tools),
+                spec: Arc::clone(&managed.spec),
+                generation: managed.generation,
+            };
+            Some((name.clone(), live))
+        });
+        let logs = self
+            .servers
+            .iter()
+            .map(|(name, managed)| (name.clone(), Arc::clone(&managed.logs)));
+        let previous = self.view.borrow().clone();
+        let view = View::new(statuses, live.collect(), logs.collect(), &previous);
+        self.view.send_replace(Arc::new(view));
+    }
+
+    async fn shut_down(mut self) {
+        for (_, managed) in std::mem::take(&mut self.servers) {
+            self.end(managed.state);
+        }
+        self.publish();
+        while self.closing.join_next().await.is_some() {}
+    }
+}
+
+impl Managed {
+    fn status(&self) -> ServerStatus {
+        let connected = match &self.state {
+            ConnectionState::Connected(connected) => Some(connected),
+            _ => None,
+        };
+        ServerStatus {
+            name: self.spec.name.clone(),
+            transport: connected.map_or_else(
+                || self.spec.connector.transport(),
+                |connected| connected.peer.facts().transport,
+            ),
+            state: self.state.kind(),
+            since: self.since,
+            required: self.spec.required,
+            is_lazy: matches!(self.state, ConnectionState::Lazy),
+            revision: connected.map(|connected| connected.peer.revision()),
+            tools: connected.map_or(0, |connected| connected.tools.tools().len()),
+            restarts: self.restarts,
+            latency: connected.map(|connected| connected.latency),
+            startup: connected.map(|connected| connected.startup),
+            process: connected.and_then(|connected| connected.peer.process()),
+            failure: self.failure.clone(),
+        }
+    }
+}
+
+impl ConnectionState {
+    fn kind(&self) -> State {
+        match self {
+            Self::Lazy | Self::Pending { .. } => State::Pending,
+            Self::Connected(_) => State::Connected,
+            Self::Failed => State::Failed,
+            Self::NeedsAuth => State::NeedsAuth,
+            Self::Disabled => State::Disabled,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The snapshot everybody but the manager works from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::lists::Lists;
+use crate::catalog::disguise::KnownServers;
+use crate::catalog::{Catalog, ServerTools};
+use crate::logs::LogRing;
+use crate::names::{Generation, ServerName};
+use crate::peer::Peer;
+use crate::spec::ServerSpec;
+use crate::status::ServerStatus;
+
+/// All servers at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    /// How each server stands, in the order of their names.
+    pub(crate) statuses: Vec<ServerStatus>,
+    /// Those that are connected.
+    pub(crate) live: BTreeMap<ServerName, Live>,
+    /// What they offer.
+    pub(crate) catalog: Arc<Catalog>,
+    /// What they said.
+    pub(crate) logs: BTreeMap<ServerName, Arc<LogRing>>,
+}
+
+/// A connected server.
+#[derive(Debug, Clone)]
+pub(crate) struct Live {
+    pub(crate) peer: Peer,
+    pub(crate) lists: Arc<Lists>,
+    pub(crate) tools: Arc<ServerTools>,
+    pub(crate) spec: Arc<ServerSpec>,
+    pub(crate) generation: Generation,
+}
+
+impl View {
+    pub(crate) fn new(
+        statuses: Vec<ServerStatus>,
+        live: BTreeMap<ServerName, Live>,
+        logs: BTreeMap<ServerName, Arc<LogRing>>,
+        previous: &Self,
+    ) -> Self {
+        let tools = |live: &BTreeMap<ServerName, Live>| -> Vec<Arc<ServerTools>> {
+            live.values().map(|live| Arc::clone(&live.tools)).collect()
+        };
+        let now = tools(&live);
+        let before = tools(&previous.live);
+        // Most changes of state leave the tools as they were.
+        let unchanged = now.len() == before.len()
+            && now
+                .iter()
+                .zip(&before)
+                .all(|(now, before)| Arc::ptr_eq(now, before));
+        let catalog = if unchanged {
+            Arc::clone(&previous.catalog)
+        } else {
+            let names = statuses.iter().map(|status| &status.name);
+            let (known, _) = KnownServers::admit(names);
+            let offers = live.iter().map(|(name, live)| {
+                let instructions = live.peer.facts().instructions.as_deref().map(Arc::from);
+                (name.clone(), Arc::clone(&live.tools), instructions)
+            });
+            Arc::new(Catalog::assemble(&known, offers))
+        };
+        Self {
+            statuses,
+            live,
+            catalog,
+            logs,
+        }
+    }
+
+    pub(crate) fn status(&self, name: &ServerName) -> Option<&ServerStatus> {
+        self.statuses.iter().find(|status| status.name == *name)
+    }
+}

@@ -1,0 +1,121 @@
+//! The numbers a host runs by, and what an embedder may put in place of the defaults.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_config::settings::{Setting, Settings};
+use switchboard_protocol::Limits;
+use switchboard_store::{MemoryStore, Store};
+
+use crate::call::gate::{AllowAll, Gate};
+use crate::handler::{ClientHandler, DeclineAll};
+use crate::peer::OpenOptions;
+
+/// The numbers. [`Default`] is what `defaults.toml` of the configuration says.
+#[derive(Debug, Clone)]
+pub struct HostSettings {
+    /// How many local servers start at once.
+    pub local_connections: usize,
+    /// How many remote servers connect at once.
+    pub remote_connections: usize,
+    /// How often an idle connection is probed.
+    pub health_interval: Duration,
+    /// How long a probe may take.
+    pub health_timeout: Duration,
+    /// How often a lost connection is tried again.
+    pub reconnect_attempts: u32,
+    /// How long a server's lists are believed.
+    pub catalog_ttl: Duration,
+    /// How long one page of a list, or one resource, may take.
+    pub list_timeout: Duration,
+    /// How long it is remembered that a server wants a login.
+    pub needs_auth_memory: Duration,
+    /// How often a long call shows that it is alive.
+    pub progress_interval: Duration,
+    /// Output beyond this is cut for the model.
+    pub max_output_tokens: u64,
+    /// Bounds on what servers may send.
+    pub limits: Limits,
+    /// How conversations are opened.
+    pub open: OpenOptions,
+}
+
+impl Default for HostSettings {
+    fn default() -> Self {
+        Self {
+            local_connections: 3,
+            remote_connections: 20,
+            health_interval: Duration::from_secs(30),
+            health_timeout: Duration::from_secs(5),
+            reconnect_attempts: 5,
+            catalog_ttl: Duration::from_secs(300),
+            list_timeout: Duration::from_secs(60),
+            needs_auth_memory: Duration::from_secs(900),
+            progress_interval: Duration::from_secs(30),
+            max_output_tokens: 25_000,
+            limits: Limits::DEFAULT,
+            open: OpenOptions::default(),
+        }
+    }
+}
+
+impl From<&Settings> for HostSettings {
+    fn from(settings: &Settings) -> Self {
+        let count = |setting| usize::try_from(settings.count(setting)).unwrap_or(usize::MAX);
+        Self {
+            local_connections: count(Setting::LocalConnections),
+            remote_connections: count(Setting::RemoteConnections),
+            health_interval: settings.duration(Setting::HealthInterval),
+            health_timeout: settings.duration(Setting::HealthTimeout),
+            reconnect_attempts: u32::try_from(settings.count(Setting::ReconnectAttempts))
+                .unwrap_or(u32::MAX),
+            catalog_ttl: settings.duration(Setting::CatalogTtl),
+            needs_auth_memory: settings.duration(Setting::NeedsAuthMemory),
+            progress_interval: settings.duration(Setting::ProgressInterval),
+            max_output_tokens: settings.count(Setting::MaxOutputTokens),
+            limits: Limits {
+                max_bytes: count(Setting::MaxMessageBytes),
+                ..Limits::DEFAULT
+            },
+            ..Self::default()
+        }
+    }
+}
+
+/// What a host is made of besides its servers.
+#[derive(Clone)]
+pub struct HostOptions {
+    /// The numbers.
+    pub settings: HostSettings,
+    /// Who answers what servers ask.
+    pub handler: Arc<dyn ClientHandler>,
+    /// Who permits calls and sees them pass.
+    pub gate: Arc<dyn Gate>,
+    /// Where things are remembered between runs.
+    pub store: Arc<dyn Store>,
+    /// Where output that is too large for the model is kept whole.
+    pub spill_folder: Option<PathBuf>,
+}
+
+impl Default for HostOptions {
+    fn default() -> Self {
+        Self {
+            settings: HostSettings::default(),
+            handler: Arc::new(DeclineAll),
+            gate: Arc::new(AllowAll),
+            store: Arc::new(MemoryStore::new()),
+            spill_folder: None,
+        }
+    }
+}
+
+impl fmt::Debug for HostOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HostOptions")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

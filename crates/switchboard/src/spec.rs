@@ -1,0 +1,108 @@
+//! One server as the host wants it: how to reach it, and how to treat it.
+//!
+//! Owns the value that the manager reconciles with what is there. Making one from a configuration entry is
+//! [`crate::recipe`]'s business; a program that embeds the host may make one itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_config::entry::ServerEntry;
+
+use crate::catalog::ToolRules;
+use crate::names::ServerName;
+use crate::transport::Connector;
+
+/// A server to manage.
+#[derive(Debug, Clone)]
+pub struct ServerSpec {
+    /// Its name.
+    pub name: ServerName,
+    /// How a link to it is made.
+    pub connector: Arc<dyn Connector>,
+    /// What the link depends on. When it differs from before, the server is connected anew; when only the rest
+    /// differs, it is not.
+    pub key: ConnectionKey,
+    /// Whether it may connect.
+    pub enabled: bool,
+    /// Whether start-up waits for it.
+    pub required: bool,
+    /// When it is connected.
+    pub start: Start,
+    /// How long it may take from the start to its tools.
+    pub startup_timeout: Duration,
+    /// How long a call may be silent.
+    pub tool_timeout: Duration,
+    /// How long a call may take in all.
+    pub tool_max: Duration,
+    /// How long a call of these tools may be silent.
+    pub tool_timeouts: Vec<(String, Duration)>,
+    /// Which of its tools are offered, and how.
+    pub rules: ToolRules,
+    /// Whether its hints about its tools count for permissions.
+    pub trust_annotations: bool,
+    /// How long it may be unused before it is ended, until it is used again.
+    pub idle_shutdown: Option<Duration>,
+}
+
+/// When a server is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// At once.
+    #[default]
+    Eager,
+    /// When it is first used.
+    Lazy,
+}
+
+/// What a link depends on, as a digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConnectionKey([u8; 32]);
+
+impl ConnectionKey {
+    /// The key of anything that identifies a link.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        use sha2::{Digest as _, Sha256};
+        let mut digest = Sha256::new();
+        for part in parts {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        Self(digest.finalize().into())
+    }
+
+    /// The key as text, to remember things under.
+    pub fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl ServerSpec {
+    /// How long a call of this tool may be silent.
+    pub fn timeout_of(&self, tool: &str) -> Duration {
+        let own = self.tool_timeouts.iter().find(|(name, _)| name == tool);
+        own.map_or(self.tool_timeout, |(_, timeout)| *timeout)
+    }
+
+    /// A server with the defaults of the program.
+    pub fn new(
+        name: impl Into<ServerName>,
+        connector: Arc<dyn Connector>,
+        key: ConnectionKey,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            connector,
+            key,
+            enabled: true,
+            required: false,
+            start: Start::Eager,
+            startup_timeout: Duration::from_secs(60),
+            tool_timeout: Duration::from_secs(60),
+            tool_max: Duration::from_secs(100_000),
+            tool_timeouts: Vec::new(),
+            rules: ToolRules::of(&ServerEntry::default()),
+            trust_annotations: false,
+            idle_shutdown: None,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! How each server stands, as a value to look at.
+//!
+//! Owns the five states of CON-1 as data. The manager alone decides them.
+
+use std::time::{Duration, SystemTime};
+
+use switchboard_config::entry::Transport;
+use switchboard_protocol::Revision;
+
+use crate::names::ServerName;
+use crate::peer::{OpenErrorKind, OpenStep};
+use crate::transport::TransportErrorKind;
+
+/// The state of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// It is being connected, will be, or will be on first use.
+    Pending,
+    /// It can be used.
+    Connected,
+    /// It could not be connected.
+    Failed,
+    /// It wants a login.
+    NeedsAuth,
+    /// It is switched off.
+    Disabled,
+}
+
+impl State {
+    /// One word for tables and scripts.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Connected => "connected",
+            Self::Failed => "failed",
+            Self::NeedsAuth => "needs-auth",
+            Self::Disabled => "disabled",
+        }
+    }
+
+    /// Whether the server will not change its state by itself soon.
+    pub const fn is_settled(self) -> bool {
+        !matches!(self, Self::Pending)
+    }
+}
+
+/// How a server stands.
+#[derive(Debug, Clone)]
+pub struct ServerStatus {
+    /// Its name.
+    pub name: ServerName,
+    /// How it is reached.
+    pub transport: Transport,
+    /// Its state.
+    pub state: State,
+    /// Since when.
+    pub since: SystemTime,
+    /// Whether start-up waits for it.
+    pub required: bool,
+    /// Whether it is connected only when it is first used, and has not been.
+    pub is_lazy: bool,
+    /// The revision that is spoken, while it is connected.
+    pub revision: Option<Revision>,
+    /// How many tools it offers.
+    pub tools: usize,
+    /// How often it was connected anew by itself.
+    pub restarts: u32,
+    /// How long its last answer to a probe or list took.
+    pub latency: Option<Duration>,
+    /// How long it took from the start to its tools.
+    pub startup: Option<Duration>,
+    /// The process behind it.
+    pub process: Option<u32>,
+    /// Why it is not connected, or was not the last time.
+    pub failure: Option<Box<Failure>>,
+}
+
+/// Why a server could not be connected, or was lost.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The step that failed; `None` if it was connected.
+    pub step: Option<OpenStep>,
+    /// What kind of failure it is.
+    pub cause: Cause,
+    /// What happened, in one line.
+    pub message: String,
+    /// The last lines of its stderr, oldest first.
+    pub stderr: Vec<String>,
+}
+
+/// What kind of failure it is, as far as a remedy hangs on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The transport failed.
+    Transport(TransportErrorKind),
+    /// The process ended.
+    Exited,
+    /// The connection ended.
+    Lost,
+    /// The deadline passed.
+    Timeout,
+    /// It wants a login.
+    Unauthorized,
+    /// It is overloaded or down behind a proxy.
+    Unavailable,
+    /// It does not speak the protocol, or no revision in common.
+    Protocol,
+    /// It answered with an error.
+    Rejected,
+    /// Its configuration cannot be used.
+    Configuration,
+}
+
+impl Failure {
+    /// The first line of what went wrong, with the step.
+    pub fn summary(&self) -> String {
+        match self.step {
+            Some(OpenStep::Connect) | None => self.message.clone(),
+            Some(step) => format!("{}: {}", step.name(), self.message),
+        }
+    }
+}
+
+impl From<&OpenErrorKind> for Cause {
+    fn from(kind: &OpenErrorKind) -> Self {
+        use crate::peer::RequestError;
+        match kind {
+            OpenErrorKind::Transport(error) => Self::Transport(error.kind),
+            OpenErrorKind::Closed(_) => Self::Exited,
+            OpenErrorKind::Unauthorized(_) => Self::Unauthorized,
+            OpenErrorKind::Unavailable(_) => Self::Unavailable,
+            OpenErrorKind::Request(RequestError::NotSent(error)) => Self::Transport(error.kind),
+            OpenErrorKind::Request(RequestError::Rejected(_)) => Self::Rejected,
+            OpenErrorKind::Request(RequestError::Lost(_)) => Self::Lost,
+            OpenErrorKind::Request(RequestError::Idle(_) | RequestError::Expired(_)) => {
+                Self::Timeout
+            }
+            OpenErrorKind::Negotiation(_) | OpenErrorKind::Request(_) | OpenErrorKind::Circles => {
+                Self::Protocol
+            }
+        }
+    }
+}

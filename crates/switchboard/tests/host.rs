@@ -1,0 +1,84 @@
+//! The host as an embedder uses it, with in-process servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use switchboard::call::{CallError, CallRequest};
+use switchboard::host::Host;
+use switchboard::names::ServerName;
+use switchboard::options::HostOptions;
+use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::status::State;
+use switchboard::transport::in_process::InProcessConnector;
+use switchboard::workspace::Workspace;
+
+fn workspace(name: &str, folder: &std::path::Path) -> ServerSpec {
+    let connector = InProcessConnector::new(Arc::new(Workspace::new(folder).unwrap()));
+    ServerSpec::new(
+        name,
+        Arc::new(connector),
+        ConnectionKey::of(&[name.as_bytes()]),
+    )
+}
+
+fn call(tool: &str, arguments: serde_json::Value) -> CallRequest {
+    CallRequest {
+        tool: tool.to_owned(),
+        arguments: Some(serde_json::value::to_raw_value(&arguments).unwrap()),
+        timeout: Some(Duration::from_secs(5)),
+        progress: None,
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_called_by_its_exposed_name() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("note.txt"), "hello").unwrap();
+    let host = Host::new(HostOptions::default());
+    let tools = host
+        .add_server(workspace("files", folder.path()))
+        .await
+        .unwrap();
+    assert_eq!(tools, 3);
+    let outcome = host
+        .call(call("mcp__files__read_file", json!({"path": "note.txt"})))
+        .await
+        .unwrap();
+    assert!(
+        outcome.result.as_str().contains("hello"),
+        "{:?}",
+        outcome.result
+    );
+    assert!(!outcome.is_error);
+    let error = host
+        .call(call("mcp__files__read_fil", json!({})))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, CallError::Lookup(_)), "{error}");
+    let hint = error.hint().unwrap_or_default();
+    assert!(
+        hint.starts_with("did you mean mcp__files__read_file"),
+        "{hint}"
+    );
+    host.shutdown().await;
+    assert_eq!(host.statuses().len(), 0);
+}
+
+#[tokio::test]
+async fn a_server_is_switched_off_and_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new(HostOptions::default());
+    let name = ServerName::from("files");
+    host.apply(vec![workspace("files", folder.path())]).await;
+    host.settled().await;
+    assert_eq!(host.status(&name).unwrap().state, State::Connected);
+    assert!(host.set_enabled(&name, false).await);
+    assert_eq!(host.status(&name).unwrap().state, State::Disabled);
+    assert_eq!(host.catalog().len(), 0);
+    assert!(host.set_enabled(&name, true).await);
+    host.settled().await;
+    assert_eq!(host.catalog().len(), 3);
+    assert!(host.remove_server(&name).await);
+    assert!(!host.remove_server(&name).await);
+}

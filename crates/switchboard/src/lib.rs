@@ -11,6 +11,7 @@
 //! | [`peer`] | one conversation with one server, in either era |
 //! | [`transport`], [`guard`] | how bytes reach a server, and how its processes are ended |
 //! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
+//! | [`doctor`] | what is wrong with a server, and how to mend it |
 //! | [`handler`] | what servers may ask of the client |
 //! | [`events`], [`status`], [`logs`] | what happens, how servers stand, what they said |
 //! | `memory`, [`watch`] | what is remembered between runs, and files that change |
@@ -19,6 +20,7 @@
 pub mod call;
 pub mod catalog;
 pub mod content;
+pub mod doctor;
 pub mod events;
 pub mod guard;
 pub mod handler;

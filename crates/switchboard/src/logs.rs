@@ -31,6 +31,11 @@ impl LogRing {
         }
     }
 
+    /// Forgets all lines.
+    pub(crate) fn clear(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Ring::default();
+    }
+
     /// All lines that are kept, oldest first.
     pub fn lines(&self) -> Vec<LogLine> {
         let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -39,6 +39,33 @@ pub trait Connector: fmt::Debug + Send + Sync + 'static {
     fn legacy(&self) -> Option<&dyn Connector> {
         None
     }
+
+    /// What it leads to, for people.
+    fn destination(&self) -> Destination {
+        Destination::Unknown
+    }
+}
+
+/// What a recipe leads to, as far as it helps to explain a failure. Nothing in it is secret.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Destination {
+    /// A part of this program, or something it knows nothing about.
+    #[default]
+    Unknown,
+    /// A program, as the entry names it.
+    Program(String),
+    /// A place on a network.
+    Address {
+        /// The address as it may be shown.
+        shown: String,
+        /// The path of the resource.
+        path: String,
+        /// Whether the server is shown credentials: a header such as `Authorization`.
+        has_credentials: bool,
+        /// Whether a proxy is set for addresses of this kind.
+        has_proxy: bool,
+    },
 }
 
 /// An open way to a server. Dropping the last handle ends it as [`close`](Link::close) does, without waiting.

@@ -28,7 +28,8 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::http::{Address, ConfiguredHeaders, HttpClient, Lifetime, RemoteServer};
 use super::{
-    Abandoned, Closed, Connector, Inbound, Link, Outgoing, TransportError, TransportErrorKind,
+    Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, TransportError,
+    TransportErrorKind,
 };
 use handshake::Socket;
 use trim::Trimmed;
@@ -85,6 +86,11 @@ impl WebSocketConnector {
 impl Connector for WebSocketConnector {
     fn transport(&self) -> Transport {
         Transport::Ws
+    }
+
+    fn destination(&self) -> Destination {
+        self.address
+            .destination(self.headers.has_credentials(), false)
     }
 
     fn connect(

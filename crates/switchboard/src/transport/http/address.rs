@@ -18,7 +18,7 @@ use switchboard_config::mask;
 use switchboard_config::text::visible;
 use url::{Position, Url};
 
-use crate::transport::{TransportError, TransportErrorKind};
+use crate::transport::{Destination, TransportError, TransportErrorKind};
 
 /// The address of a server.
 #[derive(Clone)]
@@ -93,6 +93,20 @@ impl Address {
         match self.url.port_or_known_default() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
+        }
+    }
+
+    /// The address as somebody may be told who looks for a fault.
+    pub(in crate::transport) fn destination(
+        &self,
+        has_credentials: bool,
+        has_proxy: bool,
+    ) -> Destination {
+        Destination::Address {
+            shown: self.shown.clone(),
+            path: visible(self.url.path()).into_owned(),
+            has_credentials,
+            has_proxy,
         }
     }
 

@@ -18,7 +18,7 @@ use super::address::Address;
 use super::client::HttpClient;
 use super::headers::ConfiguredHeaders;
 use super::{RemoteServer, failure};
-use crate::transport::{RequestFailure, TransportError, TransportErrorKind};
+use crate::transport::{Destination, RequestFailure, TransportError, TransportErrorKind};
 
 /// Redirects followed for one request.
 const MOST_REDIRECTS: usize = 5;
@@ -30,6 +30,7 @@ pub(super) struct Channel {
     address: Address,
     headers: ConfiguredHeaders,
     limit: usize,
+    has_proxy: bool,
 }
 
 /// One HTTP request.
@@ -63,8 +64,15 @@ impl Channel {
             client: client.for_address(&address)?,
             headers: ConfiguredHeaders::new(&server.headers, server.headers_helper)?,
             limit: client.settings().max_message_bytes,
+            has_proxy: client.settings().proxy.applies_to(&address),
             address,
         }))
+    }
+
+    /// What the channel leads to, for people.
+    pub(super) fn destination(&self) -> Destination {
+        self.address
+            .destination(self.headers.has_credentials(), self.has_proxy)
     }
 
     /// Makes the headers ready for a new link.

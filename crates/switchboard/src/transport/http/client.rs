@@ -79,6 +79,15 @@ impl ProxySettings {
             except: find("no_proxy"),
         }
     }
+
+    /// Whether there is a proxy for addresses like this one; exceptions are not looked at.
+    pub(super) fn applies_to(&self, address: &Address) -> bool {
+        let own = match address.url().scheme() {
+            "https" => &self.https,
+            _ => &self.http,
+        };
+        address.socket().is_none() && (own.is_some() || self.all.is_some())
+    }
 }
 
 /// The pooled client that all HTTP links of a host share, and the trust roots of its WebSocket links. Cheap to clone.

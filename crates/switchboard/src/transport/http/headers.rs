@@ -66,6 +66,14 @@ impl ConfiguredHeaders {
         lock(&self.current).clone()
     }
 
+    /// Whether one of them looks like credentials.
+    pub(in crate::transport) fn has_credentials(&self) -> bool {
+        const WORDS: [&str; 4] = ["auth", "key", "token", "cookie"];
+        let current = self.current();
+        let mut names = current.headers.keys().map(HeaderName::as_str);
+        names.any(|name| WORDS.iter().any(|word| name.contains(word)))
+    }
+
     /// Runs the helper, if there is one, unless somebody has done so since `seen` was taken.
     ///
     /// Says whether the headers are others than before.

@@ -25,8 +25,8 @@ use super::sse::Decoded;
 use super::streamable::{TAKE_DEADLINE, closed, not_taken, plain};
 use super::{HttpClient, RemoteServer};
 use crate::transport::{
-    Abandoned, Closed, Connector, Inbound, Link, Outgoing, OutgoingKind, RequestFailure,
-    TransportError, TransportErrorKind,
+    Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, OutgoingKind,
+    RequestFailure, TransportError, TransportErrorKind,
 };
 
 /// Events that may come before the one that names the endpoint.
@@ -115,6 +115,10 @@ impl LegacyConnector {
 impl Connector for LegacyConnector {
     fn transport(&self) -> Transport {
         Transport::Sse
+    }
+
+    fn destination(&self) -> Destination {
+        self.channel.destination()
     }
 
     fn connect(

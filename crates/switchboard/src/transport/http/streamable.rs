@@ -25,8 +25,8 @@ use super::legacy::LegacyConnector;
 use super::lifetime::{Lifetime, lock};
 use super::{HttpClient, RemoteServer, failure};
 use crate::transport::{
-    Abandoned, Closed, Connector, Inbound, Link, Outgoing, OutgoingKind, RequestFailure,
-    TransportError, TransportErrorKind,
+    Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, OutgoingKind,
+    RequestFailure, TransportError, TransportErrorKind,
 };
 
 /// How long the server may take to take a message that is no request.
@@ -64,6 +64,10 @@ impl StreamableConnector {
 impl Connector for StreamableConnector {
     fn transport(&self) -> Transport {
         Transport::Http
+    }
+
+    fn destination(&self) -> Destination {
+        self.channel.destination()
     }
 
     fn connect(

@@ -34,7 +34,9 @@ use futures_util::future::BoxFuture;
 use switchboard_config::entry::Transport;
 use switchboard_config::secret::Secret;
 
-use crate::transport::{Closed, Connector, Inbound, Link, TransportError, TransportErrorKind};
+use crate::transport::{
+    Closed, Connector, Destination, Inbound, Link, TransportError, TransportErrorKind,
+};
 
 /// The recipe for one stdio server.
 #[derive(Clone)]
@@ -139,6 +141,10 @@ impl Connector for StdioConnector {
             let link: Arc<dyn Link> = Arc::new(link::StdioLink::open(started, self, inbound));
             Ok(link)
         })
+    }
+
+    fn destination(&self) -> Destination {
+        Destination::Program(self.program.display().to_string())
     }
 }
 

@@ -1,0 +1,251 @@
+//! Why a server cannot be used: one function for each cause, asked in order, the most telling first.
+//!
+//! Owns the knowledge of how servers fail, as pure functions from symptoms to a [`Finding`]. Nothing here speaks
+//! with a server; the one look outside is for programs that are installed in a usual place outside the `PATH`.
+//!
+//! | where | causes |
+//! |---|---|
+//! | `program` | the process cannot be started |
+//! | `network` | the address cannot be reached, or is no MCP endpoint |
+//! | `stderr` | what the server's own log says |
+//! | `conversation` | it runs, and does not speak as it should |
+
+mod conversation;
+mod network;
+mod program;
+mod stderr;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::time::Duration;
+
+use switchboard_config::entry::Transport;
+use switchboard_config::text::visible;
+use switchboard_protocol::negotiate::Failure;
+
+use super::steps::Step;
+use super::{Finding, Severity};
+use crate::catalog::text::cut;
+use crate::peer::{OpenErrorKind, RequestError};
+use crate::recipe::RecipeError;
+use crate::transport::{Destination, HttpRefusal, TransportError, TransportErrorKind};
+
+/// How much of something a server wrote stands in a finding, in characters.
+const QUOTED: usize = 300;
+
+/// What is seen of a failure.
+#[derive(Debug)]
+pub(super) struct Symptoms<'a> {
+    pub(super) server: &'a str,
+    /// The step that failed.
+    pub(super) step: Step,
+    /// How it failed.
+    pub(super) failed: &'a Failed,
+    /// The transport it is configured with.
+    pub(super) transport: Transport,
+    pub(super) destination: &'a Destination,
+    /// The last lines of its stderr.
+    pub(super) stderr: &'a [String],
+    /// What was no message where one was expected.
+    pub(super) noise: &'a [String],
+    pub(super) home: Option<&'a Path>,
+}
+
+/// How a step failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    /// There is no conversation, or no list of tools.
+    #[error("{0}")]
+    Open(OpenErrorKind),
+    /// The time to start was over.
+    #[error("nothing for {} s", .0.as_secs_f64())]
+    Deadline(Duration),
+}
+
+type Cause = fn(&Symptoms<'_>) -> Option<Finding>;
+
+/// Asked in order; the first that knows explains the failure.
+const CAUSES: &[Cause] = &[
+    program::command_with_arguments,
+    program::not_found,
+    program::not_executable,
+    program::no_folder,
+    program::not_started,
+    network::login_needed,
+    network::forbidden,
+    network::proxy_login,
+    network::redirected,
+    network::web_page,
+    network::wrong_path,
+    network::too_many_requests,
+    network::unavailable,
+    network::server_fault,
+    network::refused_status,
+    network::unknown_name,
+    network::nobody_listens,
+    network::unreachable,
+    network::certificate,
+    network::no_answer_in_time,
+    network::not_http,
+    network::invalid,
+    stderr::explain,
+    conversation::prints_text_instead,
+    conversation::ended_at_once,
+    conversation::ended_by_signal,
+    conversation::timed_out,
+    conversation::no_common_version,
+    conversation::refuses_initialize,
+    conversation::unreadable,
+    conversation::too_large,
+    conversation::rejected,
+    conversation::closed,
+];
+
+/// Explains a failure. There is always a finding.
+pub(super) fn explain(symptoms: &Symptoms<'_>) -> Vec<Finding> {
+    let explained = CAUSES.iter().find_map(|cause| cause(symptoms));
+    vec![explained.unwrap_or_else(|| conversation::anything_else(symptoms))]
+}
+
+/// Explains why an entry is no server.
+pub(super) fn recipe(error: &RecipeError) -> Finding {
+    let (code, remedy) = match error {
+        RecipeError::NoEndpoint => (
+            "no-endpoint",
+            "give its entry a command (a program to start) or a url (a place to connect to)".to_owned(),
+        ),
+        RecipeError::MissingVariable(name) => {
+            let name = visible(name);
+            (
+                "variable-not-set",
+                format!(
+                    "set it before you start: export {name}=…; a program started from a desktop does not read your \
+                     shell's files"
+                ),
+            )
+        }
+        RecipeError::NoSuchService => (
+            "no-such-service",
+            "transport = \"sdk\" is for servers that are part of this program: name it `workspace`, or give the entry \
+             a command or a url"
+                .to_owned(),
+        ),
+        RecipeError::NoSandbox => (
+            "no-sandbox",
+            "take `sandbox` out of its entry, or keep the server disabled".to_owned(),
+        ),
+        RecipeError::Transport(_) => ("entry-invalid", "correct its url and headers".to_owned()),
+    };
+    let why = "the server was not started";
+    finding(code, Severity::Error, error.to_string(), why, remedy)
+}
+
+/// Explains why a list besides the tools could not be had.
+pub(super) fn extra_list(step: Step, error: &RequestError) -> Finding {
+    finding(
+        "list-failed",
+        Severity::Warning,
+        format!(
+            "{} does not work, though the server says it has them",
+            step.name()
+        ),
+        quoted(&error.to_string()),
+        "its tools can be used all the same; tell the server's authors",
+    )
+}
+
+/// Explains why a probe failed after all lists were there.
+pub(super) fn probe(error: &RequestError) -> Finding {
+    finding(
+        "probe-failed",
+        Severity::Error,
+        "it does not answer the question whether it is there",
+        quoted(&error.to_string()),
+        "a server that does not answer probes is taken for dead and connected anew: update it, or tell its authors",
+    )
+}
+
+pub(super) fn finding(
+    code: &'static str,
+    severity: Severity,
+    what: impl Into<String>,
+    why: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Finding {
+    Finding {
+        code,
+        severity,
+        what: what.into(),
+        why: why.into(),
+        remedy: remedy.into(),
+    }
+}
+
+/// A finding that explains a failure.
+fn error(
+    code: &'static str,
+    what: impl Into<String>,
+    why: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Finding {
+    finding(code, Severity::Error, what, why, remedy)
+}
+
+/// What a server wrote, as it may stand in a report: on one line, bounded.
+pub(super) fn quoted(text: &str) -> String {
+    cut(visible(text.trim()), QUOTED).into_owned()
+}
+
+impl Symptoms<'_> {
+    fn kind(&self) -> Option<&OpenErrorKind> {
+        match self.failed {
+            Failed::Open(kind) => Some(kind),
+            Failed::Deadline(_) => None,
+        }
+    }
+
+    /// The error of the transport, if it is one.
+    fn transport_error(&self) -> Option<&TransportError> {
+        match self.kind()? {
+            OpenErrorKind::Transport(error)
+            | OpenErrorKind::Request(RequestError::NotSent(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The error of the transport, if it is of that kind.
+    fn transport_error_of(&self, kind: TransportErrorKind) -> Option<&TransportError> {
+        self.transport_error().filter(|error| error.kind == kind)
+    }
+
+    fn refusal(&self) -> Option<&HttpRefusal> {
+        match self.kind()? {
+            OpenErrorKind::Unauthorized(refusal)
+            | OpenErrorKind::Unavailable(refusal)
+            | OpenErrorKind::Request(RequestError::Refused(refusal)) => Some(refusal),
+            _ => self.transport_error()?.refusal.as_deref(),
+        }
+    }
+
+    /// The HTTP status the server refused with.
+    pub(super) fn status(&self) -> Option<u16> {
+        match self.kind()? {
+            OpenErrorKind::Negotiation(Failure::NotMcp { status }) => Some(*status),
+            _ => self.refusal().map(|refusal| refusal.status),
+        }
+    }
+
+    /// The program, where there is one.
+    fn program(&self) -> Option<&str> {
+        match self.destination {
+            Destination::Program(program) => Some(program),
+            _ => None,
+        }
+    }
+
+    /// What failed, in the words of whoever noticed.
+    fn said(&self) -> String {
+        quoted(&self.failed.to_string())
+    }
+}

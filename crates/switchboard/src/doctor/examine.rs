@@ -1,0 +1,312 @@
+//! Takes the steps: connects, asks what the server has, probes it and ends the connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_config::entry::Transport;
+use switchboard_protocol::Era;
+use switchboard_protocol::types::capabilities::ServerCapabilities;
+use switchboard_protocol::types::prompt::ListPromptsResult;
+use switchboard_protocol::types::resource::ListResourcesResult;
+use switchboard_protocol::types::wire;
+use tokio::time::timeout;
+
+use super::causes::{self, Failed, Symptoms};
+use super::habits::{self, Habits};
+use super::heard::Heard;
+use super::steps::{Outcome, Step, Steps};
+use super::{Diagnosis, DoctorOptions, Facts, Finding, Severity, ToolLint, Verdict};
+use crate::catalog::{Provenance, Reach, ServerCatalog, ServerTools, SetAside};
+use crate::handler::DeclineAll;
+use crate::host::server_tools;
+use crate::peer::{
+    self, ListKind, OpenError, OpenErrorKind, OpenOptions, OpenStep, PageLimits, Pages, Peer,
+    RequestError,
+};
+use crate::spec::ServerSpec;
+use crate::transport::{Destination, TransportErrorKind};
+
+/// Lines of stderr that a cause is looked for in, and that are shown.
+const STDERR_KEPT: usize = 40;
+/// How long a list besides the tools may take.
+const EXTRA_LIST: Duration = Duration::from_secs(10);
+/// Schema findings that are told one by one.
+const MAX_LINTS: usize = 200;
+
+pub(super) async fn examine(spec: &ServerSpec, options: &DoctorOptions) -> Diagnosis {
+    let examination = Examination {
+        spec,
+        options,
+        heard: Arc::default(),
+        steps: Steps::new(spec.connector.transport()),
+        destination: spec.connector.destination(),
+    };
+    match timeout(spec.startup_timeout, examination.reach()).await {
+        Ok(Ok(reached)) => examination.look_around(reached).await,
+        Ok(Err(failed)) => examination.failed(&failed),
+        Err(_) => examination.failed(&Failed::Deadline(spec.startup_timeout)),
+    }
+}
+
+struct Examination<'a> {
+    spec: &'a ServerSpec,
+    options: &'a DoctorOptions,
+    heard: Arc<Heard>,
+    steps: Steps,
+    destination: Destination,
+}
+
+/// A server that works as far as its tools.
+struct Reached {
+    peer: Peer,
+    tools: ServerTools,
+    pages: Pages,
+}
+
+impl Examination<'_> {
+    async fn reach(&self) -> Result<Reached, Failed> {
+        let options = OpenOptions {
+            // What is remembered of the server might be what is wrong.
+            known: None,
+            limits: self.options.settings.limits,
+            ..self.options.settings.open.clone()
+        };
+        let at = |step: OpenStep| {
+            if step == OpenStep::Connect {
+                self.heard.forget();
+            }
+            self.steps.opening(step);
+        };
+        let heard: Arc<dyn peer::Observer> = Arc::<Heard>::clone(&self.heard);
+        let opened = peer::open(
+            &self.spec.name,
+            &*self.spec.connector,
+            &options,
+            heard,
+            Arc::new(DeclineAll),
+            &at,
+        );
+        let peer = opened
+            .await
+            .map_err(|OpenError { kind, .. }| Failed::Open(kind))?;
+        self.steps.begin(Step::Tools);
+        let deadline = self.options.settings.list_timeout;
+        match peer
+            .list(ListKind::Tools, PageLimits::default(), deadline)
+            .await
+        {
+            Ok(pages) => Ok(Reached {
+                tools: self.read(&peer, &pages),
+                pages,
+                peer,
+            }),
+            Err(error) => {
+                peer.close().await;
+                Err(Failed::Open(OpenErrorKind::Request(error)))
+            }
+        }
+    }
+
+    fn read(&self, peer: &Peer, pages: &Pages) -> ServerTools {
+        let catalog = ServerCatalog {
+            tools: pages.pages.clone(),
+            ..ServerCatalog::default()
+        };
+        let facts = peer.facts();
+        let reach = match (facts.transport, facts.revision.era()) {
+            (Transport::Http, Era::Stateless) => Reach::StatelessHttp,
+            _ => Reach::Other,
+        };
+        server_tools(self.spec, &catalog, reach, Provenance::Live)
+    }
+
+    /// What else there is to see once the tools are there.
+    async fn look_around(&self, reached: Reached) -> Diagnosis {
+        let Reached { peer, tools, pages } = reached;
+        self.steps.end(Outcome::Done);
+        let mut findings = Vec::new();
+        let said = peer.facts().capabilities.as_ref();
+        let mut prompts = None;
+        if said.is_some_and(ServerCapabilities::offers_prompts) {
+            let listed = self.list(&peer, Step::Prompts, &mut findings).await;
+            prompts = listed.map(|pages| {
+                count(&pages, |raw| {
+                    let page: Option<ListPromptsResult<'_>> = wire::decode(raw).ok();
+                    page.map_or(0, |page| page.prompts.items.len())
+                })
+            });
+        }
+        let mut resources = None;
+        if said.is_some_and(ServerCapabilities::offers_resources) {
+            let listed = self.list(&peer, Step::Resources, &mut findings).await;
+            resources = listed.map(|pages| {
+                count(&pages, |raw| {
+                    let page: Option<ListResourcesResult<'_>> = wire::decode(raw).ok();
+                    page.map_or(0, |page| page.resources.items.len())
+                })
+            });
+        }
+        self.probe(&peer, &mut findings).await;
+        let ended = self.close(&peer).await;
+        let noise = self.heard.noise();
+        let habits = Habits {
+            spec: self.spec,
+            destination: &self.destination,
+            steps: &self.steps.taken(),
+            facts: peer.facts(),
+            tools: &tools,
+            cut: pages.cut.as_deref(),
+            noise: &noise,
+            patience: self.options.settings.open.discover_patience,
+            ended,
+        };
+        findings.extend(habits::findings(&habits));
+        let facts = facts(&peer, &tools, prompts, resources);
+        let troubled = |finding: &Finding| finding.severity != Severity::Note;
+        let verdict = if findings.iter().any(troubled) {
+            Verdict::Troubled
+        } else {
+            Verdict::Healthy
+        };
+        self.diagnosis(verdict, findings, Some(facts))
+    }
+
+    async fn list(&self, peer: &Peer, step: Step, findings: &mut Vec<Finding>) -> Option<Pages> {
+        let kind = match step {
+            Step::Prompts => ListKind::Prompts,
+            _ => ListKind::Resources,
+        };
+        self.steps.begin(step);
+        let listed = peer.list(kind, PageLimits::default(), EXTRA_LIST).await;
+        match listed {
+            Ok(pages) => {
+                self.steps.end(Outcome::Done);
+                Some(pages)
+            }
+            Err(error) => {
+                findings.push(causes::extra_list(step, &error));
+                self.note_failure(&error);
+                None
+            }
+        }
+    }
+
+    async fn probe(&self, peer: &Peer, findings: &mut Vec<Finding>) {
+        self.steps.begin(Step::Probe);
+        let deadline = self.options.settings.health_timeout;
+        match peer.probe(deadline).await {
+            Ok(()) => {
+                self.steps.end(Outcome::Done);
+            }
+            Err(error) => {
+                findings.push(causes::probe(&error));
+                self.note_failure(&error);
+            }
+        }
+    }
+
+    async fn close(&self, peer: &Peer) -> Duration {
+        self.steps.begin(Step::Close);
+        peer.close().await;
+        self.steps.end(Outcome::Done)
+    }
+
+    fn note_failure(&self, error: &RequestError) {
+        self.steps.end(Outcome::Failed(error.to_string()));
+    }
+
+    fn failed(&self, failed: &Failed) -> Diagnosis {
+        let step = self.steps.current().unwrap_or(Step::Connect);
+        self.steps.end(Outcome::Failed(failed.to_string()));
+        let stderr = self.heard.stderr(STDERR_KEPT);
+        let noise = self.heard.noise();
+        let symptoms = Symptoms {
+            server: self.spec.name.as_str(),
+            step,
+            failed,
+            transport: self.spec.connector.transport(),
+            destination: &self.destination,
+            stderr: &stderr,
+            noise: &noise,
+            home: self.options.home.as_deref(),
+        };
+        let verdict = match failed {
+            _ if symptoms.status() == Some(401) => Verdict::NeedsLogin,
+            Failed::Open(OpenErrorKind::Transport(error))
+                if error.kind == TransportErrorKind::Invalid =>
+            {
+                Verdict::Misconfigured
+            }
+            _ => Verdict::Unreachable,
+        };
+        self.diagnosis(verdict, causes::explain(&symptoms), None)
+    }
+
+    fn diagnosis(
+        &self,
+        verdict: Verdict,
+        mut findings: Vec<Finding>,
+        facts: Option<Facts>,
+    ) -> Diagnosis {
+        findings.sort_by_key(|finding| finding.severity);
+        Diagnosis {
+            server: self.spec.name.clone(),
+            transport: Some(self.spec.connector.transport()),
+            verdict,
+            steps: self.steps.taken(),
+            findings,
+            facts,
+            stderr: self.heard.stderr(STDERR_KEPT),
+        }
+    }
+}
+
+fn facts(
+    peer: &Peer,
+    tools: &ServerTools,
+    prompts: Option<usize>,
+    resources: Option<usize>,
+) -> Facts {
+    let said = peer.facts();
+    let implementation = said.implementation.as_ref();
+    let lints = tools.tools().iter().flat_map(|tool| {
+        tool.schema_findings().iter().map(|finding| ToolLint {
+            tool: tool.reference().tool.as_str().to_owned(),
+            finding: finding.clone(),
+        })
+    });
+    Facts {
+        transport: said.transport,
+        revision: said.revision,
+        name: implementation.map(|info| info.name.clone().into_owned()),
+        version: implementation.and_then(|info| Some(info.version.clone()?.into_owned())),
+        capabilities: said
+            .capabilities
+            .as_ref()
+            .map_or_else(Vec::new, capabilities),
+        tools: tools.tools().len(),
+        prompts,
+        resources,
+        tokens: tools.tools().iter().map(|tool| tool.tokens()).sum(),
+        set_aside: tools.aside().iter().map(SetAside::clone).collect(),
+        lints: lints.take(MAX_LINTS).collect(),
+    }
+}
+
+fn capabilities(said: &ServerCapabilities<'_>) -> Vec<&'static str> {
+    let named = [
+        ("tools", said.offers_tools()),
+        ("prompts", said.offers_prompts()),
+        ("resources", said.offers_resources()),
+        ("completions", said.completions.is_some()),
+        ("logging", said.logging.is_some()),
+        ("tasks", said.tasks.is_some()),
+        ("extensions", said.extensions.iter().next().is_some()),
+    ];
+    let offered = named.into_iter().filter(|(_, offered)| *offered);
+    offered.map(|(name, _)| name).collect()
+}
+
+fn count(pages: &Pages, items: impl Fn(&serde_json::value::RawValue) -> usize) -> usize {
+    pages.pages.iter().map(|page| items(page.raw())).sum()
+}

@@ -1,0 +1,391 @@
+//! What is odd about a server that works: it is slow, noisy, expensive, or lists what cannot be offered.
+//!
+//! One function for each oddity, so that each can be read and tested by itself.
+
+use std::time::Duration;
+
+use switchboard_config::entry::Transport;
+use switchboard_config::text::visible;
+use switchboard_protocol::{Era, Revision};
+
+use super::causes::{finding, quoted};
+use super::steps::{Outcome, Step, StepReport};
+use super::{Finding, Severity};
+use crate::catalog::{ServerTools, SetAside, SetAsideReason, Tokens};
+use crate::peer::ServerFacts;
+use crate::spec::ServerSpec;
+use crate::transport::Destination;
+
+/// A start that takes longer than this is worth a word.
+const SLOW_START: Duration = Duration::from_secs(10);
+/// An answer to a probe that takes longer than this is worth a word.
+const SLOW_ANSWER: Duration = Duration::from_secs(1);
+/// A process that takes longer than this to end ignores that its input is closed.
+const SLOW_END: Duration = Duration::from_millis(1_900);
+/// A server whose tools cost more than this fills a model's context.
+const EXPENSIVE_SERVER: Tokens = Tokens(10_000);
+/// A tool that costs more than this is an exception.
+const EXPENSIVE_TOOL: Tokens = Tokens(2_000);
+/// How many names a finding lists.
+const NAMED: usize = 3;
+
+/// What is known of a server that works.
+pub(super) struct Habits<'a> {
+    pub(super) spec: &'a ServerSpec,
+    pub(super) destination: &'a Destination,
+    pub(super) steps: &'a [StepReport],
+    pub(super) facts: &'a ServerFacts,
+    pub(super) tools: &'a ServerTools,
+    /// Why the list of tools is not complete.
+    pub(super) cut: Option<&'a str>,
+    pub(super) noise: &'a [String],
+    /// How long the server may be silent about `server/discover`.
+    pub(super) patience: Duration,
+    /// How long it took to end.
+    pub(super) ended: Duration,
+}
+
+type Oddity = fn(&Habits<'_>) -> Option<Finding>;
+
+const ODDITIES: &[Oddity] = &[
+    incomplete_list,
+    noise_on_stdout,
+    set_aside,
+    expensive,
+    expensive_tools,
+    slow_start,
+    slow_answer,
+    silent_about_discover,
+    ends_on_discover,
+    older_era,
+    legacy_transport,
+    mended_schemas,
+    no_tools,
+    slow_to_end,
+];
+
+pub(super) fn findings(habits: &Habits<'_>) -> Vec<Finding> {
+    ODDITIES
+        .iter()
+        .filter_map(|oddity| oddity(habits))
+        .collect()
+}
+
+fn incomplete_list(habits: &Habits<'_>) -> Option<Finding> {
+    let cut = habits.cut?;
+    Some(finding(
+        "list-incomplete",
+        Severity::Warning,
+        "the list of tools is not complete",
+        quoted(cut),
+        "the tools that were listed can be used; the server's paging is at fault, so tell its authors",
+    ))
+}
+
+fn noise_on_stdout(habits: &Habits<'_>) -> Option<Finding> {
+    let first = habits.noise.first()?;
+    let (what, remedy) = if habits.facts.transport == Transport::Stdio {
+        (
+            format!(
+                "the server writes to its standard output what is no message, {} times",
+                habits.noise.len()
+            ),
+            "such lines are skipped here and break other clients; have it log to standard error, or less",
+        )
+    } else {
+        (
+            format!(
+                "the server sent {} messages that cannot be read",
+                habits.noise.len()
+            ),
+            "they are skipped; tell the server's authors",
+        )
+    };
+    let why = format!("the first is: {}", quoted(first));
+    Some(finding("noise", Severity::Warning, what, why, remedy))
+}
+
+fn set_aside(habits: &Habits<'_>) -> Option<Finding> {
+    let wanted = |aside: &&SetAside| {
+        !matches!(
+            aside.reason,
+            SetAsideReason::Disabled | SetAsideReason::NotEnabled | SetAsideReason::Hidden
+        )
+    };
+    let aside: Vec<&SetAside> = habits.tools.aside().iter().filter(wanted).collect();
+    if aside.is_empty() {
+        return None;
+    }
+    let count = aside.len() + habits.tools.aside_untold();
+    Some(finding(
+        "tools-set-aside",
+        Severity::Warning,
+        format!("{} cannot be offered", counted(count, "tool")),
+        listed(aside.iter().map(ToString::to_string)),
+        "the others work; the definitions have to be mended in the server: `switchboard tools --all` lists every \
+         one with its reason",
+    ))
+}
+
+fn expensive(habits: &Habits<'_>) -> Option<Finding> {
+    let tools = habits.tools.tools();
+    let tokens: Tokens = tools.iter().map(|tool| tool.tokens()).sum();
+    (tokens > EXPENSIVE_SERVER).then(|| {
+        finding(
+            "expensive",
+            Severity::Warning,
+            format!("its tools cost about {tokens} tokens of every conversation"),
+            format!(
+                "{} with their descriptions and schemas",
+                counted(tools.len(), "tool")
+            ),
+            "name the tools you use in enabled_tools, or those you do not in disabled_tools; or let the model search \
+             for tools",
+        )
+    })
+}
+
+fn expensive_tools(habits: &Habits<'_>) -> Option<Finding> {
+    let mut expensive: Vec<_> = habits
+        .tools
+        .tools()
+        .iter()
+        .filter(|tool| tool.tokens() > EXPENSIVE_TOOL)
+        .collect();
+    if expensive.is_empty() {
+        return None;
+    }
+    expensive.sort_by_key(|tool| std::cmp::Reverse(tool.tokens()));
+    let each = expensive.iter().map(|tool| {
+        let name = visible(tool.reference().tool.as_str()).into_owned();
+        format!("{name} ({} tokens)", tool.tokens())
+    });
+    Some(finding(
+        "expensive-tools",
+        Severity::Warning,
+        format!(
+            "{} over {EXPENSIVE_TOOL} tokens",
+            counted(expensive.len(), "tool")
+        ),
+        listed(each),
+        "if you do not use them, name them in disabled_tools",
+    ))
+}
+
+fn slow_start(habits: &Habits<'_>) -> Option<Finding> {
+    let until_listed = habits
+        .steps
+        .iter()
+        .take_while(|report| !matches!(report.step, Step::Prompts | Step::Resources | Step::Probe))
+        .filter(|report| report.step != Step::Close);
+    let took: Duration = until_listed.clone().map(|report| report.duration).sum();
+    let limit = habits.spec.startup_timeout;
+    if took < SLOW_START && took < limit / 2 {
+        return None;
+    }
+    let slowest = until_listed.max_by_key(|report| report.duration)?;
+    let fetches = match habits.destination {
+        Destination::Program(name) => fetches_packages(name),
+        _ => false,
+    };
+    let remedy = if fetches {
+        "the package may be fetched on every start: install it, and start the installed program; or raise \
+         startup_timeout_sec"
+    } else {
+        "if it sometimes fails to start, raise startup_timeout_sec in its entry"
+    };
+    Some(finding(
+        "slow-start",
+        Severity::Warning,
+        format!("it took {} until its tools were there", seconds(took)),
+        format!(
+            "most of it went to {} ({}); the limit is {}",
+            slowest.step.name(),
+            seconds(slowest.duration),
+            seconds(limit)
+        ),
+        remedy,
+    ))
+}
+
+fn slow_answer(habits: &Habits<'_>) -> Option<Finding> {
+    let probe = habits
+        .steps
+        .iter()
+        .find(|report| report.step == Step::Probe && report.outcome == Outcome::Done)?;
+    (probe.duration > SLOW_ANSWER).then(|| {
+        finding(
+            "slow-answers",
+            Severity::Warning,
+            format!("it took {} to answer a probe", seconds(probe.duration)),
+            "a probe asks for nothing, so this is what every call pays besides its work",
+            "see whether the machine or the network is busy; a remote server may be far away",
+        )
+    })
+}
+
+fn silent_about_discover(habits: &Habits<'_>) -> Option<Finding> {
+    let discover = not_spoken(habits, Step::Discover)?;
+    let is_local = habits.facts.transport == Transport::Stdio;
+    (is_local && discover.duration >= habits.patience).then(|| {
+        finding(
+            "silent-about-discover",
+            Severity::Note,
+            "it does not answer requests it does not know",
+            format!(
+                "server/discover was met with {} of silence instead of an error",
+                seconds(discover.duration)
+            ),
+            "nothing has to be done: Switchboard remembers it for the next start; JSON-RPC wants an error, so tell \
+             the server's authors",
+        )
+    })
+}
+
+fn ends_on_discover(habits: &Habits<'_>) -> Option<Finding> {
+    let mut steps = habits.steps.iter();
+    steps.any(|report| report.step == Step::Respawn).then(|| {
+        finding(
+            "ends-on-discover",
+            Severity::Note,
+            "its process ends on requests it does not know",
+            "server/discover ended it; started again and greeted with initialize, it works",
+            "nothing has to be done: Switchboard remembers it for the next start; tell the server's authors",
+        )
+    })
+}
+
+fn older_era(habits: &Habits<'_>) -> Option<Finding> {
+    let revision = habits.facts.revision;
+    (revision.era() == Era::Stateful).then(|| {
+        finding(
+            "older-era",
+            Severity::Note,
+            format!("it speaks {}, of the era with a handshake", revision.as_str()),
+            format!("the newest protocol version is {}", Revision::LATEST.as_str()),
+            "nothing has to be done: both eras are spoken here; a newer version of the server may speak both",
+        )
+    })
+}
+
+fn legacy_transport(habits: &Habits<'_>) -> Option<Finding> {
+    let fell_back = habits.facts.transport == Transport::Sse
+        && habits.spec.connector.transport() != Transport::Sse;
+    fell_back.then(|| {
+        finding(
+            "legacy-transport",
+            Severity::Note,
+            "it speaks the older HTTP+SSE transport only",
+            "the newer Streamable HTTP was refused at this address",
+            "write transport = \"sse\" into its entry to save the first try; or see whether the server also has /mcp",
+        )
+    })
+}
+
+fn mended_schemas(habits: &Habits<'_>) -> Option<Finding> {
+    let mended: Vec<_> = habits
+        .tools
+        .tools()
+        .iter()
+        .filter_map(|tool| Some((tool, tool.schema_findings().first()?)))
+        .collect();
+    if mended.is_empty() {
+        return None;
+    }
+    let each = mended.iter().map(|(tool, first)| {
+        let name = visible(tool.reference().tool.as_str()).into_owned();
+        format!("{name}: {first}")
+    });
+    Some(finding(
+        "schemas-mended",
+        Severity::Note,
+        format!(
+            "the schemas of {} are mended for model providers",
+            counted(mended.len(), "tool")
+        ),
+        listed(each),
+        "nothing has to be done here; other clients may lose all tools over one of these, so tell the server's authors",
+    ))
+}
+
+fn no_tools(habits: &Habits<'_>) -> Option<Finding> {
+    if !habits.tools.tools().is_empty() || !habits.tools.aside().is_empty() {
+        // With all tools set aside there is a finding already, or the entry wants it so.
+        let hidden = habits.tools.tools().is_empty() && set_aside(habits).is_none();
+        return hidden.then(|| {
+            finding(
+                "no-tools-left",
+                Severity::Warning,
+                "its entry leaves none of its tools",
+                listed(habits.tools.aside().iter().map(ToString::to_string)),
+                "correct enabled_tools and disabled_tools; names are as the server spells them",
+            )
+        });
+    }
+    let offers_others = habits
+        .facts
+        .capabilities
+        .as_ref()
+        .is_some_and(|said| said.offers_prompts() || said.offers_resources());
+    (!offers_others).then(|| {
+        finding(
+            "no-tools",
+            Severity::Warning,
+            "it offers nothing: no tools, no prompts, no resources",
+            "it answered tools/list with an empty list",
+            "many servers show tools only once they are configured: look for a token, a folder or a flag it wants",
+        )
+    })
+}
+
+fn slow_to_end(habits: &Habits<'_>) -> Option<Finding> {
+    (habits.facts.transport == Transport::Stdio && habits.ended >= SLOW_END).then(|| {
+        finding(
+            "slow-to-end",
+            Severity::Note,
+            "it does not end when its input is closed",
+            format!(
+                "it was still there after {}, and was ended",
+                seconds(habits.ended)
+            ),
+            "nothing has to be done; tell the server's authors",
+        )
+    })
+}
+
+fn not_spoken<'a>(habits: &Habits<'a>, step: Step) -> Option<&'a StepReport> {
+    let mut steps = habits.steps.iter();
+    steps.find(|report| report.step == step && report.outcome == Outcome::NotSpoken)
+}
+
+/// Whether a program fetches a package before it runs it.
+fn fetches_packages(program: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let name = name.split('.').next().unwrap_or(name);
+    matches!(
+        name,
+        "npx" | "bunx" | "pnpm" | "yarn" | "uvx" | "pipx" | "docker" | "podman"
+    )
+}
+
+pub(super) fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
+/// The first few, and how many more there are.
+fn listed(items: impl Iterator<Item = String> + Clone) -> String {
+    let more = items.clone().skip(NAMED).count();
+    let mut shown: Vec<String> = items.take(NAMED).map(|item| quoted(&item)).collect();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join("; ")
+}

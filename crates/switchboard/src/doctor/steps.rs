@@ -1,0 +1,216 @@
+//! The steps on the way to a server, noted as they are taken.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use switchboard_config::entry::Transport;
+use tokio::time::Instant;
+
+use crate::peer::OpenStep;
+
+/// A step on the way to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Step {
+    /// Starting its process.
+    Spawn,
+    /// Starting its process once more, because it ended on the first request.
+    Respawn,
+    /// Opening the connection.
+    Connect,
+    /// Opening the older HTTP+SSE connection, because the newer one was refused.
+    ConnectLegacy,
+    /// `server/discover`.
+    Discover,
+    /// `initialize`.
+    Initialize,
+    /// Its tools.
+    Tools,
+    /// Its prompts.
+    Prompts,
+    /// Its resources.
+    Resources,
+    /// Whether it is still there.
+    Probe,
+    /// Ending the connection.
+    Close,
+}
+
+impl Step {
+    /// Its name in reports and for scripts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Spawn => "spawn",
+            Self::Respawn => "spawn again",
+            Self::Connect => "connect",
+            Self::ConnectLegacy => "connect (HTTP+SSE)",
+            Self::Discover => "server/discover",
+            Self::Initialize => "initialize",
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Probe => "probe",
+            Self::Close => "close",
+        }
+    }
+}
+
+/// A step that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepReport {
+    /// The step.
+    pub step: Step,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done.
+    Done,
+    /// The server does not speak that way; another was tried next.
+    NotSpoken,
+    /// It failed.
+    Failed(String),
+}
+
+/// Takes the notes.
+pub(super) struct Steps {
+    transport: Transport,
+    notes: Mutex<Notes>,
+}
+
+#[derive(Default)]
+struct Notes {
+    taken: Vec<StepReport>,
+    current: Option<(Step, Instant)>,
+}
+
+impl Steps {
+    pub(super) fn new(transport: Transport) -> Self {
+        Self {
+            transport,
+            notes: Mutex::default(),
+        }
+    }
+
+    /// A step of the opening begins; the one before it has ended.
+    pub(super) fn opening(&self, step: OpenStep) {
+        let again = self.lock().current.is_some();
+        let step = match step {
+            OpenStep::Connect => match (self.transport, again) {
+                (Transport::Stdio, false) => Step::Spawn,
+                (Transport::Stdio, true) => Step::Respawn,
+                (_, false) => Step::Connect,
+                (_, true) => Step::ConnectLegacy,
+            },
+            OpenStep::Discover => Step::Discover,
+            OpenStep::Initialize => Step::Initialize,
+            OpenStep::List => Step::Tools,
+        };
+        // An opening goes on after a request of its own only because the answer led elsewhere.
+        let previous = match self.current() {
+            Some(Step::Discover | Step::Initialize) => Outcome::NotSpoken,
+            _ => Outcome::Done,
+        };
+        self.end(previous);
+        self.begin(step);
+    }
+
+    /// A step begins; the one before it was done.
+    pub(super) fn begin(&self, step: Step) {
+        self.end(Outcome::Done);
+        self.lock().current = Some((step, Instant::now()));
+    }
+
+    /// The current step ends, and says how long it took.
+    pub(super) fn end(&self, outcome: Outcome) -> Duration {
+        let mut notes = self.lock();
+        let Some((step, begun)) = notes.current.take() else {
+            return Duration::ZERO;
+        };
+        let duration = begun.elapsed();
+        notes.taken.push(StepReport {
+            step,
+            outcome,
+            duration,
+        });
+        duration
+    }
+
+    /// The step that is being taken.
+    pub(super) fn current(&self) -> Option<Step> {
+        self.lock().current.map(|(step, _)| step)
+    }
+
+    /// All steps so far.
+    pub(super) fn taken(&self) -> Vec<StepReport> {
+        self.lock().taken.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn check(transport: Transport, opening: &[OpenStep], expected: &[(Step, Outcome)]) {
+        let steps = Steps::new(transport);
+        for step in opening {
+            steps.opening(*step);
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        steps.end(Outcome::Done);
+        let taken = steps.taken();
+        let all_took_a_second = taken
+            .iter()
+            .all(|report| report.duration == Duration::from_secs(1));
+        assert!(all_took_a_second, "{taken:?}");
+        let taken: Vec<_> = taken
+            .into_iter()
+            .map(|report| (report.step, report.outcome))
+            .collect();
+        assert_eq!(taken, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_opening_is_told_by_the_ways_it_takes() {
+        use OpenStep::{Connect, Discover, Initialize};
+        use Outcome::{Done, NotSpoken};
+        check(
+            Transport::Stdio,
+            &[Connect, Discover],
+            &[(Step::Spawn, Done), (Step::Discover, Done)],
+        )
+        .await;
+        check(
+            Transport::Stdio,
+            &[Connect, Discover, Connect, Initialize],
+            &[
+                (Step::Spawn, Done),
+                (Step::Discover, NotSpoken),
+                (Step::Respawn, Done),
+                (Step::Initialize, Done),
+            ],
+        )
+        .await;
+        check(
+            Transport::Http,
+            &[Connect, Discover, Initialize, Connect, Initialize],
+            &[
+                (Step::Connect, Done),
+                (Step::Discover, NotSpoken),
+                (Step::Initialize, NotSpoken),
+                (Step::ConnectLegacy, Done),
+                (Step::Initialize, Done),
+            ],
+        )
+        .await;
+    }
+}

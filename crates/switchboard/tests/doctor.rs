@@ -175,7 +175,7 @@ async fn a_process_that_says_nothing_and_ends() {
 #[tokio::test]
 async fn a_program_that_prints_text_is_no_server() {
     let mut patient = spec(shell("echo 'Listening on port 3000'; exec sleep 1000"));
-    patient.startup_timeout = Duration::from_millis(300);
+    patient.startup_timeout = Duration::from_secs(1);
     check(
         patient,
         Verdict::Unreachable,
@@ -189,7 +189,7 @@ async fn a_program_that_prints_text_is_no_server() {
 #[tokio::test]
 async fn a_silent_server_times_out_at_a_step() {
     let mut patient = spec(shell("exec sleep 1000"));
-    patient.startup_timeout = Duration::from_millis(300);
+    patient.startup_timeout = Duration::from_secs(1);
     check(
         patient,
         Verdict::Unreachable,

@@ -16,7 +16,7 @@ use super::habits::{self, Habits};
 use super::heard::Heard;
 use super::steps::{Outcome, Step, Steps};
 use super::{Diagnosis, DoctorOptions, Facts, Finding, Severity, ToolLint, Verdict};
-use crate::catalog::{Provenance, Reach, ServerCatalog, ServerTools, SetAside};
+use crate::catalog::{CatalogTool, Provenance, Reach, ServerCatalog, ServerTools, SetAside};
 use crate::handler::DeclineAll;
 use crate::host::server_tools;
 use crate::peer::{
@@ -287,7 +287,7 @@ fn facts(
         tools: tools.tools().len(),
         prompts,
         resources,
-        tokens: tools.tools().iter().map(|tool| tool.tokens()).sum(),
+        tokens: tools.tools().iter().map(CatalogTool::tokens).sum(),
         set_aside: tools.aside().iter().map(SetAside::clone).collect(),
         lints: lints.take(MAX_LINTS).collect(),
     }

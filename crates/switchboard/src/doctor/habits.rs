@@ -11,7 +11,7 @@ use switchboard_protocol::{Era, Revision};
 use super::causes::{finding, quoted};
 use super::steps::{Outcome, Step, StepReport};
 use super::{Finding, Severity};
-use crate::catalog::{ServerTools, SetAside, SetAsideReason, Tokens};
+use crate::catalog::{CatalogTool, ServerTools, SetAside, SetAsideReason, Tokens};
 use crate::peer::ServerFacts;
 use crate::spec::ServerSpec;
 use crate::transport::Destination;
@@ -129,7 +129,7 @@ fn set_aside(habits: &Habits<'_>) -> Option<Finding> {
 
 fn expensive(habits: &Habits<'_>) -> Option<Finding> {
     let tools = habits.tools.tools();
-    let tokens: Tokens = tools.iter().map(|tool| tool.tokens()).sum();
+    let tokens: Tokens = tools.iter().map(CatalogTool::tokens).sum();
     (tokens > EXPENSIVE_SERVER).then(|| {
         finding(
             "expensive",

@@ -79,8 +79,8 @@ pub(super) fn ended_by_signal(symptoms: &Symptoms<'_>) -> Option<Finding> {
 
 pub(super) fn timed_out(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let limit = match symptoms.failed {
-        Failed::Deadline(limit) => *limit,
-        Failed::Open(OpenErrorKind::Request(
+        Failed::Deadline(limit)
+        | Failed::Open(OpenErrorKind::Request(
             RequestError::Idle(limit) | RequestError::Expired(limit),
         )) => *limit,
         Failed::Open(OpenErrorKind::Negotiation(Failure::NoAnswer(NoAnswer::Silence))) => {

@@ -4,7 +4,7 @@
 //! here; JSON is made safe here.
 
 use std::fmt::{Display, Write as _};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -89,6 +89,20 @@ impl Printer {
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush())
             .map_err(|error| Failure::output(&error))
+    }
+
+    /// Whether something that moves may be shown on standard error: there is a terminal and somebody who looks at it.
+    pub(crate) fn is_live(&self) -> bool {
+        self.verbosity >= Verbosity::Normal && !self.json && io::stderr().is_terminal()
+    }
+
+    /// A text in a style for standard error, for what is drawn by others.
+    pub(crate) fn styled(&self, style: Style, text: impl Display) -> String {
+        if self.colors.stderr {
+            paint(style, text)
+        } else {
+            text.to_string()
+        }
     }
 
     /// Says something that is no data.

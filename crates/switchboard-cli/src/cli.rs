@@ -238,4 +238,7 @@ pub(crate) struct ToolsArguments {
     /// Also those that are set aside, and why
     #[arg(long)]
     pub(crate) all: bool,
+    /// Do not connect: answer from what the servers offered last time
+    #[arg(long)]
+    pub(crate) no_connect: bool,
 }

@@ -13,6 +13,7 @@ mod excerpt;
 mod exit;
 mod guarded;
 mod interrupt;
+mod json_text;
 mod local_file;
 mod printer;
 mod report;
@@ -22,7 +23,6 @@ mod startup;
 mod store;
 mod terminal;
 mod view;
-mod workspace;
 
 use std::process::ExitCode;
 

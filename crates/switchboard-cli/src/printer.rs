@@ -10,8 +10,10 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 use switchboard_config::text::{is_invisible, visible};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::Failure;
+use crate::json_text;
 
 /// Styles by meaning.
 pub(crate) mod style {
@@ -72,6 +74,11 @@ impl Printer {
         let text = serde_json::to_string_pretty(value)
             .map_err(|error| Failure::failed("could not write JSON").because(error))?;
         self.write_data(&(escape_invisible(&text) + "\n"))
+    }
+
+    /// Prints the one JSON document of a command from its text, in which nothing is changed but the layout.
+    pub(crate) fn json_text(&self, json: &str) -> Result<(), Failure> {
+        self.write_data(&(escape_invisible(&json_text::indented(json)) + "\n"))
     }
 
     /// Prints bytes that another program reads, exactly as they are.
@@ -212,7 +219,7 @@ impl Display for Table {
         for row in &self.rows {
             widths.resize(widths.len().max(row.len()), 0);
             for (width, (_, text)) in widths.iter_mut().zip(row) {
-                *width = (*width).max(text.chars().count());
+                *width = (*width).max(text.width());
             }
         }
         for row in &self.rows {
@@ -220,7 +227,7 @@ impl Display for Table {
             for (index, ((style, text), width)) in row.iter().zip(&widths).enumerate() {
                 write!(formatter, "{}", paint(*style, text))?;
                 if index < last {
-                    let gap = width.saturating_sub(text.chars().count()) + 2;
+                    let gap = width.saturating_sub(text.width()) + 2;
                     write!(formatter, "{:gap$}", "")?;
                 }
             }

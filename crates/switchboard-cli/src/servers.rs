@@ -63,6 +63,13 @@ impl Servers {
         self.config.servers.is_empty()
     }
 
+    /// Whether the server of that name is the embedded one.
+    pub(crate) fn is_embedded(&self, name: &str) -> bool {
+        let is_own = |server: &Server| server.transport() == Some(Transport::Sdk);
+        name == workspace::NAME
+            && (self.is_embedded_only() || self.config.server(name).is_some_and(is_own))
+    }
+
     /// Whether there is a server of that name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.config.server(name).is_some() || (self.is_embedded_only() && name == workspace::NAME)
@@ -96,29 +103,27 @@ impl Servers {
         recipes.guard = guard();
         let mut specs = Vec::new();
         let mut held_back = Vec::new();
-        let embedded = match Workspace::new(&context.project) {
-            Ok(service) => Arc::new(service),
-            Err(error) => {
-                // The folder was there a moment ago.
-                held_back.push(HeldBack {
-                    name: workspace::NAME.to_owned(),
-                    state: "failed",
-                    reason: format!("its folder cannot be used: {error}"),
-                    hint: None,
-                    exit: Exit::Unreachable,
-                });
-                return (specs, held_back);
+        match Workspace::new(&context.project).map(Arc::new) {
+            Ok(embedded) if self.is_embedded_only() => {
+                let connector = Arc::new(InProcessConnector::new(embedded));
+                let key = embedded_key(context);
+                specs.push(ServerSpec::new(workspace::NAME, connector, key));
             }
-        };
-        if self.is_embedded_only() {
-            let connector = Arc::new(InProcessConnector::new(embedded));
-            let key = embedded_key(context);
-            specs.push(ServerSpec::new(workspace::NAME, connector, key));
-            return (specs, held_back);
+            Ok(embedded) => {
+                recipes
+                    .services
+                    .insert(workspace::NAME.to_owned(), embedded);
+            }
+            // The folder was there a moment ago.
+            Err(error) if self.is_embedded_only() => held_back.push(HeldBack {
+                name: workspace::NAME.to_owned(),
+                state: "failed",
+                reason: format!("its folder cannot be used: {error}"),
+                hint: None,
+                exit: Exit::Unreachable,
+            }),
+            Err(_) => {}
         }
-        recipes
-            .services
-            .insert(workspace::NAME.to_owned(), embedded);
         for server in self.selected() {
             if let Some(why) = held_back_by_status(server) {
                 held_back.push(why);

@@ -16,6 +16,7 @@ mod interrupt;
 mod json_text;
 mod local_file;
 mod printer;
+mod process_tree;
 mod report;
 mod servers;
 mod session;

@@ -5,9 +5,9 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use switchboard::catalog::{ServerCatalog, ToolRules};
 use switchboard::recipe::Recipes;
-use switchboard::remembered::Outline;
+use switchboard::remembered::{self, Outline};
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::stdio::GuardCommand;
@@ -15,10 +15,12 @@ use switchboard::workspace::{self, Workspace};
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::{Config, Server, Status};
 use switchboard_config::text::visible;
+use switchboard_store::SqliteStore;
 
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::session;
 
 /// The argument that makes this program a guard. It stands in no help: only the host uses it.
 pub(crate) const GUARD: &str = "__guard";
@@ -77,8 +79,8 @@ impl Servers {
 
     /// That there is no server of a name.
     pub(crate) fn unknown(&self, name: &str) -> Failure {
-        Failure::failed(format!("there is no server `{}`", visible(name)))
-            .hint("`switchboard mcp list` shows all servers")
+        let configured = self.config.servers.iter();
+        no_such_server(name, configured.map(|server| server.name.as_str()))
     }
 
     /// What is needed to find what is remembered of the servers that could be started.
@@ -87,11 +89,33 @@ impl Servers {
             return vec![Outline {
                 name: workspace::NAME.into(),
                 key: embedded_key(context),
-                rules: switchboard::catalog::ToolRules::default(),
+                rules: ToolRules::default(),
             }];
         }
         let ready = |server: &&Server| server.status == Status::Ready;
         self.selected().filter(ready).map(Outline::of).collect()
+    }
+
+    /// What the servers that could be started offered last time, each in its place.
+    pub(crate) fn remembered(
+        &self,
+        context: &Context,
+    ) -> (Vec<Outline>, Vec<Option<ServerCatalog>>) {
+        let outlines = self.outlines(context);
+        let store = SqliteStore::new(session::store_file(context));
+        let read = |space, keys: &[_]| store.get_many_blocking(space, keys);
+        let mut lists = remembered::lists(&outlines, read).unwrap_or_else(|error| {
+            let message = format!("nothing is remembered: {}", visible(&error.to_string()));
+            context.printer.warning(message, error.hint());
+            outlines.iter().map(|_| None).collect()
+        });
+        for (outline, list) in outlines.iter().zip(&mut lists) {
+            // What the embedded server offers is part of this program.
+            if self.is_embedded(outline.name.as_str()) {
+                *list = Some(workspace::catalog());
+            }
+        }
+        (outlines, lists)
     }
 
     /// The servers to start, and those that are held back.
@@ -162,26 +186,18 @@ impl HeldBack {
     }
 }
 
+/// There is no server of that name, but perhaps one of nearly that name.
+pub(crate) fn no_such_server<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Failure {
+    let failure = Failure::failed(format!("there is no server `{}`", visible(name)));
+    match switchboard_config::entry::keys::nearest(name, known) {
+        Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
+        None => failure.hint("`switchboard mcp list` shows all servers"),
+    }
+}
+
 /// The hint that leads to everything that can be found out about a server.
 pub(crate) fn look_closer(name: &str) -> String {
     format!("look closer with `switchboard doctor {}`", visible(name))
-}
-
-/// A server for scripts that has not been connected to.
-pub(crate) fn unconnected_json(server: &Server) -> Value {
-    json!({
-        "name": server.name,
-        "transport": server.transport().map(Transport::name),
-        "scope": server.scope().name(),
-        "source": server.origin.path().display().to_string(),
-        "state": server.status.word(),
-        "tools": null,
-        "era": null,
-        "error": match &server.status {
-            Status::Ready | Status::Disabled => None,
-            status => status.reason(),
-        },
-    })
 }
 
 fn held_back_by_status(server: &Server) -> Option<HeldBack> {

@@ -9,9 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, SetAside};
 use switchboard::remembered;
-use switchboard::workspace;
 use switchboard_config::text::visible;
-use switchboard_store::SqliteStore;
 
 use crate::cli::ToolsArguments;
 use crate::context::Context;
@@ -44,20 +42,9 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
 }
 
 /// What the servers offered last time. Those of which nothing is known are named.
-pub(crate) fn remembered(servers: &Servers, context: &Context) -> Catalog {
-    let outlines = servers.outlines(context);
-    let store = SqliteStore::new(session::store_file(context));
-    let read = |space, keys: &[_]| store.get_many_blocking(space, keys);
-    let mut lists = remembered::lists(&outlines, read).unwrap_or_else(|error| {
-        let message = format!("nothing is remembered: {}", visible(&error.to_string()));
-        context.printer.warning(message, error.hint());
-        outlines.iter().map(|_| None).collect()
-    });
-    for (outline, list) in outlines.iter().zip(&mut lists) {
-        // What the embedded server offers is part of this program.
-        if servers.is_embedded(outline.name.as_str()) {
-            *list = Some(workspace::catalog());
-        }
+fn remembered(servers: &Servers, context: &Context) -> Catalog {
+    let (outlines, lists) = servers.remembered(context);
+    for (outline, list) in outlines.iter().zip(&lists) {
         if list.is_none() {
             let name = visible(outline.name.as_str());
             context.printer.note(format!(

@@ -19,7 +19,7 @@ pub(crate) fn conformance(words: &[&str]) -> Result<(), String> {
         ["--client", client, names @ ..] => (PathBuf::from(client), names),
         names => (build_client()?, names),
     };
-    let suite = Suite::new(interop::install_npm()?, &client)?;
+    let suite = Suite::new(&interop::install_npm()?, &client)?;
     let runs = select(suite.scenarios()?, names)?;
     let expected = expected_failures()?;
     let mut passed = 0;
@@ -79,7 +79,7 @@ struct Suite {
 }
 
 impl Suite {
-    fn new(npm: PathBuf, client: &Path) -> Result<Self, String> {
+    fn new(npm: &Path, client: &Path) -> Result<Self, String> {
         let client = std::path::absolute(client)
             .map_err(|error| format!("{}: {error}", client.display()))?;
         let client = client.to_string_lossy().into_owned();
@@ -204,12 +204,12 @@ fn select(runs: Vec<Run>, names: &[&str]) -> Result<Vec<Run>, String> {
     }
     let is_wanted = |run: &Run| {
         let revision = run.revision.as_deref();
-        let named = if scenarios.is_empty() {
+        let is_chosen = if scenarios.is_empty() {
             !run.scenario.starts_with("auth/")
         } else {
             scenarios.iter().any(|name| run.scenario == ***name)
         };
-        named && (revisions.is_empty() || revisions.iter().any(|one| revision == Some(**one)))
+        is_chosen && (revisions.is_empty() || revisions.iter().any(|one| revision == Some(**one)))
     };
     Ok(runs.into_iter().filter(is_wanted).collect())
 }
@@ -307,11 +307,11 @@ fn build_client() -> Result<PathBuf, String> {
         .output()
         .map_err(|error| format!("cargo could not be started: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let executables = text.lines().filter_map(|line| {
+    let mut executables = text.lines().filter_map(|line| {
         let message: Value = serde_json::from_str(line).ok()?;
         message["executable"].as_str().map(PathBuf::from)
     });
-    match executables.last() {
+    match executables.next_back() {
         Some(path) if output.status.success() => Ok(path),
         _ => Err("the conformance client could not be built".to_owned()),
     }

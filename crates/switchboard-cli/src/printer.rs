@@ -4,14 +4,16 @@
 //! here; JSON is made safe here.
 
 use std::fmt::{Display, Write as _};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 use switchboard_config::text::{is_invisible, visible};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::Failure;
+use crate::json_text;
 
 /// Styles by meaning.
 pub(crate) mod style {
@@ -74,6 +76,11 @@ impl Printer {
         self.write_data(&(escape_invisible(&text) + "\n"))
     }
 
+    /// Prints the one JSON document of a command from its text, in which nothing is changed but the layout.
+    pub(crate) fn json_text(&self, json: &str) -> Result<(), Failure> {
+        self.write_data(&(escape_invisible(&json_text::indented(json)) + "\n"))
+    }
+
     /// Prints bytes that another program reads, exactly as they are.
     pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
@@ -89,6 +96,20 @@ impl Printer {
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush())
             .map_err(|error| Failure::output(&error))
+    }
+
+    /// Whether something that moves may be shown on standard error: there is a terminal and somebody who looks at it.
+    pub(crate) fn is_live(&self) -> bool {
+        self.verbosity >= Verbosity::Normal && !self.json && io::stderr().is_terminal()
+    }
+
+    /// A text in a style for standard error, for what is drawn by others.
+    pub(crate) fn styled(&self, style: Style, text: impl Display) -> String {
+        if self.colors.stderr {
+            paint(style, text)
+        } else {
+            text.to_string()
+        }
     }
 
     /// Says something that is no data.
@@ -198,7 +219,7 @@ impl Display for Table {
         for row in &self.rows {
             widths.resize(widths.len().max(row.len()), 0);
             for (width, (_, text)) in widths.iter_mut().zip(row) {
-                *width = (*width).max(text.chars().count());
+                *width = (*width).max(text.width());
             }
         }
         for row in &self.rows {
@@ -206,7 +227,7 @@ impl Display for Table {
             for (index, ((style, text), width)) in row.iter().zip(&widths).enumerate() {
                 write!(formatter, "{}", paint(*style, text))?;
                 if index < last {
-                    let gap = width.saturating_sub(text.chars().count()) + 2;
+                    let gap = width.saturating_sub(text.width()) + 2;
                     write!(formatter, "{:gap$}", "")?;
                 }
             }

@@ -80,8 +80,23 @@ pub(crate) enum Command {
     Tools(ToolsArguments),
     /// Call a tool
     Call(CallArguments),
+    /// List the resources of all servers, and their templates
+    Resources(FromServer),
+    /// Print a resource
+    Read(ReadArguments),
+    /// List the prompts of all servers
+    Prompts(FromServer),
+    /// Print a prompt, filled in
+    Prompt(PromptArguments),
     /// Show how every server stands
     Status,
+    /// Print what a server writes to its standard error, and its log messages
+    Logs(LogsArguments),
+    /// Try every server step by step: what is wrong with it, and how to mend it
+    Doctor {
+        /// The server; all of them when absent
+        server: Option<String>,
+    },
     /// Print a completion script
     Completions {
         /// The shell
@@ -261,6 +276,44 @@ pub(crate) struct CallArguments {
     /// Write images, sound and other bytes to this file, or the text where there are none
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FromServer {
+    /// Only of this server
+    #[arg(long)]
+    pub(crate) server: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReadArguments {
+    /// The server
+    pub(crate) server: String,
+    /// The resource, as `resources` lists it
+    pub(crate) uri: String,
+    /// Write it to this file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PromptArguments {
+    /// The server
+    pub(crate) server: String,
+    /// The prompt, as `prompts` lists it
+    pub(crate) name: String,
+    /// Its arguments, as key=value pairs
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) arguments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArguments {
+    /// The server
+    pub(crate) server: String,
+    /// Go on until you interrupt it
+    #[arg(long, short)]
+    pub(crate) follow: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -81,6 +81,16 @@ impl Printer {
         self.write_data(&(escape_invisible(&json_text::indented(json)) + "\n"))
     }
 
+    /// Prints one line of a stream of JSON.
+    pub(crate) fn json_line(&self, value: &Value) -> Result<(), Failure> {
+        self.write_data(&(escape_invisible(&value.to_string()) + "\n"))
+    }
+
+    /// Whether data goes to a terminal.
+    pub(crate) fn is_on_terminal() -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// Prints bytes that another program reads, exactly as they are.
     pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();

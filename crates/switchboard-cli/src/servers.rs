@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use switchboard::catalog::{ServerCatalog, ToolRules};
-use switchboard::recipe::Recipes;
+use switchboard::recipe::{RecipeError, Recipes};
 use switchboard::remembered::{self, Outline};
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
@@ -45,6 +45,8 @@ pub(crate) struct HeldBack {
     pub(crate) hint: Option<String>,
     /// How a command ends that needs it.
     pub(crate) exit: Exit,
+    /// What is wrong with its entry, where that is the reason.
+    pub(crate) recipe: Option<RecipeError>,
 }
 
 impl Servers {
@@ -145,6 +147,7 @@ impl Servers {
                 reason: format!("its folder cannot be used: {error}"),
                 hint: None,
                 exit: Exit::Unreachable,
+                recipe: None,
             }),
             Err(_) => {}
         }
@@ -161,6 +164,7 @@ impl Servers {
                     reason: visible(&error.to_string()).into_owned(),
                     hint: Some(look_closer(&server.name)),
                     exit: Exit::Configuration,
+                    recipe: Some(error),
                 }),
             }
         }
@@ -221,6 +225,7 @@ fn held_back_by_status(server: &Server) -> Option<HeldBack> {
         reason: visible(&reason).into_owned(),
         hint: Some(hint),
         exit,
+        recipe: None,
     })
 }
 

@@ -1,6 +1,11 @@
 //! The doctor against small real things that fail, and some that work.
 
 #![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

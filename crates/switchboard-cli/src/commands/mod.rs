@@ -3,7 +3,14 @@
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
+mod content;
+pub(crate) mod doctor;
+pub(crate) mod logs;
 pub(crate) mod mcp;
+pub(crate) mod prompt;
+pub(crate) mod prompts;
+pub(crate) mod read;
+pub(crate) mod resources;
 pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod trust;
@@ -52,6 +59,12 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Tools(arguments) => tools::run(&arguments, &with(cli.global)?),
         Command::Call(arguments) => call::run(&arguments, &with(cli.global)?),
         Command::Status => status::run(&with(cli.global)?),
+        Command::Resources(from) => resources::run(&from, &with(cli.global)?),
+        Command::Read(arguments) => read::run(&arguments, &with(cli.global)?),
+        Command::Prompts(from) => prompts::run(&from, &with(cli.global)?),
+        Command::Prompt(arguments) => prompt::run(&arguments, &with(cli.global)?),
+        Command::Logs(arguments) => logs::run(&arguments, &with(cli.global)?),
+        Command::Doctor { server } => doctor::run(server.as_deref(), &with(cli.global)?),
         Command::Completions { shell } => completions::run(shell, &context::printer(&cli.global)),
         Command::Version => version::run(&context::printer(&cli.global)),
     }

@@ -71,6 +71,8 @@ pub struct Diagnosis {
 pub enum Verdict {
     /// It works.
     Healthy,
+    /// It was not examined, because it may not be started.
+    NotExamined,
     /// It works, and something about it should be looked at.
     Troubled,
     /// It wants a login.
@@ -86,9 +88,10 @@ impl Verdict {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
-            Self::Troubled => "works with trouble",
-            Self::NeedsLogin => "needs a login",
-            Self::Unreachable => "cannot be used",
+            Self::NotExamined => "not-examined",
+            Self::Troubled => "troubled",
+            Self::NeedsLogin => "needs-login",
+            Self::Unreachable => "unreachable",
             Self::Misconfigured => "misconfigured",
         }
     }
@@ -196,17 +199,17 @@ pub async fn diagnose_all(specs: &[ServerSpec], options: &DoctorOptions) -> Vec<
 impl Diagnosis {
     /// A server whose entry cannot be used at all.
     pub fn of_recipe(server: ServerName, error: &RecipeError) -> Self {
-        Self::misconfigured(server, vec![causes::recipe(error)])
+        Self::without_steps(server, Verdict::Misconfigured, causes::recipe(error))
     }
 
-    /// A server that was not examined, because its entry cannot be used for these reasons.
-    pub fn misconfigured(server: ServerName, findings: Vec<Finding>) -> Self {
+    /// A server of which this is known without a try.
+    pub fn without_steps(server: ServerName, verdict: Verdict, finding: Finding) -> Self {
         Self {
             server,
             transport: None,
-            verdict: Verdict::Misconfigured,
+            verdict,
             steps: Vec::new(),
-            findings,
+            findings: vec![finding],
             facts: None,
             stderr: Vec::new(),
         }

@@ -6,7 +6,7 @@
 mod arguments;
 mod failure;
 mod progress;
-mod result;
+pub(crate) mod result;
 
 use switchboard::call::{CallError, CallOutcome, CallRequest};
 use switchboard::catalog::exposed::exposed_name;

@@ -23,7 +23,7 @@ use crate::json_text;
 use crate::printer::{Printer, paint, style};
 
 /// Servers write base64 with and without padding.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
+pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
@@ -47,6 +47,11 @@ pub(super) fn show(
         return printer.json_text(&complete(raw.get()));
     }
     printer.data(to_text(&parts, target.is_some()))
+}
+
+/// One block of content for people, safe to show.
+pub(crate) fn block_text(block: &ContentBlock<'_>) -> String {
+    to_text(&[part(block)], true)
 }
 
 /// A part of a result.
@@ -187,7 +192,7 @@ fn write_files(parts: &mut Vec<Part>, target: &Path, printer: &Printer) -> Resul
     Ok(())
 }
 
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes).map_err(|error| {
         let shown = path.display().to_string();
         Failure::failed(format!("could not write {}", visible(&shown)))

@@ -1,0 +1,200 @@
+//! What the commands about resources and prompts share: listing over all servers, names that are nearly right, failures.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use serde_json::value::RawValue;
+use switchboard::content::ContentError;
+use switchboard::names::ServerName;
+use switchboard::peer::{ListKind, Pages, RequestError};
+use switchboard::status::State;
+use switchboard_config::text::visible;
+
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Names that are compared with one that is not known. A server may list any number of them.
+const MOST_COMPARED: usize = 2_000;
+/// Longer names are not compared.
+const LONGEST_COMPARED: usize = 256;
+
+/// A list of one server.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) server: ServerName,
+    pages: Arc<Pages>,
+    field: &'static str,
+}
+
+/// Lists what every connected server has. A server that cannot list costs a warning, or the command if it was named.
+pub(super) async fn list_all(
+    session: &Session<'_>,
+    kind: ListKind,
+    wanted: Option<&str>,
+) -> Result<Vec<Listed>, Failure> {
+    let connected = session.host.statuses().into_iter();
+    let connected = connected.filter(|status| status.state == State::Connected);
+    let listing = connected.map(async |status| {
+        let pages = session.host.list(&status.name, kind).await;
+        (status.name, pages)
+    });
+    let mut lists = Vec::new();
+    for (server, pages) in join_all(listing).await {
+        match pages {
+            Ok(pages) => {
+                if let Some(cut) = &pages.cut {
+                    let name = visible(server.as_str());
+                    let message = format!("the list of {name} is not complete: {}", visible(cut));
+                    session.context.printer.warning(message, None);
+                }
+                lists.push(Listed {
+                    server,
+                    pages,
+                    field: field(kind),
+                });
+            }
+            Err(error) if wanted.is_some() => return Err(failure(&error, session)),
+            Err(error) => {
+                let failure = failure(&error, session);
+                session.context.printer.warning(failure.message, None);
+            }
+        }
+    }
+    Ok(lists)
+}
+
+impl Listed {
+    /// The items as the server wrote them.
+    pub(super) fn items(&self) -> Vec<&RawValue> {
+        let pages = self.pages.pages.iter();
+        pages
+            .flat_map(|page| {
+                let members: HashMap<Cow<'_, str>, &RawValue> =
+                    serde_json::from_str(page.as_str()).unwrap_or_default();
+                let list = members.get(self.field).copied();
+                list.and_then(|list| serde_json::from_str::<Vec<&RawValue>>(list.get()).ok())
+                    .unwrap_or_default()
+            })
+            .collect()
+    }
+
+    /// The items for scripts: as the server wrote them, each with the name of its server.
+    pub(super) fn to_json(&self) -> impl Iterator<Item = String> {
+        let server = serde_json::Value::from(self.server.as_str()).to_string();
+        self.items().into_iter().filter_map(move |item| {
+            let members = item.get().trim_start().strip_prefix('{')?;
+            let comma = if members.trim_start().starts_with('}') {
+                ""
+            } else {
+                ","
+            };
+            Some(format!("{{\"server\":{server}{comma}{members}"))
+        })
+    }
+}
+
+/// The items of several servers as one JSON list.
+pub(super) fn json_list(lists: &[Listed]) -> String {
+    let items: Vec<String> = lists.iter().flat_map(Listed::to_json).collect();
+    format!("[{}]", items.join(","))
+}
+
+/// The failure of a request.
+pub(super) fn failure(error: &ContentError, session: &Session<'_>) -> Failure {
+    match error {
+        ContentError::Request { server, error, .. } => {
+            let name = visible(server.as_str());
+            let exit = match error {
+                RequestError::Refused(refusal) => match refusal.status {
+                    401 => Exit::NeedsLogin,
+                    403 => Exit::Denied,
+                    _ => Exit::Unreachable,
+                },
+                RequestError::NotSent(_) | RequestError::Lost(_) => Exit::Unreachable,
+                RequestError::Idle(_) | RequestError::Expired(_) => Exit::TimedOut,
+                _ => Exit::Failed,
+            };
+            Failure::new(exit, format!("the server `{name}` did not give it"))
+                .because(visible(&error.to_string()))
+        }
+        other => {
+            let servers = session.host.statuses();
+            let unusable = servers
+                .iter()
+                .find_map(|status| session.need(status.name.as_str()).err());
+            unusable.unwrap_or_else(|| {
+                Failure::new(Exit::Unreachable, visible(&other.to_string()).into_owned())
+            })
+        }
+    }
+}
+
+/// The failure of something that its server does not have, with what may have been meant.
+pub(super) fn unknown<'n>(
+    what: &str,
+    server: &str,
+    typed: &str,
+    known: impl Iterator<Item = &'n str> + Clone,
+    list_command: &str,
+) -> Failure {
+    let server = visible(server);
+    let message = format!("the server `{server}` has no {what} `{}`", visible(typed));
+    let failure = Failure::failed(message);
+    match nearest(typed, known) {
+        Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
+        None => failure.hint(format!(
+            "`switchboard {list_command} --server {server}` shows what there is"
+        )),
+    }
+}
+
+/// The name that was probably meant: one that ends like what was typed, or nearly is it.
+fn nearest<'n>(typed: &str, known: impl Iterator<Item = &'n str> + Clone) -> Option<&'n str> {
+    if typed.is_empty() || typed.len() > LONGEST_COMPARED {
+        return None;
+    }
+    let known = known
+        .filter(|name| name.len() <= LONGEST_COMPARED)
+        .take(MOST_COMPARED);
+    let is_end = |name: &&str| {
+        let before = name.strip_suffix(typed);
+        before.is_some_and(|before| before.ends_with('/'))
+    };
+    if let Some(whole) = known.clone().find(is_end) {
+        return Some(whole);
+    }
+    let scored = known.map(|name| (strsim::damerau_levenshtein(typed, name), name));
+    let (distance, name) = scored.min_by_key(|(distance, _)| *distance)?;
+    (distance <= 1 + name.len() / 4).then_some(name)
+}
+
+fn field(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Tools => "tools",
+        ListKind::Prompts => "prompts",
+        ListKind::Resources => "resources",
+        ListKind::Templates => "resourceTemplates",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn what_was_meant_is_near_or_the_end() {
+        let known = ["file:///a/README.md", "file:///a/src/lib.rs", "summary"];
+        for (typed, expected) in [
+            ("README.md", Some("file:///a/README.md")),
+            ("file:///a/README.mb", Some("file:///a/README.md")),
+            ("sumary", Some("summary")),
+            ("nothing like it", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(typed, known.into_iter()), expected, "{typed}");
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! `switchboard doctor`: every step on the way to every server, what is wrong, and how to mend it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anstyle::Style;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use serde_json::{Value, json};
+use switchboard::doctor::{
+    Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Severity, StepReport,
+    Verdict, diagnose_all,
+};
+use switchboard::options::HostSettings;
+use switchboard_config::diagnostic;
+use switchboard_config::entry::Transport;
+use switchboard_config::text::visible;
+
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::exit::Exit;
+use crate::printer::{Printer, Verbosity, paint, style};
+use crate::servers::{HeldBack, Servers};
+use crate::session::{self, Session};
+use crate::startup::counted;
+
+/// Lines of stderr that are shown of a server that works, unless more are asked for.
+const STDERR_SHOWN: usize = 10;
+
+pub(crate) fn run(wanted: Option<&str>, context: &Context) -> Outcome {
+    let servers = Servers::load(context, wanted)?;
+    session::run(context, &servers, async |session| {
+        let (patients, absent) = examine(session, context).await;
+        let printer = &context.printer;
+        let shown = if printer.json {
+            printer.json(&patients.iter().map(to_json).collect())
+        } else {
+            printer.data(to_text(&patients, printer))
+        };
+        match shown {
+            // A reader that went away has seen enough, but the faults are still there.
+            Err(failure) if !failure.silent => return Err(failure),
+            _ => {}
+        }
+        let mistakes = servers
+            .config
+            .diagnostics
+            .iter()
+            .filter(|finding| finding.severity == diagnostic::Severity::Error)
+            .count();
+        if mistakes > 0 {
+            let mistakes = counted(mistakes, "mistake");
+            printer.note(format!(
+                "{mistakes} in the configuration; `switchboard config check` shows them"
+            ));
+        }
+        let absent = absent.filter(|_| wanted.is_some());
+        Ok(absent.unwrap_or_else(|| exit(&patients, wanted.is_none() && mistakes > 0)))
+    })
+}
+
+/// Examines what can be started; what is held back is told with the rest. For a server that is not examined at all,
+/// the exit code of a command that needs it comes along.
+async fn examine(session: &Session<'_>, context: &Context) -> (Vec<Diagnosis>, Option<Exit>) {
+    let options = DoctorOptions {
+        settings: HostSettings::from(&session.servers.config.settings),
+        home: Some(context.environment.home.clone()),
+    };
+    let waiting = Waiting::new(&context.printer, session.specs.len());
+    let mut patients = diagnose_all(&session.specs, &options).await;
+    drop(waiting);
+    patients.extend(session.held_back.iter().map(held_back));
+    patients.sort_by(|one, other| one.server.cmp(&other.server));
+    let absent = session.held_back.first().map(|held| held.exit);
+    (patients, absent)
+}
+
+/// A server that may not be started. That is a fault only where its entry has one.
+fn held_back(held: &HeldBack) -> Diagnosis {
+    let server = held.name.as_str().into();
+    if let Some(error) = &held.recipe {
+        return Diagnosis::of_recipe(server, error);
+    }
+    let (verdict, severity) = match held.exit {
+        Exit::Configuration => (Verdict::Misconfigured, Severity::Error),
+        Exit::Unreachable => (Verdict::Unreachable, Severity::Error),
+        _ => (Verdict::NotExamined, Severity::Note),
+    };
+    let finding = Finding {
+        code: held.state,
+        severity,
+        what: held.reason.clone(),
+        why: "the server was not started".to_owned(),
+        remedy: held.hint.clone().unwrap_or_default(),
+    };
+    Diagnosis::without_steps(server, verdict, finding)
+}
+
+fn exit(patients: &[Diagnosis], has_mistakes: bool) -> Exit {
+    let any = |verdict| patients.iter().any(|patient| patient.verdict == verdict);
+    if has_mistakes || any(Verdict::Misconfigured) {
+        Exit::Configuration
+    } else if any(Verdict::Unreachable) {
+        Exit::Unreachable
+    } else if any(Verdict::NeedsLogin) {
+        Exit::NeedsLogin
+    } else {
+        Exit::Done
+    }
+}
+
+fn to_text(patients: &[Diagnosis], printer: &Printer) -> String {
+    let blocks: Vec<String> = patients
+        .iter()
+        .map(|patient| block(patient, printer))
+        .collect();
+    let mut text = blocks.join("\n");
+    if patients.len() > 1 {
+        let well = patients
+            .iter()
+            .filter(|patient| patient.verdict <= Verdict::Troubled)
+            .count();
+        let summary = format!(
+            "{}, {} with faults",
+            counted(patients.len(), "server"),
+            patients.len() - well
+        );
+        let _ = writeln!(text, "\n{}", paint(style::QUIET, summary));
+    }
+    text
+}
+
+fn block(patient: &Diagnosis, printer: &Printer) -> String {
+    let mut text = headline(patient);
+    for report in &patient.steps {
+        let _ = writeln!(text, "    {}", step(report));
+    }
+    for finding in &patient.findings {
+        text.push_str(&finding_text(finding));
+    }
+    let is_curious = printer.verbosity > Verbosity::Normal;
+    if patient.verdict > Verdict::Troubled || is_curious {
+        text.push_str(&stderr_text(&patient.stderr, is_curious));
+    }
+    text
+}
+
+/// The end of what the server wrote for people, or all that was kept of it.
+fn stderr_text(lines: &[String], all: bool) -> String {
+    let shown = if all { lines.len() } else { STDERR_SHOWN };
+    let hidden = lines.len().saturating_sub(shown);
+    let mut text = String::new();
+    if !lines.is_empty() {
+        let _ = writeln!(text, "  {}", paint(style::QUIET, "its standard error:"));
+    }
+    for line in lines.iter().skip(hidden) {
+        let _ = writeln!(text, "    {} {}", paint(style::QUIET, "│"), visible(line));
+    }
+    text
+}
+
+fn headline(patient: &Diagnosis) -> String {
+    let (mark, phrase, color) = match patient.verdict {
+        Verdict::Healthy => ("✓", "healthy", style::GOOD),
+        Verdict::NotExamined => ("–", "was not examined", style::QUIET),
+        Verdict::Troubled => ("!", "works, with trouble", style::WARNING),
+        Verdict::NeedsLogin => ("✗", "wants a login", style::WARNING),
+        Verdict::Unreachable => ("✗", "cannot be used", style::ERROR),
+        Verdict::Misconfigured => ("✗", "is misconfigured", style::ERROR),
+    };
+    let name = visible(patient.server.as_str());
+    let mut line = format!(
+        "{} {}  {}",
+        paint(color, mark),
+        paint(style::NAME, name),
+        paint(color, phrase)
+    );
+    if let Some(facts) = &patient.facts {
+        let _ = write!(line, "  {}", paint(style::QUIET, summary(facts)));
+    }
+    line.push('\n');
+    line
+}
+
+/// What the server is, on one line.
+fn summary(facts: &Facts) -> String {
+    let mut parts = Vec::new();
+    if let Some(name) = &facts.name {
+        let version = facts.version.as_deref().unwrap_or_default();
+        parts.push(visible(format!("{name} {version}").trim()).into_owned());
+    }
+    parts.push(format!(
+        "{} over {}",
+        facts.revision.as_str(),
+        facts.transport.name()
+    ));
+    parts.push(format!(
+        "{} ({} tokens)",
+        counted(facts.tools, "tool"),
+        facts.tokens
+    ));
+    if let Some(prompts) = facts.prompts {
+        parts.push(counted(prompts, "prompt"));
+    }
+    if let Some(resources) = facts.resources {
+        parts.push(counted(resources, "resource"));
+    }
+    parts.join(", ")
+}
+
+fn step(report: &StepReport) -> String {
+    let (mark, note, color) = match &report.outcome {
+        StepOutcome::Done => ("✓", String::new(), style::GOOD),
+        StepOutcome::NotSpoken => (
+            "–",
+            "not spoken, another way was tried".to_owned(),
+            style::QUIET,
+        ),
+        StepOutcome::Failed(why) => ("✗", visible(why).into_owned(), style::ERROR),
+    };
+    let line = format!(
+        "{} {:<18} {:>9}  {}",
+        paint(color, mark),
+        report.step.name(),
+        time(report.duration),
+        note
+    );
+    line.trim_end().to_owned()
+}
+
+fn finding_text(finding: &Finding) -> String {
+    let color: Style = match finding.severity {
+        Severity::Error => style::ERROR,
+        Severity::Warning => style::WARNING,
+        Severity::Note => style::QUIET,
+    };
+    let mut text = format!(
+        "  {} {}\n",
+        paint(color, format!("{}:", finding.severity.word())),
+        visible(&finding.what)
+    );
+    let _ = writeln!(text, "    because {}", visible(&finding.why));
+    if !finding.remedy.is_empty() {
+        let _ = writeln!(
+            text,
+            "    {} {}",
+            paint(style::HINT, "remedy:"),
+            visible(&finding.remedy)
+        );
+    }
+    text
+}
+
+fn time(duration: Duration) -> String {
+    let milliseconds = duration.as_secs_f64() * 1_000.0;
+    if milliseconds < 10.0 {
+        format!("{milliseconds:.1} ms")
+    } else if milliseconds < 1_000.0 {
+        format!("{milliseconds:.0} ms")
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}
+
+fn to_json(patient: &Diagnosis) -> Value {
+    let steps = patient.steps.iter().map(|report| {
+        let (outcome, error) = match &report.outcome {
+            StepOutcome::Done => ("done", None),
+            StepOutcome::NotSpoken => ("not-spoken", None),
+            StepOutcome::Failed(why) => ("failed", Some(why)),
+        };
+        json!({
+            "step": report.step.name(),
+            "outcome": outcome,
+            "milliseconds": (report.duration.as_secs_f64() * 10_000.0).round() / 10.0,
+            "error": error,
+        })
+    });
+    let findings = patient.findings.iter().map(|finding| {
+        json!({
+            "code": finding.code,
+            "severity": finding.severity.word(),
+            "what": finding.what,
+            "why": finding.why,
+            "remedy": finding.remedy,
+        })
+    });
+    json!({
+        "server": patient.server.as_str(),
+        "transport": patient.transport.map(Transport::name),
+        "verdict": patient.verdict.word(),
+        "steps": steps.collect::<Vec<_>>(),
+        "findings": findings.collect::<Vec<_>>(),
+        "facts": patient.facts.as_ref().map(facts_json),
+        "stderr": patient.stderr,
+    })
+}
+
+fn facts_json(facts: &Facts) -> Value {
+    let lints = facts
+        .lints
+        .iter()
+        .map(|lint| json!({"tool": lint.tool, "finding": lint.finding.to_string()}));
+    let aside = facts
+        .set_aside
+        .iter()
+        .map(|aside| json!({"tool": aside.name, "reason": aside.reason.to_string()}));
+    json!({
+        "name": facts.name,
+        "version": facts.version,
+        "revision": facts.revision.as_str(),
+        "transport": facts.transport.name(),
+        "capabilities": facts.capabilities,
+        "tools": facts.tools,
+        "prompts": facts.prompts,
+        "resources": facts.resources,
+        "tokens": facts.tokens.0,
+        "setAside": aside.collect::<Vec<_>>(),
+        "schemaLints": lints.collect::<Vec<_>>(),
+    })
+}
+
+/// A line on the terminal while servers are examined; nothing is left of it.
+struct Waiting(Option<ProgressBar>);
+
+impl Waiting {
+    fn new(printer: &Printer, count: usize) -> Self {
+        if !printer.is_live() {
+            return Self(None);
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_message(format!("examining {}", counted(count, "server")));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(Some(bar))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `switchboard logs`: what a server writes to its standard error, and its log messages, as they come.
+//!
+//! The server is started for this. Without `--follow` the command ends when the server has been quiet for a moment.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchboard::events::{Event, LogLine, LogSource};
+use switchboard::names::ServerName;
+use switchboard::status::State;
+use switchboard_config::text::visible;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, sleep_until};
+
+use crate::cli::LogsArguments;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::printer::{Printer, paint, style};
+use crate::servers::Servers;
+use crate::session::{self, Session};
+
+/// A server that has said nothing for this long has said what it says at its start.
+const QUIET: Duration = Duration::from_millis(500);
+/// A server that never stops talking is listened to for this long after its start.
+const LONGEST: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(arguments: &LogsArguments, context: &Context) -> Outcome {
+    let servers = Servers::load(context, Some(&arguments.server))?;
+    session::run(context, &servers, async |session| {
+        follow(arguments, session, &context.printer).await?;
+        session.need(&arguments.server)?;
+        Ok(Exit::Done)
+    })
+}
+
+async fn follow(
+    arguments: &LogsArguments,
+    session: &Session<'_>,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let server = ServerName::from(arguments.server.as_str());
+    if session.specs.is_empty() {
+        return session.need(&arguments.server);
+    }
+    let mut events = session.host.events();
+    session.host.apply(session.specs.clone()).await;
+    // `None` until the server is connected or has failed.
+    let mut end: Option<Instant> = None;
+    let mut quiet_until = Instant::now();
+    loop {
+        let wake = end.map(|end| end.min(quiet_until));
+        let asleep = async {
+            match wake {
+                Some(wake) if !arguments.follow => sleep_until(wake).await,
+                _ => std::future::pending().await,
+            }
+        };
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = asleep => return Ok(()),
+        };
+        match event {
+            Ok(Event::Log { server: of, line }) if of == server => {
+                quiet_until = Instant::now() + QUIET;
+                show(&line, printer)?;
+            }
+            Ok(Event::StateChanged {
+                server: of,
+                state,
+                failure,
+            }) if of == server => {
+                if end.is_none() && state.is_settled() {
+                    end = Some(Instant::now() + LONGEST);
+                    quiet_until = Instant::now() + QUIET;
+                }
+                let reason = failure.map(|failure| failure.summary());
+                match reason {
+                    Some(reason) => {
+                        printer.note(format!("{}: {}", state.word(), visible(&reason)));
+                    }
+                    None => printer.detail(state.word()),
+                }
+                if matches!(state, State::Failed | State::NeedsAuth) {
+                    return Ok(());
+                }
+            }
+            Ok(_) => {}
+            Err(RecvError::Lagged(lost)) => {
+                printer.warning(format!("{lost} events were lost: too many at once"), None);
+            }
+            Err(RecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+fn show(line: &LogLine, printer: &Printer) -> Result<(), Failure> {
+    if printer.json {
+        return printer.json_line(&to_json(line));
+    }
+    let text = visible(&line.text);
+    match &line.source {
+        LogSource::Stderr => printer.data(text),
+        LogSource::Noise => {
+            let label = paint(style::WARNING, "no message:");
+            printer.data(format!("{label} {text}"))
+        }
+        LogSource::Message { level, logger } => {
+            let mut label = visible(level).into_owned();
+            if let Some(logger) = logger {
+                label = format!("{label} {}", visible(logger));
+            }
+            let label = paint(style::QUIET, format!("[{label}]"));
+            printer.data(format!("{label} {text}"))
+        }
+    }
+}
+
+fn to_json(line: &LogLine) -> Value {
+    let (source, level, logger) = match &line.source {
+        LogSource::Stderr => ("stderr", None, None),
+        LogSource::Noise => ("noise", None, None),
+        LogSource::Message { level, logger } => ("log", Some(level), logger.as_ref()),
+    };
+    json!({"source": source, "level": level, "logger": logger, "text": line.text})
+}

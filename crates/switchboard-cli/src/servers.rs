@@ -82,7 +82,9 @@ impl Servers {
     /// That there is no server of a name.
     pub(crate) fn unknown(&self, name: &str) -> Failure {
         let configured = self.config.servers.iter();
-        no_such_server(name, configured.map(|server| server.name.as_str()))
+        let embedded = self.is_embedded_only().then_some(workspace::NAME);
+        let known = configured.map(|server| server.name.as_str());
+        no_such_server(name, known.chain(embedded))
     }
 
     /// What is needed to find what is remembered of the servers that could be started.

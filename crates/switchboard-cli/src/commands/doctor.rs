@@ -11,8 +11,9 @@ use switchboard::doctor::{
     Verdict, diagnose_all,
 };
 use switchboard::options::HostSettings;
-use switchboard_config::diagnostic;
+use switchboard_config::diagnostic::{self, Diagnostic};
 use switchboard_config::entry::Transport;
+use switchboard_config::resolve::Config;
 use switchboard_config::text::visible;
 
 use crate::context::Context;
@@ -41,13 +42,9 @@ pub(crate) fn run(wanted: Option<&str>, context: &Context) -> Outcome {
             Err(failure) if !failure.silent => return Err(failure),
             _ => {}
         }
-        let mistakes = servers
-            .config
-            .diagnostics
-            .iter()
-            .filter(|finding| finding.severity == diagnostic::Severity::Error)
-            .count();
-        if mistakes > 0 {
+        let all_mistakes = servers.config.diagnostics.iter();
+        let mistakes = all_mistakes.filter(|mistake| is_error(mistake)).count();
+        if mistakes > 0 && wanted.is_none() {
             let mistakes = counted(mistakes, "mistake");
             printer.note(format!(
                 "{mistakes} in the configuration; `switchboard config check` shows them"
@@ -68,14 +65,16 @@ async fn examine(session: &Session<'_>, context: &Context) -> (Vec<Diagnosis>, O
     let waiting = Waiting::new(&context.printer, session.specs.len());
     let mut patients = diagnose_all(&session.specs, &options).await;
     drop(waiting);
-    patients.extend(session.held_back.iter().map(held_back));
+    let config = &session.servers.config;
+    let absent = session.held_back.iter();
+    patients.extend(absent.map(|held| held_back(held, config)));
     patients.sort_by(|one, other| one.server.cmp(&other.server));
     let absent = session.held_back.first().map(|held| held.exit);
     (patients, absent)
 }
 
 /// A server that may not be started. That is a fault only where its entry has one.
-fn held_back(held: &HeldBack) -> Diagnosis {
+fn held_back(held: &HeldBack, config: &Config) -> Diagnosis {
     let server = held.name.as_str().into();
     if let Some(error) = &held.recipe {
         return Diagnosis::of_recipe(server, error);
@@ -85,14 +84,40 @@ fn held_back(held: &HeldBack) -> Diagnosis {
         Exit::Unreachable => (Verdict::Unreachable, Severity::Error),
         _ => (Verdict::NotExamined, Severity::Note),
     };
-    let finding = Finding {
-        code: held.state,
-        severity,
-        what: held.reason.clone(),
-        why: "the server was not started".to_owned(),
-        remedy: held.hint.clone().unwrap_or_default(),
-    };
-    Diagnosis::without_steps(server, verdict, finding)
+    let mistakes = config.diagnostics.iter().filter(|mistake| {
+        is_error(mistake) && mistake.server.as_deref() == Some(held.name.as_str())
+    });
+    let mut findings: Vec<Finding> = mistakes.map(mistake_in_entry).collect();
+    if verdict != Verdict::Misconfigured || findings.is_empty() {
+        findings = vec![Finding {
+            code: held.state,
+            severity,
+            what: held.reason.clone(),
+            why: "the server was not started".to_owned(),
+            remedy: held.hint.clone().unwrap_or_default(),
+        }];
+    }
+    Diagnosis::without_steps(server, verdict, findings)
+}
+
+fn mistake_in_entry(mistake: &Diagnostic) -> Finding {
+    let hint = mistake.hint.as_deref();
+    Finding {
+        code: mistake.code,
+        severity: Severity::Error,
+        what: mistake.message.clone(),
+        why: format!(
+            "it stands at {}, and the server was not started",
+            mistake.place
+        ),
+        remedy: hint
+            .unwrap_or("`switchboard config check` shows the line")
+            .to_owned(),
+    }
+}
+
+fn is_error(mistake: &Diagnostic) -> bool {
+    mistake.severity == diagnostic::Severity::Error
 }
 
 fn exit(patients: &[Diagnosis], has_mistakes: bool) -> Exit {
@@ -132,7 +157,7 @@ fn to_text(patients: &[Diagnosis], printer: &Printer) -> String {
 fn block(patient: &Diagnosis, printer: &Printer) -> String {
     let mut text = headline(patient);
     for report in &patient.steps {
-        let _ = writeln!(text, "    {}", step(report));
+        let _ = writeln!(text, "    {}", step(report, &patient.findings));
     }
     for finding in &patient.findings {
         text.push_str(&finding_text(finding));
@@ -207,7 +232,7 @@ fn summary(facts: &Facts) -> String {
     parts.join(", ")
 }
 
-fn step(report: &StepReport) -> String {
+fn step(report: &StepReport, findings: &[Finding]) -> String {
     let (mark, note, color) = match &report.outcome {
         StepOutcome::Done => ("✓", String::new(), style::GOOD),
         StepOutcome::NotSpoken => (
@@ -215,6 +240,10 @@ fn step(report: &StepReport) -> String {
             "not spoken, another way was tried".to_owned(),
             style::QUIET,
         ),
+        // What a finding says already is not said twice.
+        StepOutcome::Failed(why) if findings.iter().any(|finding| &finding.why == why) => {
+            ("✗", "failed".to_owned(), style::ERROR)
+        }
         StepOutcome::Failed(why) => ("✗", visible(why).into_owned(), style::ERROR),
     };
     let line = format!(

@@ -7,6 +7,7 @@
 
 mod add;
 mod cloud;
+mod content;
 mod contract;
 mod documentation;
 mod edit;

@@ -199,17 +199,17 @@ pub async fn diagnose_all(specs: &[ServerSpec], options: &DoctorOptions) -> Vec<
 impl Diagnosis {
     /// A server whose entry cannot be used at all.
     pub fn of_recipe(server: ServerName, error: &RecipeError) -> Self {
-        Self::without_steps(server, Verdict::Misconfigured, causes::recipe(error))
+        Self::without_steps(server, Verdict::Misconfigured, vec![causes::recipe(error)])
     }
 
     /// A server of which this is known without a try.
-    pub fn without_steps(server: ServerName, verdict: Verdict, finding: Finding) -> Self {
+    pub fn without_steps(server: ServerName, verdict: Verdict, findings: Vec<Finding>) -> Self {
         Self {
             server,
             transport: None,
             verdict,
             steps: Vec::new(),
-            findings: vec![finding],
+            findings,
             facts: None,
             stderr: Vec::new(),
         }

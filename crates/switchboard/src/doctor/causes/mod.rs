@@ -59,7 +59,7 @@ pub(super) enum Failed {
     #[error("{0}")]
     Open(OpenErrorKind),
     /// The time to start was over.
-    #[error("nothing for {} s", .0.as_secs_f64())]
+    #[error("not ready within {} s", .0.as_secs_f64())]
     Deadline(Duration),
 }
 

@@ -197,7 +197,7 @@ pub(crate) fn no_such_server<'n>(name: &str, known: impl IntoIterator<Item = &'n
 
 /// The hint that leads to everything that can be found out about a server.
 pub(crate) fn look_closer(name: &str) -> String {
-    format!("look closer with `switchboard doctor {}`", visible(name))
+    format!("see `switchboard doctor {}`", visible(name))
 }
 
 fn held_back_by_status(server: &Server) -> Option<HeldBack> {

@@ -5,15 +5,17 @@
 //! that starts them, and the main thread is the one that lives as long as the program.
 
 use std::cell::OnceCell;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard::Host;
+use switchboard::catalog::text::neutralise;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::spec::ServerSpec;
-use switchboard::status::{ServerStatus, State};
+use switchboard::status::{Cause, ServerStatus, State};
 use switchboard_config::text::visible;
 use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store};
 use tokio::runtime::Runtime;
@@ -24,6 +26,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::servers::{HeldBack, Servers, look_closer};
 use crate::startup;
+use crate::terminal::{self, fitted};
 
 /// What is remembered between runs, in the state folder.
 const STORE_FILE: &str = "switchboard.db";
@@ -31,6 +34,8 @@ const STORE_FILE: &str = "switchboard.db";
 const SPILL_FOLDER: &str = "output";
 /// How long work on files may go on once everything else has ended.
 const LAST_WORK: Duration = Duration::from_secs(2);
+/// So much of a reason is shown on the narrowest terminal.
+const SHORTEST_REASON: usize = 30;
 
 /// A host with the servers a command wants.
 #[derive(Debug)]
@@ -107,10 +112,8 @@ impl Session<'_> {
             .specs
             .iter()
             .filter(|spec| running.contains(&spec.name) || starting.contains(&spec.name));
-        let view = startup::View::new(&self.context.printer, &starting);
-        let events = self.host.events();
         self.host.apply(all.cloned().collect()).await;
-        view.follow(&self.host, events).await;
+        startup::follow(&self.host, &starting, &self.context.printer).await;
         for status in self.host.statuses() {
             if starting.contains(&status.name) {
                 self.tell(&status);
@@ -177,14 +180,20 @@ impl Session<'_> {
         let name = visible(status.name.as_str());
         match status.state {
             State::Failed => {
-                let reason = status.failure.as_ref().map(|failure| failure.summary());
-                let reason = reason.unwrap_or_default();
-                let message = format!(
-                    "{name} is not connected: {}; {}",
-                    visible(&reason),
-                    look_closer(&name)
-                );
-                printer.warning(message, None);
+                let reason = reason(status).unwrap_or_default();
+                let hint = look_closer(&name);
+                // The hint is worth more than the end of a long reason, which it leads to.
+                let reason = match terminal::error_size() {
+                    Some(size) => {
+                        let taken = "warning:  failed: ; ".len() + name.len() + hint.len();
+                        fitted(
+                            &reason,
+                            size.columns.saturating_sub(taken).max(SHORTEST_REASON),
+                        )
+                    }
+                    None => reason.as_str().into(),
+                };
+                printer.warning(format!("{name} failed: {reason}; {hint}"), None);
             }
             State::NeedsAuth => {
                 let message = format!("{name} wants a login; `switchboard mcp login {name}`");
@@ -210,14 +219,30 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
         State::Failed | State::Pending => {
             let message = format!("the server `{name}` is not connected");
             let failure = Failure::new(Exit::Unreachable, message);
-            let failure = match &status.failure {
-                Some(cause) => failure.because(visible(&cause.summary())),
+            let failure = match reason(status) {
+                Some(reason) => failure.because(reason),
                 None => failure,
             };
             failure.hint(look_closer(&name))
         }
     };
     Some(failure)
+}
+
+/// Why a server is not connected, in one line that is safe to show: what happened, and its own last word on it.
+pub(crate) fn reason(status: &ServerStatus) -> Option<String> {
+    let failure = status.failure.as_ref()?;
+    let summary = failure.summary();
+    let mut reason = visible(&summary).into_owned();
+    let last_word = failure
+        .stderr
+        .iter()
+        .rev()
+        .find(|line| !line.trim().is_empty());
+    if let (Cause::Exited, Some(line)) = (failure.cause, last_word) {
+        let _ = write!(reason, ": {}", visible(&neutralise(line.trim())));
+    }
+    Some(reason)
 }
 
 /// The file that remembers.

@@ -67,9 +67,10 @@ pub(super) fn unknown(error: LookupError, session: &Session<'_>) -> Failure {
         .filter(|status| status.state != State::Connected)
         .count()
         + session.held_back.len();
-    if missing > 0 && matches!(error, LookupError::Unknown { .. }) {
+    let asked_all = statuses.len() == session.specs.len();
+    if missing > 0 && asked_all && matches!(error, LookupError::Unknown { .. }) {
         let servers = counted(missing, "server");
-        failure = failure.because(format!("it may be a tool of {servers} not connected"));
+        failure = failure.because(format!("{servers} could not be asked for it"));
     }
     match error.hint() {
         Some(hint) => failure.hint(visible(&hint)),

@@ -1,6 +1,6 @@
 //! `switchboard call`: one tool, once.
 //!
-//! Only the server that has the tool is started where that can be told beforehand, from what is remembered or from the
+//! Only the server that has the tool is started where it can be told beforehand, from what is remembered or from the
 //! name; otherwise all of them are.
 
 mod arguments;
@@ -49,12 +49,13 @@ async fn perform(
     session: &Session<'_>,
 ) -> Result<CallOutcome, Failure> {
     let is_likely = |name: &ServerName| likely.iter().any(|likely| likely == name.as_str());
-    session.start_some(is_likely).await;
-    if session.host.catalog().find(&call.tool).is_err() {
-        if let [server] = likely {
-            session.need(server)?;
-        }
+    if likely.is_empty() {
         session.start().await;
+    } else {
+        session.start_some(is_likely).await;
+    }
+    if let [server] = likely {
+        session.need(server)?;
     }
     let catalog = session.host.catalog();
     let tool = catalog

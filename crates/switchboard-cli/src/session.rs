@@ -51,7 +51,7 @@ pub(crate) struct Session<'c> {
 }
 
 /// Runs a command's work with a host, and ends the host whatever comes of it. No server is started before the work
-/// asks for it with [`Session::start`] or [`Session::start_some`].
+/// asks for it, with [`Session::start`] and its kin.
 pub(crate) fn run(
     context: &Context,
     servers: &Servers,
@@ -65,7 +65,7 @@ pub(crate) fn run(
         let session = Session {
             host: Host::new(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
-                store: open_store(context).await,
+                store: open_store(servers, context).await,
                 spill_folder: Some(context.environment.state.join(SPILL_FOLDER)),
                 ..HostOptions::default()
             }),
@@ -95,30 +95,37 @@ impl Session<'_> {
         self.start_some(|_| true).await;
     }
 
+    /// Starts one server that the command cannot do without, and tells why it cannot be used.
+    pub(crate) async fn start_one(&self, name: &str) -> Result<(), Failure> {
+        self.bring_up(|each| each.as_str() == name).await;
+        self.need(name)
+    }
+
     /// Starts some of the servers, those that run already aside, and waits for them as [`start`](Self::start) does.
     pub(crate) async fn start_some(&self, wanted: impl Fn(&ServerName) -> bool) {
-        let running: Vec<ServerName> = self.names();
-        let fresh = |name: &ServerName| wanted(name) && !running.contains(name);
-        let starting: Vec<ServerName> = self
-            .specs
-            .iter()
-            .map(|spec| spec.name.clone())
-            .filter(|name| fresh(name))
-            .collect();
-        if starting.is_empty() {
-            return;
-        }
-        let all = self
-            .specs
-            .iter()
-            .filter(|spec| running.contains(&spec.name) || starting.contains(&spec.name));
-        self.host.apply(all.cloned().collect()).await;
-        startup::follow(&self.host, &starting, &self.context.printer).await;
+        let started = self.bring_up(wanted).await;
         for status in self.host.statuses() {
-            if starting.contains(&status.name) {
+            if started.contains(&status.name) {
                 self.tell(&status);
             }
         }
+    }
+
+    /// Starts some of the servers, those that run already aside, and waits until they have settled. Tells which.
+    async fn bring_up(&self, wanted: impl Fn(&ServerName) -> bool) -> Vec<ServerName> {
+        let running = self.names();
+        let names = self.specs.iter().map(|spec| spec.name.clone());
+        let starting: Vec<ServerName> = names
+            .filter(|name| wanted(name) && !running.contains(name))
+            .collect();
+        if starting.is_empty() {
+            return starting;
+        }
+        let is_up = |name: &ServerName| running.contains(name) || starting.contains(name);
+        let all = self.specs.iter().filter(|spec| is_up(&spec.name));
+        self.host.apply(all.cloned().collect()).await;
+        startup::follow(&self.host, &starting, &self.context.printer).await;
+        starting
     }
 
     /// The failure of a command that needs this server, if it cannot be used.
@@ -157,16 +164,14 @@ impl Session<'_> {
         statuses.map(|status| status.name).collect()
     }
 
-    /// Says in one line each which servers are not started, once. A server that was switched off is no news.
+    /// Says in one line each which servers are not started, once. A server that was switched off is no news, and what
+    /// is wrong with an entry has been told with the configuration.
     fn tell_held_back(&self) {
         if self.told.set(()).is_err() {
             return;
         }
-        for held in self
-            .held_back
-            .iter()
-            .filter(|held| held.state != "disabled")
-        {
+        let is_news = |held: &&HeldBack| !["disabled", "invalid"].contains(&held.state);
+        for held in self.held_back.iter().filter(is_news) {
             let hint = held.hint.as_deref().unwrap_or_default();
             let name = visible(&held.name);
             self.context
@@ -257,7 +262,7 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 /// What is remembered between runs. Memory is a convenience: where it cannot be had, the command goes on without.
-async fn open_store(context: &Context) -> Arc<dyn Store> {
+async fn open_store(servers: &Servers, context: &Context) -> Arc<dyn Store> {
     let store = SqliteStore::new(store_file(context));
     let probe = async {
         let key = Key::new("probe")?;
@@ -266,8 +271,7 @@ async fn open_store(context: &Context) -> Arc<dyn Store> {
     match probe.await {
         Ok(_) => Arc::new(store),
         Err(error) => {
-            let message = format!("nothing is remembered: {}", visible(&error.to_string()));
-            context.printer.warning(message, error.hint());
+            servers.warn_of_store(&error, context);
             Arc::new(MemoryStore::new())
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
@@ -19,18 +19,21 @@ static PYTHON: LazyLock<String> = LazyLock::new(|| {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 });
 
-/// A machine with servers of these names, each with a fault or none.
+/// A machine with servers of these names, each with a fault or none, and after a semicolon further keys of its entry.
 fn machine(servers: &[(&str, &str)]) -> TestContext {
     let context = TestContext::new();
-    let script = workspace().join("crates/switchboard-cli/tests/cli/server.py");
     let mut file = String::new();
     for (name, more) in servers {
         let (fault, keys) = more.split_once(';').unwrap_or((more, ""));
+        let fault = match fault {
+            "" => String::new(),
+            fault => format!(", {fault:?}"),
+        };
         let _ = writeln!(
             file,
-            "[mcp_servers.{name}]\ncommand = {:?}\nargs = [{:?}, {:?}, {fault:?}]\n{keys}",
+            "[mcp_servers.{name}]\ncommand = {:?}\nargs = [{:?}, {:?}{fault}]\n{keys}",
             *PYTHON,
-            script.display().to_string(),
+            script().display().to_string(),
             log(&context, name).display().to_string(),
         );
     }
@@ -38,7 +41,7 @@ fn machine(servers: &[(&str, &str)]) -> TestContext {
     context
 }
 
-fn log(context: &TestContext, server: &str) -> std::path::PathBuf {
+fn log(context: &TestContext, server: &str) -> PathBuf {
     context.path(&format!("{server}.log"))
 }
 
@@ -86,7 +89,14 @@ fn recorded(context: &TestContext, lines: &[&str]) -> String {
     for line in lines {
         let _ = writeln!(shown, "$ switchboard {line}\n{}", context.snapshot(line));
     }
+    let folder = script().parent().unwrap().display().to_string();
     shown
+        .replace(&*PYTHON, "[PYTHON]")
+        .replace(&folder, "[TESTS]")
+}
+
+fn script() -> PathBuf {
+    workspace().join("crates/switchboard-cli/tests/cli/server.py")
 }
 
 #[test]
@@ -113,7 +123,7 @@ fn tools_of_several_servers() {
             "mcp list --no-connect --json",
         ],
     );
-    insta::assert_snapshot!(shown.replace(&*PYTHON, "[PYTHON]"));
+    insta::assert_snapshot!(shown);
     let asked = |line: &String| line.starts_with("tools/list");
     let asked = told(&context, "off")
         .iter()
@@ -227,7 +237,7 @@ fn the_embedded_server_can_be_called() {
         ],
     );
     insta::assert_snapshot!(shown);
-    let status = context.json("status");
+    let status = context.json("status --json");
     assert_eq!(status[0]["name"], "workspace");
     assert_eq!(status[0]["state"], "connected");
 }
@@ -241,7 +251,7 @@ fn status_of_servers() {
     ]);
     let shown = recorded(&context, &["status", "--color always status"]);
     insta::assert_snapshot!(steady(&shown));
-    let status = context.json("status");
+    let status = context.json("status --json");
     let alpha = named(&status, "alpha");
     assert!(
         alpha["memory"]
@@ -286,10 +296,9 @@ fn a_required_server_that_fails_is_told_by_the_exit_code() {
 #[test]
 fn a_server_that_is_not_trusted_is_not_started() {
     let context = machine(&[]);
-    let script = workspace().join("crates/switchboard-cli/tests/cli/server.py");
     let entry = json!({"mcpServers": {"theirs": {
         "command": *PYTHON,
-        "args": [script, log(&context, "theirs")],
+        "args": [script(), log(&context, "theirs")],
     }}});
     context.write("project/.mcp.json", entry.to_string());
     let tools = context.line("tools");
@@ -388,7 +397,7 @@ mod signals {
                 }
                 seen.push(line);
             }
-            panic!("the server has never heard {wanted}: {seen:?}");
+            assert_eq!(seen, [wanted], "the server was never told");
         }
 
         fn send(&self, signal: &str) {

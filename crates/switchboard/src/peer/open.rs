@@ -141,6 +141,8 @@ pub enum OpenErrorKind {
     Circles,
 }
 
+/// How often one revision is asked for.
+const MAX_RETRIES: usize = 2;
 /// Steps a negotiation may take.
 const MAX_STEPS: usize = 8;
 /// How much more patience a server behind HTTP gets: it always answers something, if only slowly.
@@ -220,7 +222,20 @@ impl Opening<'_> {
         let mut result = None;
         // A discover request that was met with silence may still be answered.
         let mut unanswered = None;
+        let mut discovered = Vec::new();
         for _ in 0..MAX_STEPS {
+            if let Step::Retry(revision) = step {
+                // A server may refuse a version and offer it again while it starts; twice it means it.
+                if discovered
+                    .iter()
+                    .filter(|asked| **asked == revision)
+                    .count()
+                    == MAX_RETRIES
+                {
+                    return Err(OpenErrorKind::Circles);
+                }
+                discovered.push(revision);
+            }
             (step, result) = match step {
                 Step::Stateless(revision) => {
                     return self.stateless(wire, revision, result.as_ref());

@@ -182,6 +182,7 @@ async fn a_message_over_the_limit_costs_only_itself() {
         }
     );
     assert_eq!(record.next().await, frame(&answer(3)));
+    assert_eq!(record.rest(), []);
 }
 
 #[tokio::test]

@@ -10,9 +10,10 @@ use switchboard_config::secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use crate::failed;
 use crate::network::{
-    Event, LIMIT, answer, client, client_with, failed, frame, kind, notification, recorder,
-    request, send, within,
+    Event, LIMIT, answer, client, client_with, frame, kind, notification, recorder, request, send,
+    within,
 };
 use crate::web::Web;
 use crate::{connect, connect_with, in_session, server_at};

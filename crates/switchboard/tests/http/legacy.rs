@@ -8,9 +8,10 @@ use switchboard::transport::{Abandoned, Closed, Connector, Link, TransportError}
 use switchboard_config::entry::Transport;
 use switchboard_config::secret::Secret;
 
+use crate::failed;
 use crate::network::{
-    Event, LIMIT, Record, answer, client, failed, frame, kind, notification, recorder, request,
-    send, within,
+    Event, LIMIT, Record, answer, client, frame, kind, notification, recorder, request, send,
+    within,
 };
 use crate::web::{Asked, Events, Web};
 

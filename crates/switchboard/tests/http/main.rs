@@ -73,3 +73,7 @@ fn response_to_server() -> Outgoing {
         ..notification()
     }
 }
+
+fn failed(request: u64, failure: &str) -> network::Event {
+    network::Event::Failed(request, failure.to_owned())
+}

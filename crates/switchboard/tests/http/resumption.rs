@@ -3,7 +3,8 @@
 use axum::http::Method;
 use switchboard_protocol::Revision;
 
-use crate::network::{answer, failed, frame, request, send};
+use crate::failed;
+use crate::network::{answer, frame, request, send};
 use crate::web::{Asked, Web};
 use crate::{connect, in_session, server_at, stateless_request};
 

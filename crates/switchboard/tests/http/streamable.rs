@@ -7,9 +7,8 @@ use switchboard::transport::{Abandoned, Closed};
 use switchboard_config::secret::Secret;
 use switchboard_protocol::Revision;
 
-use crate::network::{
-    Event, answer, client, failed, frame, kind, notification, request, send, within,
-};
+use crate::failed;
+use crate::network::{Event, answer, client, frame, kind, notification, request, send, within};
 use crate::web::Web;
 use crate::{connect, connect_with, in_session, response_to_server, server_at, stateless_request};
 

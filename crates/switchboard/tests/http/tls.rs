@@ -4,7 +4,8 @@ use axum::http::Version;
 use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer};
 
 use crate::connect_with;
-use crate::network::{answer, client, client_with, failed, frame, request, send};
+use crate::failed;
+use crate::network::{answer, client, client_with, frame, request, send};
 use crate::web::{Web, certificate};
 
 #[tokio::test]

@@ -32,10 +32,6 @@ pub(crate) fn frame(text: &str) -> Event {
     Event::Frame(text.to_owned())
 }
 
-pub(crate) fn failed(request: u64, failure: &str) -> Event {
-    Event::Failed(request, failure.to_owned())
-}
-
 /// An inbound that writes everything down.
 pub(crate) struct Recorder(mpsc::UnboundedSender<Event>);
 

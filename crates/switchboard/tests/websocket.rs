@@ -1,5 +1,7 @@
 //! Servers reached over WebSocket.
 
+#![expect(clippy::expect_used, reason = "helpers of a test fail by panicking")]
+
 mod network;
 
 use std::net::SocketAddr;
@@ -49,6 +51,10 @@ impl Server {
 
     /// Takes a connection, choosing this sub-protocol.
     async fn accept(&self, protocol: Option<&str>) -> WebSocketStream<TcpStream> {
+        #[expect(
+            clippy::result_large_err,
+            reason = "the library wants the whole response as the error"
+        )]
         let check = |request: &Request, mut response: Response| {
             assert_eq!(request.uri(), "/mcp?a=1");
             let asked = request.headers().get("sec-websocket-protocol");

@@ -1,5 +1,11 @@
 //! Servers reached over HTTP: both eras, the older transport, and what can go wrong.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of a test fail by panicking"
+)]
+
 mod faults;
 mod legacy;
 #[path = "../network/mod.rs"]

@@ -232,8 +232,10 @@ impl Connection {
                 Step::Received(Some(Ok(message))) => match self.take(message) {
                     None => Ok(()),
                     Some(closed) => {
-                        // The server began to close; answering is all that is left to do.
-                        let _ = tokio::time::timeout(CLOSE_DEADLINE, self.close()).await;
+                        // The server began to close; answering that is all that is left to do.
+                        let flush =
+                            poll_fn(|context| Pin::new(&mut self.stream).poll_flush(context));
+                        let _ = tokio::time::timeout(CLOSE_DEADLINE, flush).await;
                         return closed;
                     }
                 },

@@ -44,7 +44,7 @@ const NODE: &str = r#"exec node -e '
     require("child_process").spawn("sh", ["-c", "trap \"\" TERM; echo up; sleep 1000; :"], options);
     setInterval(() => {}, 1000);'"#;
 
-/// In how many hosts are alive at once.
+/// How many hosts are alive at once.
 const AT_ONCE: usize = 6;
 
 #[test]
@@ -58,7 +58,7 @@ fn two_hundred_hosts_are_killed_at_random_moments() {
         .map(|_| {
             let chosen = (0..3).map(|_| scripts[random.below(scripts.len())]);
             let chosen = chosen.collect();
-            (chosen, Duration::from_micros(random.below(120_000) as u64))
+            (chosen, Duration::from_micros(random.below(250_000) as u64))
         })
         .collect();
     let next = AtomicUsize::new(0);
@@ -221,8 +221,8 @@ fn children(parent: Pid) -> Vec<Pid> {
     found
 }
 
-/// The requirement: a second later nothing is left. A machine that is busy with other things may be late now and then,
-/// and nothing may ever be left for good.
+/// The requirement: a second later nothing is left. A machine that is busy with other things may be late now and then;
+/// that something is left for good is found by [`Watch::run`].
 fn assert_in_time(mut times: Vec<Duration>) {
     times.sort();
     let late = times
@@ -236,7 +236,7 @@ fn assert_in_time(mut times: Vec<Duration>) {
         times[times.len() - 1]
     );
     assert!(
-        late <= times.len() / 20,
+        late <= 1 + times.len() / 20,
         "{late} of {} were late: {times:?}",
         times.len()
     );

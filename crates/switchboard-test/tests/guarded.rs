@@ -1,6 +1,11 @@
 //! Links to servers under a guard: what the guard must not change, and what it adds.
 
 #![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "../../switchboard/tests/stdio/recorder.rs"]
 mod recorder;
@@ -32,6 +37,14 @@ async fn connect(connector: &StdioConnector) -> (Arc<dyn Link>, Arc<Recorder>) {
     let recorder = Recorder::new();
     let link = connector.connect(recorder.clone()).await.unwrap();
     (link, recorder)
+}
+
+fn message(text: &str) -> Outgoing {
+    Outgoing {
+        payload: text.into(),
+        kind: OutgoingKind::Request(1),
+        headers: Vec::new(),
+    }
 }
 
 fn frame(text: &str) -> Event {
@@ -70,13 +83,7 @@ async fn a_message_goes_through_and_the_process_is_the_server() {
         panic!("no process id");
     };
     assert_eq!(link.process().map(|id| id.to_string()), Some(process));
-    let payload = b"there and back".to_vec();
-    let message = Outgoing {
-        payload,
-        kind: OutgoingKind::Request(1),
-        headers: Vec::new(),
-    };
-    link.send(message).await.unwrap();
+    link.send(message("there and back")).await.unwrap();
     assert_eq!(recorder.next().await, frame("there and back"));
     link.close().await;
     assert_eq!(recorder.next().await, Event::Closed(Closed::ByUs));
@@ -84,11 +91,13 @@ async fn a_message_goes_through_and_the_process_is_the_server() {
 
 #[tokio::test]
 async fn the_end_of_the_main_process_ends_what_it_left() {
-    check(
-        "setsid sh -c 'trap \"\" TERM; echo up; while :; do sleep 1000; done' & read line < /dev/null; sleep 0.2; exit 3",
-        &[frame("up"), Event::Closed(Closed::Exited(3))],
-    )
-    .await;
+    let script =
+        "setsid sh -c 'trap \"\" TERM; echo up; while :; do sleep 1000; done' & read go; exit 3";
+    let (link, recorder) = connect(&shell(script)).await;
+    assert_eq!(recorder.next().await, frame("up"));
+    link.send(message("go")).await.unwrap();
+    // What is left holds the output open, so this comes only when it is gone.
+    assert_eq!(recorder.next().await, Event::Closed(Closed::Exited(3)));
 }
 
 #[tokio::test]
@@ -179,6 +188,7 @@ fn connecting_and_closing_leaves_nothing_behind() {
                     "trap '' TERM; setsid sleep 1000 & echo up; while :; do sleep 1000; done",
                     true,
                 ),
+                ("trap '' TERM; echo up; while :; do sleep 1000; done", false),
             ] {
                 let mut connector = shell(script);
                 connector.grace.after_close = Duration::from_millis(1);

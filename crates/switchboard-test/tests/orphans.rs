@@ -4,6 +4,12 @@
 //! through `/proc` for the marks of the hosts that have ended, and notes when none is found any more.
 
 #![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and this one says how long things took"
+)]
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
@@ -177,11 +183,35 @@ fn a_killed_guard_takes_its_server_with_it() {
     host.wait().unwrap();
 }
 
+#[test]
+fn without_a_guard_the_servers_themselves_end() {
+    let scripts = [
+        "echo up; exec cat",
+        "echo up; exec sleep 1000",
+        "trap '' TERM HUP; echo up; read line; exec sleep 1000",
+    ];
+    let watch = Watch::new("unguarded");
+    let times = watch.run(|watch| {
+        let mut host = start("unguarded", &watch.mark(0), "return", &scripts)
+            .spawn()
+            .unwrap();
+        wait_until_ready(host.stdout.take());
+        host.kill().unwrap();
+        watch.ended(0);
+        host.wait().unwrap();
+    });
+    assert_eq!(times.len(), 1);
+}
+
 /// A host with these servers.
 fn host(mark: &str, manner: &str, scripts: &[&str]) -> Command {
+    start("host", mark, manner, scripts)
+}
+
+fn start(role: &str, mark: &str, manner: &str, scripts: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_guarded_host"));
     command
-        .args(["host", mark, manner])
+        .args([role, mark, manner])
         .args(scripts)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -342,6 +372,6 @@ impl Random {
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap()
     }
 }

@@ -89,17 +89,14 @@ fn descendants() -> Option<Vec<Pid>> {
         return None;
     }
     let myself = getpid();
-    match listed_children(myself) {
-        Some(children) => Some(tree(children, |pid| {
-            listed_children(pid).unwrap_or_default()
-        })),
-        // A kernel that keeps no such lists: the parents of all processes have to be looked at.
-        None => {
-            let mut children_of = all_children()?;
-            let mut children = |pid| children_of.remove(&pid).unwrap_or_default();
-            Some(tree(children(myself), children))
-        }
+    if let Some(children) = listed_children(myself) {
+        let children_of = |pid| listed_children(pid).unwrap_or_default();
+        return Some(tree(children, children_of));
     }
+    // A kernel that keeps no such lists: the parents of all processes have to be looked at.
+    let mut all = all_children()?;
+    let mut children_of = |pid| all.remove(&pid).unwrap_or_default();
+    Some(tree(children_of(myself), children_of))
 }
 
 /// The children, their children, and so on.
@@ -112,18 +109,21 @@ fn tree(mut found: Vec<Pid>, mut children: impl FnMut(Pid) -> Vec<Pid>) -> Vec<P
     found
 }
 
-/// The children of a process as the kernel lists them, for each of its threads.
+/// The children of a process as the kernel lists them, for each of its threads; `None` if there is no list at all.
 ///
-/// The list may miss some when others end meanwhile, which is why all here is done until nobody is left.
+/// A list may miss some when others end meanwhile, which is why all here is done until nobody is left.
 fn listed_children(parent: Pid) -> Option<Vec<Pid>> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())).ok()?;
-    let mut found = Vec::new();
-    for thread in threads {
-        let list = std::fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
-        let children = list.split_ascii_whitespace();
-        found.extend(children.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+    let mut found = None;
+    for thread in threads.flatten() {
+        // A thread that ends while we look leaves its children to another one.
+        if let Ok(list) = std::fs::read_to_string(thread.path().join("children")) {
+            let children = list.split_ascii_whitespace();
+            let children = children.filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+            found.get_or_insert_with(Vec::new).extend(children);
+        }
     }
-    Some(found)
+    found
 }
 
 /// The living children of every process; `None` if no process is to be seen.

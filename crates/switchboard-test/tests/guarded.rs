@@ -202,9 +202,8 @@ fn connecting_and_closing_leaves_nothing_behind() {
                     link.close().await;
                 }
                 drop(link);
-                // A start that nobody waits for any more.
-                let recorder = Recorder::new();
-                assert!(connector.connect(recorder).now_or_never().is_none());
+                // A start that is given up, most likely before there is a process.
+                drop(connector.connect(Recorder::new()).now_or_never());
             }
             let waiting = async {
                 while counts() != before {

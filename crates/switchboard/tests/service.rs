@@ -692,3 +692,43 @@ async fn a_stateless_client_is_asked_within_the_answer() {
         check(None, &call(&more), &[&expected]).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_request_is_answered_once_whoever_sends_it() {
+    const SENDERS: u64 = 8;
+    const EACH: u64 = 100;
+    let mut client = Client::greet(Bench::default(), "2025-06-18", "{}").await;
+    let senders = (0..SENDERS).map(|sender| {
+        let link = client.shared_link();
+        tokio::spawn(async move {
+            for id in sender * EACH..(sender + 1) * EACH {
+                let tool = if id % 2 == 0 { "echo" } else { "panic later" };
+                let call = format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#
+                );
+                let sent = link.send(in_process::outgoing(&call));
+                if id % 3 > 0 {
+                    sent.await.expect("the link is open");
+                }
+            }
+        })
+    });
+    futures_util::future::join_all(senders).await;
+    let mut answers = client
+        .take(usize::try_from(SENDERS * EACH).unwrap_or_default())
+        .await;
+    answers.sort();
+    let mut expected: Vec<String> = (0..SENDERS * EACH)
+        .map(|id| {
+            let answer = if id % 2 == 0 {
+                r#""result":{"content":[{"type":"text","text":"{}"}]}"#
+            } else {
+                r#""error":{"code":-32603,"message":"the server failed unexpectedly"}"#
+            };
+            format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#)
+        })
+        .collect();
+    expected.sort();
+    assert_eq!(answers, expected);
+    client.end().await;
+}

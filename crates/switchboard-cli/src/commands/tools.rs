@@ -5,17 +5,17 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::{Config, Status};
 use switchboard_config::text::visible;
+use switchboard_protocol::types::tool::Tool;
 
 use crate::cli::ToolsArguments;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::printer::{paint, style};
-use crate::workspace::{self, Tool};
+use crate::workspace;
 
 pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
     let printer = &context.printer;
@@ -50,12 +50,12 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
         ));
     }
     let tools = if embedded && wanted(workspace::SERVER) {
-        workspace::tools().into()
+        workspace::tools()
     } else {
         Vec::new()
     };
     if printer.json {
-        printer.json(&tools.iter().map(to_json).collect())?;
+        printer.json(&tools.iter().map(workspace::to_json).collect())?;
     } else {
         printer.data(to_text(&tools))?;
     }
@@ -73,29 +73,20 @@ fn is_embedded(server: &switchboard_config::resolve::Server) -> bool {
         && server.status == Status::Ready
 }
 
-fn to_json(tool: &Tool) -> Value {
-    json!({
-        "name": tool.exposed_name(),
-        "server": workspace::SERVER,
-        "tool": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "inputSchema": tool.input_schema,
-        "annotations": Tool::annotations(),
-        "tokens": tool.tokens(),
-    })
-}
-
-fn to_text(tools: &[Tool]) -> String {
+fn to_text(tools: &[Tool<'_>]) -> String {
     let mut text = String::new();
     for tool in tools {
         let _ = writeln!(
             text,
             "{}  {}",
-            paint(style::NAME, tool.exposed_name()),
-            paint(style::QUIET, format!("about {} tokens", tool.tokens()))
+            paint(style::NAME, workspace::exposed_name(tool)),
+            paint(style::QUIET, format!("about {} tokens", workspace::tokens(tool)))
         );
-        let _ = writeln!(text, "    {}", tool.description);
+        let _ = writeln!(
+            text,
+            "    {}",
+            tool.description.as_deref().unwrap_or_default()
+        );
     }
     text
 }

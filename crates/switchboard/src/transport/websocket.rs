@@ -310,14 +310,13 @@ impl Connection {
         if closing.await.is_err() {
             return;
         }
-        let ended = |received: &Option<Result<Message, Error>>| !matches!(received, Some(Ok(_)));
-        while !poll_fn(|context| {
-            Pin::new(&mut self.stream)
-                .poll_next(context)
-                .map(|r| ended(&r))
-        })
-        .await
-        {}
+        // Until the server has answered that, or is gone. What it sends meanwhile has nobody to go to.
+        loop {
+            match poll_fn(|context| Pin::new(&mut self.stream).poll_next(context)).await {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => {}
+            }
+        }
     }
 }
 

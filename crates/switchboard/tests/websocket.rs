@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use network::{
-    Event, LIMIT, Record, answer, client, client_with, frame, kind, notification, recorder,
-    request, send, within,
+    Event, LIMIT, Record, answer, certificate, client, client_with, frame, kind, notification,
+    recorder, request, send, within,
 };
 use switchboard::transport::http::{HeadersHelper, HttpSettings, RemoteServer};
 use switchboard::transport::websocket::WebSocketConnector;
@@ -405,6 +405,12 @@ async fn what_keeps_a_connection_from_opening_is_told_apart() {
     );
     assert_eq!(kind(&link.err().expect("no TLS")), expected);
 
+    let secret = RemoteServer::new("ws://user:hunter2@127.0.0.1/");
+    let error = WebSocketConnector::new(&client(), secret).expect_err("credentials");
+    assert_eq!(
+        kind(&error),
+        "Invalid: credentials in the address of a WebSocket are not sent; use a header"
+    );
     let http = RemoteServer::new("http://127.0.0.1/");
     let error = WebSocketConnector::new(&client(), http).expect_err("no WebSocket address");
     assert_eq!(
@@ -415,25 +421,10 @@ async fn what_keeps_a_connection_from_opening_is_told_apart() {
 
 #[tokio::test]
 async fn wss_trusts_what_https_trusts() {
-    let signed =
-        rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    let der = signed.cert.der().clone();
-    let key = signed
-        .signing_key
-        .serialize_der()
-        .try_into()
-        .expect("a key");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![der.clone()], key)
-        .expect("a configuration");
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let (root, acceptor) = certificate(&[]);
     let server = Server::start().await;
     let client = client_with(HttpSettings {
-        extra_roots: vec![der.to_vec()],
+        extra_roots: vec![root],
         ..HttpSettings::default()
     });
     let remote = RemoteServer::new(format!("wss://localhost:{}/", server.address.port()));

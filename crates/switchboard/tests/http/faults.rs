@@ -111,6 +111,22 @@ async fn a_notification_that_is_refused_is_an_error_of_its_sender() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_not_taken_in_time_is_given_up() {
+    let mut web = Web::start().await;
+    let (link, _record) = connect(server_at(web.address)).await;
+    let (sent, ()) = tokio::join!(link.send(notification()), async {
+        let asked = web.next().await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(31)).await;
+        tokio::time::resume();
+        asked.abandoned().await;
+    });
+    let error = sent.expect_err("a deadline");
+    let expected = "Timeout: the server did not take the message within 30 seconds";
+    assert_eq!(kind(&error), expected);
+}
+
+#[tokio::test]
 async fn an_answer_over_the_limit_fails_its_call_alone() {
     let mut web = Web::start().await;
     let (link, mut record) = connect(server_at(web.address)).await;

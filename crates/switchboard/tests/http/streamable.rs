@@ -210,7 +210,7 @@ async fn answers_come_in_many_dresses() {
     check("text/event-stream", "data: cut", &[ended]).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_answer_blocks_no_other() {
     let mut web = Web::start().await;
     let (link, mut record) = connect(server_at(web.address)).await;
@@ -398,7 +398,7 @@ async fn a_server_behind_a_unix_socket_is_like_any_other() {
     assert_eq!(record.next().await, frame(&answer(1)));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_of_a_host_that_is_gone() {
     let metrics = tokio::runtime::Handle::current().metrics();
     let before = metrics.num_alive_tasks();

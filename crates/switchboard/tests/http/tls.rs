@@ -5,8 +5,8 @@ use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer};
 
 use crate::connect_with;
 use crate::failed;
-use crate::network::{answer, client, client_with, frame, request, send};
-use crate::web::{Web, certificate};
+use crate::network::{answer, certificate, client, client_with, frame, request, send};
+use crate::web::Web;
 
 #[tokio::test]
 async fn requests_share_one_connection_over_http_2() {

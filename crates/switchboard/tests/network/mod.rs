@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustls::pki_types::PrivatePkcs8KeyDer;
 use switchboard::transport::http::{HttpClient, HttpSettings};
 use switchboard::transport::{
     Closed, Inbound, Link, Outgoing, OutgoingKind, RequestFailure, TransportError,
 };
 use tokio::sync::mpsc;
+use tokio_rustls::TlsAcceptor;
 
 /// Longer than anything here takes, shorter than anybody's patience.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -154,6 +156,31 @@ pub(crate) async fn send(link: &Arc<dyn Link>, message: Outgoing) {
     within(link.send(message))
         .await
         .expect("the message is sent");
+}
+
+/// A TLS server for `localhost` and its certificate, which is its own authority and valid for a hundred years.
+///
+/// It was made with `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500
+/// -subj '/CN=switchboard tests' -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE`; its key
+/// guards nothing.
+pub(crate) fn certificate(protocols: &[&str]) -> (Vec<u8>, TlsAcceptor) {
+    let certificate = include_bytes!("localhost.cert.der").to_vec();
+    let key = include_bytes!("localhost.key.der").to_vec();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.clone().into()],
+            PrivatePkcs8KeyDer::from(key).into(),
+        )
+        .expect("a configuration");
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
+    (certificate, TlsAcceptor::from(Arc::new(config)))
 }
 
 /// Fails a test that waits for something that does not come.

@@ -5,7 +5,6 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::Router;
@@ -230,28 +229,4 @@ impl Listener for TlsListener {
     fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
-}
-
-/// A certificate for `localhost` and its TLS server; the certificate is its own authority.
-pub(crate) fn certificate(protocols: &[&str]) -> (Vec<u8>, TlsAcceptor) {
-    let signed =
-        rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    let der = signed.cert.der().clone();
-    let key = signed
-        .signing_key
-        .serialize_der()
-        .try_into()
-        .expect("a key");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![der.clone()], key)
-        .expect("a configuration");
-    config.alpn_protocols = protocols
-        .iter()
-        .map(|name| name.as_bytes().to_vec())
-        .collect();
-    (der.to_vec(), TlsAcceptor::from(Arc::new(config)))
 }

@@ -29,7 +29,7 @@ use crate::transport::{
     TransportError, TransportErrorKind,
 };
 
-/// How long the server may take to take a message that is no request.
+/// How long the server may take to take a message that is no request, and then once more for what it says to it.
 pub(super) const TAKE_DEADLINE: Duration = Duration::from_secs(30);
 /// How long deleting the session may take.
 const DELETE_DEADLINE: Duration = Duration::from_secs(2);
@@ -266,7 +266,7 @@ impl Shared {
             }
         };
         let _ = report.send(Ok(()));
-        self.take_stray(response).await;
+        let _ = tokio::time::timeout(TAKE_DEADLINE, self.take_stray(response)).await;
     }
 
     /// Hands on what a server says where it should say nothing.
@@ -279,13 +279,15 @@ impl Shared {
                     self.answers.deliver_event(decoded, None);
                 }
             }
-            Content::Body if !is_taken => {
+            Content::Body => {
+                // Read in any case: only then can the connection be used again.
                 let body = read_body(response, self.limit(), self.channel.address()).await;
-                if let Some(body) = body.ok().filter(|body| looks_like_json(body)) {
+                let is_message = |body: &Bytes| !is_taken && looks_like_json(body);
+                if let Some(body) = body.ok().filter(is_message) {
                     self.answers.deliver(body, None);
                 }
             }
-            Content::Body | Content::Nothing => {}
+            Content::Nothing => {}
         }
     }
 

@@ -1,6 +1,10 @@
 //! A client that is as plain as can be: it sends text and shows what comes back, over every transport.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::collections::BTreeMap;
 use std::process::Stdio;

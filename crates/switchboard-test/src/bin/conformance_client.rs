@@ -73,7 +73,7 @@
 //! aside, each by itself.
 //!
 //! **`json-schema-ref-no-deref`** (C). List tools. The input schema of `lookup_user` has a `$ref` to an address of the
-//! server, which must never be fetched.
+//! server, which must never be fetched. The list comes as an event stream.
 //!
 //! **`json-schema-2020-12-preservation`** (B, C). List tools, take the input schema of `json_schema_2020_12_tool` as it
 //! came, and call `json_schema_echo` with `{"schema": THAT}`. `$schema`, `$defs` with `$anchor`, `additionalProperties`,

@@ -14,7 +14,12 @@ pub(crate) fn exposed_name(tool: &Tool<'_>) -> String {
 pub(crate) fn tokens(tool: &Tool<'_>) -> usize {
     let schema = tool.input_schema.as_ref();
     let characters = exposed_name(tool).chars().count()
-        + tool.description.as_deref().unwrap_or_default().chars().count()
+        + tool
+            .description
+            .as_deref()
+            .unwrap_or_default()
+            .chars()
+            .count()
         + schema.map_or(0, |schema| schema.get().chars().count());
     characters.div_ceil(4)
 }

@@ -80,7 +80,10 @@ fn to_text(tools: &[Tool<'_>]) -> String {
             text,
             "{}  {}",
             paint(style::NAME, workspace::exposed_name(tool)),
-            paint(style::QUIET, format!("about {} tokens", workspace::tokens(tool)))
+            paint(
+                style::QUIET,
+                format!("about {} tokens", workspace::tokens(tool))
+            )
         );
         let _ = writeln!(
             text,

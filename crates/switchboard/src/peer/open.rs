@@ -147,6 +147,8 @@ const MAX_RETRIES: usize = 2;
 const MAX_STEPS: usize = 8;
 /// How much more patience a server behind HTTP gets: it always answers something, if only slowly.
 const HTTP_PATIENCE: u32 = 5;
+/// How long to wait for a server to say that it will talk unasked.
+const LISTENING_PATIENCE: Duration = Duration::from_millis(500);
 /// The extension by which calls may become tasks.
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
@@ -508,6 +510,7 @@ impl Opening<'_> {
             .await
             .map_err(OpenErrorKind::Request)?;
         peer.0.link.opened(revision);
+        let _ = timeout(LISTENING_PATIENCE, peer.0.link.listening()).await;
         Ok(peer)
     }
 

@@ -15,7 +15,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
 use switchboard_config::entry::Transport;
 use switchboard_protocol::{Era, Feature, Revision, headers};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::address::Address;
 use super::answer::{Answers, Delivered};
@@ -77,6 +77,7 @@ impl Connector for StreamableConnector {
                 channel: Arc::clone(&self.channel),
                 handshake: Mutex::default(),
                 listening: AtomicUsize::new(0),
+                listened: watch::Sender::new(false),
                 lifetime: Lifetime::new(),
             });
             let supervisor = Arc::clone(&shared).supervise();
@@ -101,6 +102,8 @@ pub(super) struct Shared {
     handshake: Mutex<Handshake>,
     /// How many streams of the server's own messages are open: one or none.
     listening: AtomicUsize,
+    /// Whether the server has answered the first request for that stream, one way or the other.
+    listened: watch::Sender<bool>,
     lifetime: Lifetime,
 }
 
@@ -139,6 +142,17 @@ impl Link for StreamableLink {
                 .lifetime
                 .spawn(async move { shared.listen().await });
         }
+    }
+
+    fn listening(&self) -> BoxFuture<'_, ()> {
+        let mut listened = self.shared.listened.subscribe();
+        let revision = lock(&self.shared.handshake).revision;
+        let has_stream = revision.is_some_and(|revision| revision.has(Feature::GetStream));
+        Box::pin(async move {
+            if has_stream {
+                let _ = listened.wait_for(|listened| *listened).await;
+            }
+        })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -314,6 +328,11 @@ impl Shared {
         }
         self.listening.fetch_add(1, Ordering::AcqRel);
         Listening(&self.listening)
+    }
+
+    /// Notes that the server has answered the request for the stream of its own messages.
+    pub(super) fn has_listened(&self) {
+        self.listened.send_replace(true);
     }
 
     pub(super) fn answers(&self) -> &Answers {

@@ -338,13 +338,12 @@ fn unusable(status: &ServerStatus) -> Option<ServerError> {
     let name = status.name.clone();
     match (status.state, &status.failure) {
         (State::Connected, _) => None,
-        (State::Pending, _) => Some(ServerError::Pending(name)),
         (State::Disabled, _) => Some(ServerError::Disabled(name)),
         (State::NeedsAuth, _) => Some(ServerError::NeedsAuth(name)),
         (State::Failed, Some(failure)) => Some(ServerError::Failed {
             server: name,
             failure: failure.clone(),
         }),
-        (State::Failed, None) => Some(ServerError::Pending(name)),
+        (State::Pending, _) | (State::Failed, None) => Some(ServerError::Pending(name)),
     }
 }

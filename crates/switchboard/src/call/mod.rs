@@ -25,7 +25,7 @@ use crate::catalog::{Catalog, CatalogTool, LookupError};
 use crate::events::Event;
 use crate::host::{Host, ServerError};
 use crate::json::SharedJson;
-use crate::manager::{Command, Live, Trouble};
+use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, ToolRef};
 use crate::peer::{ListKind, Progress, ProgressSink, RequestError, RequestOptions};
 use arguments::ArgumentsError;
@@ -266,7 +266,15 @@ impl Sending<'_> {
     /// Sends the call, and once more where nothing can have come of the first time.
     async fn send(&self) -> Result<SharedJson, CallError> {
         let server = &self.tool.reference().server;
-        let live = self.host.connected(server).await?;
+        let live = match self.host.connected(server).await {
+            Ok(live) => live,
+            Err(ServerError::NeedsAuth(_))
+                if self.tool.reference().tool.as_str() == login::AUTHENTICATE =>
+            {
+                return Ok(login::answer(server));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let error = match self.once(&live).await {
             Ok(result) => return Ok(result),
             Err(error) => error,

@@ -132,6 +132,7 @@ impl KnownServers {
         if folded.starts_with(FOLDED_PREFIX.as_str()) {
             return Err(Disguise::Prefix);
         }
+        let folded = without_runs(&folded);
         match self.by_fold.get(&folded) {
             Some(other) if other != name => Err(Disguise::Server {
                 other: other.clone(),
@@ -145,7 +146,7 @@ impl KnownServers {
 
     /// Whether that name was taken for this server.
     pub fn is_admitted(&self, name: &ServerName) -> bool {
-        self.by_fold.get(&fold(name.as_str())) == Some(name)
+        self.by_fold.get(&without_runs(&fold(name.as_str()))) == Some(name)
     }
 
     /// The other server whose tool `text` claims to be, for a tool of `own`.
@@ -153,7 +154,7 @@ impl KnownServers {
         let folded = fold(text);
         let rest = folded.strip_prefix(FOLDED_PREFIX.as_str())?;
         rest.match_indices(SEPARATOR).find_map(|(at, _)| {
-            let other = self.by_fold.get(&rest[..at])?;
+            let other = self.by_fold.get(&without_runs(&rest[..at]))?;
             (other != own).then_some(other)
         })
     }
@@ -231,6 +232,12 @@ fn built_in(text: &str) -> Option<&'static str> {
     FOLDED.get(position).map(|(_, name)| *name)
 }
 
+/// How the name of a server reads beside others: `a`, `a_` and `_a` are one, and `a__b` is `a_b`.
+fn without_runs(folded: &str) -> String {
+    let words: Vec<&str> = folded.split('_').filter(|word| !word.is_empty()).collect();
+    words.join("_")
+}
+
 static FOLDED_PREFIX: LazyLock<String> = LazyLock::new(|| fold(PREFIX));
 
 fn fold_into(text: &str, mut push: impl FnMut(char)) {
@@ -252,10 +259,13 @@ fn fold_into(text: &str, mut push: impl FnMut(char)) {
             .for_each(|byte| push(char::from(byte.to_ascii_lowercase())));
         return;
     }
-    let lower: String = text
+    // Twice, because some letters look like ours only in upper case and others only in lower case.
+    let plain: String = text
         .chars()
         .filter(|character| !is_invisible(*character) && !character.is_control())
         .nfkc()
+        .collect();
+    let lower: String = unicode_security::skeleton(&plain)
         .flat_map(char::to_lowercase)
         .collect();
     unicode_security::skeleton(&lower)
@@ -397,11 +407,15 @@ mod tests {
             ],
         );
         check_servers(
-            &["github", "GitHub", "gіthub", "my-db", "my_db", "github"],
+            &[
+                "github", "GitHub", "gіthub", "my-db", "my_db", "github", "github_", "my--db",
+            ],
             &[
                 "GitHub: its name reads like that of the server github",
                 "gіthub: its name reads like that of the server github",
                 "my_db: its name reads like that of the server my-db",
+                "github_: its name reads like that of the server github",
+                "my--db: its name reads like that of the server my-db",
             ],
         );
     }

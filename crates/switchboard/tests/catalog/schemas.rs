@@ -124,7 +124,7 @@ fn roots_become_object_schemas() {
     check(
         &json!({"type": "object", "$ref": "#"}),
         &json!({"type": "object"}),
-        &["input schema at /: the reference \"\"#\"\" leads nowhere"],
+        &["input schema at /: the reference \"#\" leads nowhere"],
     );
 }
 
@@ -140,6 +140,14 @@ fn combinators_at_the_root_are_flattened() {
             "properties": {"id": {"type": "string"}, "path": {"type": "string"}, "url": {"type": "string"},
                 "n": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}}),
         &["input schema at /: oneOf is not accepted at the root"],
+    );
+    check(
+        &json!({"type": "object", "anyOf": [{"properties": {"a": {}}}], "properties": {"b": {"$ref": "#/anyOf/0"}}}),
+        &json!({"type": "object", "properties": {"a": {}, "b": {}}}),
+        &[
+            "input schema at /: anyOf is not accepted at the root",
+            "input schema at /properties/b/$ref: the reference \"#/anyOf/0\" leads nowhere",
+        ],
     );
     check(
         &json!({"allOf": [{"$ref": "#/$defs/a"}, {"properties": {"y": {}}, "required": ["y"]}], "type": "object",

@@ -14,6 +14,9 @@ use crate::json::SharedJson;
 /// Findings beyond these are counted by nobody.
 const MAX_FINDINGS: usize = 100;
 
+/// Each round takes something out that the one before referred to; more are no accident.
+const MAX_ROUNDS: usize = 4;
+
 const TYPES: [&str; 7] = [
     "string", "number", "integer", "boolean", "object", "array", "null",
 ];
@@ -76,8 +79,20 @@ fn run(schema: &str) -> (Value, Vec<SchemaFinding>) {
         mender.refuse(SchemaProblem::Unreadable);
         return (Value::Null, mender.findings);
     };
-    mender.anchors = anchors(&value);
-    mender.root(&mut value);
+    // What is taken out may be what something else refers to, so the result is looked at again.
+    for _ in 0..MAX_ROUNDS {
+        mender.is_changed = false;
+        mender.anchors = anchors(&value);
+        mender.root(&mut value);
+        let is_refused = mender
+            .findings
+            .iter()
+            .any(|finding| finding.remedy == Remedy::SetAside);
+        if !mender.is_changed || is_refused {
+            return (value, mender.findings);
+        }
+    }
+    mender.refuse(SchemaProblem::Unreadable);
     (value, mender.findings)
 }
 
@@ -90,6 +105,8 @@ struct Mender {
     /// The pointers that local references may lead to, once one has been asked for.
     document: Value,
     depth: usize,
+    /// Whether this round has found anything.
+    is_changed: bool,
     hidden_told: bool,
 }
 
@@ -125,7 +142,7 @@ impl Mender {
 
     /// A root that refers is replaced by what it refers to.
     fn root_reference(&mut self, root: &mut Map<String, Value>) {
-        let Some(reference) = root.get("$ref").map(Value::to_string) else {
+        let Some(reference) = root.get("$ref").and_then(Value::as_str).map(str::to_owned) else {
             return;
         };
         match combine::root_reference(root, &self.document) {
@@ -137,7 +154,7 @@ impl Mender {
                 self.mended(SchemaProblem::RootType);
             }
             // What cannot be followed is told by the ordinary check, except a circle, which looks well there.
-            None if self.resolves(reference.trim_matches('"')) => {
+            None if self.resolves(&reference) => {
                 root.remove("$ref");
                 self.mended(SchemaProblem::DanglingReference(excerpt(&reference)));
             }
@@ -168,7 +185,7 @@ impl Mender {
     fn schema(&mut self, schema: &mut Value) {
         match schema {
             Value::Object(members) => {
-                if self.depth > MAX_DEPTH {
+                if self.depth > MAX_DEPTH && !members.is_empty() {
                     members.clear();
                     return self.mended(SchemaProblem::TooDeep);
                 }
@@ -450,7 +467,11 @@ impl Mender {
             .iter_mut()
             .filter(|(keyword, _)| !holds_schemas(keyword))
         {
-            if neutralise(value) && !std::mem::replace(&mut self.hidden_told, true) {
+            if !neutralise(value) {
+                continue;
+            }
+            self.is_changed = true;
+            if !std::mem::replace(&mut self.hidden_told, true) {
                 self.within(keyword, |mender| {
                     mender.mended(SchemaProblem::HiddenCharacters);
                 });
@@ -467,6 +488,7 @@ impl Mender {
     }
 
     fn tell(&mut self, problem: SchemaProblem, remedy: Remedy) {
+        self.is_changed = true;
         if self.findings.len() < MAX_FINDINGS || remedy == Remedy::SetAside {
             self.findings.push(SchemaFinding {
                 path: self.path.clone(),

@@ -425,7 +425,7 @@ fn pairs_that_make_no_sense_are_told() {
         "limit=2: limit is given twice, and it is no list",
     );
     check_not_coerced(&["text=a", "text.b=2"], "text.b=2: text is not an object");
-    let deep = ["x"; 100_000].join(".");
+    let deep = vec!["x"; 100_000].join(".");
     let error = coerce(&raw(&json!({})), &[format!("{deep}=1")]).expect_err("too deep");
     assert_eq!(error.problem, CoerceProblem::TooDeep);
 }

@@ -54,7 +54,7 @@ pub enum Block {
 }
 
 /// A picture or sound.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Media {
     /// Its media type.
     pub mime_type: String,
@@ -176,14 +176,15 @@ impl<'a> Shaper<'_, 'a> {
 
     fn finish(mut self, is_error: bool) -> Shaped {
         let limit = self.options.max_tokens.characters();
+        // Texts are still needed as they are, for the file; pictures are not.
         let harmless: Vec<Block> = self
             .parts
-            .iter()
+            .iter_mut()
             .map(|part| match part {
                 Part::Text(text) => Block::Text(neutralise(text).into_owned()),
                 Part::Note(note) => Block::Text(neutralise(note).into_owned()),
-                Part::Image(media) => Block::Image(media.clone()),
-                Part::Audio(media) => Block::Audio(media.clone()),
+                Part::Image(media) => Block::Image(std::mem::take(media)),
+                Part::Audio(media) => Block::Audio(std::mem::take(media)),
             })
             .collect();
         let characters: usize = harmless.iter().map(Block::characters).sum();

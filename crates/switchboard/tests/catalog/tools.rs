@@ -1,7 +1,7 @@
 //! One server's list: what is offered, what is set aside and why, and what a model is told.
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use switchboard::catalog::text::CUT_MARK;
 use switchboard::catalog::{
     Limits, Provenance, Reach, ServerCatalog, ServerTools, Tokens, ToolRules,
@@ -211,6 +211,7 @@ fn the_cost_of_a_tool_is_that_of_what_the_model_is_told() {
         {"name": "bare"},
         {"name": "escaped", "description": "a\n\"b\" ü\u{202e}", "inputSchema": {"type": "object", "title": "漢字"}},
         {"name": "mended", "inputSchema": {"properties": {"a": {"type": "str"}}}},
+        {"name": "delete", "description": "\u{7f}", "inputSchema": {"type": "object"}},
         {"name": "long", "description": "ü".repeat(9_000)},
     ]});
     let tools = server_tools("s", &[page]);
@@ -235,11 +236,11 @@ fn titles_and_schemas_and_other_fields_are_there_when_asked_for() {
     assert_eq!(get("b").title().as_deref(), Some("From annotations"));
     assert_eq!(get("read").title(), None);
     assert_eq!(
-        get("a").output_schema().map(|schema| schema.get()),
+        get("a").output_schema().map(RawValue::get),
         Some(r#"{"type":"object"}"#)
     );
-    assert_eq!(get("b").output_schema().map(|schema| schema.get()), None);
-    let execution = get("a").field("execution").map(|value| value.get());
+    assert_eq!(get("b").output_schema().map(RawValue::get), None);
+    let execution = get("a").field("execution").map(RawValue::get);
     assert_eq!(execution, Some(r#"{"taskSupport":"optional"}"#));
 }
 

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::super::text;
+use super::vocabulary::{
+    LISTS, MAPS, SINGLES, alias, anchors, excerpt, has_hidden_names, holds_schemas, is_count, kind,
+    neutralise, wrong,
+};
 use super::{
     EMPTY, Examined, MAX_BYTES, MAX_DEPTH, Mended, Remedy, SchemaFinding, SchemaProblem, combine,
     is_property_name,
@@ -16,35 +19,6 @@ const MAX_FINDINGS: usize = 100;
 
 /// Each round takes something out that the one before referred to; more are no accident.
 const MAX_ROUNDS: usize = 4;
-
-const TYPES: [&str; 7] = [
-    "string", "number", "integer", "boolean", "object", "array", "null",
-];
-
-/// Keywords whose value is an object of schemas.
-const MAPS: [&str; 4] = [
-    "$defs",
-    "definitions",
-    "patternProperties",
-    "dependentSchemas",
-];
-
-/// Keywords whose value is a list of schemas.
-const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
-
-/// Keywords whose value is a schema.
-const SINGLES: [&str; 10] = [
-    "additionalProperties",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "additionalItems",
-    "propertyNames",
-    "contains",
-    "not",
-    "if",
-    "then",
-    "else",
-];
 
 /// Looks at a schema and mends it.
 pub(super) fn mend(schema: &str) -> Examined {
@@ -506,114 +480,4 @@ impl Mender {
         inner(self);
         self.path.truncate(length);
     }
-}
-
-/// The type a name stands for, also in the spellings of programming languages.
-fn alias(name: &str) -> Option<&'static str> {
-    if let Some(exact) = TYPES.iter().find(|known| **known == name) {
-        return Some(exact);
-    }
-    match name.to_ascii_lowercase().as_str() {
-        "string" | "str" | "text" => Some("string"),
-        "integer" | "int" | "long" => Some("integer"),
-        "number" | "float" | "double" | "decimal" => Some("number"),
-        "boolean" | "bool" => Some("boolean"),
-        "object" | "dict" | "map" => Some("object"),
-        "array" | "list" => Some("array"),
-        "null" | "none" => Some("null"),
-        _ => None,
-    }
-}
-
-fn is_count(value: &Value) -> bool {
-    value.as_u64().is_some()
-        || value
-            .as_f64()
-            .is_some_and(|value| value >= 0.0 && value.fract() == 0.0)
-}
-
-/// Makes all texts in a value harmless; whether anything changed. Recursion is bounded by the parser.
-fn neutralise(value: &mut Value) -> bool {
-    match value {
-        Value::String(text) => match text::neutralise(text) {
-            std::borrow::Cow::Owned(harmless) if harmless != *text => {
-                *text = harmless;
-                true
-            }
-            _ => false,
-        },
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |changed, item| neutralise(item) | changed),
-        Value::Object(members) => members
-            .values_mut()
-            .fold(false, |changed, member| neutralise(member) | changed),
-        _ => false,
-    }
-}
-
-fn holds_schemas(keyword: &str) -> bool {
-    MAPS.contains(&keyword)
-        || LISTS.contains(&keyword)
-        || SINGLES.contains(&keyword)
-        || matches!(
-            keyword,
-            "properties" | "items" | "required" | "$ref" | "$dynamicRef"
-        )
-}
-
-/// Whether the name of anything has characters that nobody sees. A name cannot be changed without changing what it means.
-fn has_hidden_names(value: &Value) -> bool {
-    match value {
-        Value::Object(members) => members
-            .iter()
-            .any(|(name, value)| !text::is_plain(name) || has_hidden_names(value)),
-        Value::Array(items) => items.iter().any(has_hidden_names),
-        _ => false,
-    }
-}
-
-fn anchors(value: &Value) -> HashSet<String> {
-    fn collect(value: &Value, anchors: &mut HashSet<String>) {
-        match value {
-            Value::Object(members) => {
-                for keyword in ["$anchor", "$dynamicAnchor"] {
-                    anchors.extend(
-                        members
-                            .get(keyword)
-                            .and_then(Value::as_str)
-                            .map(str::to_owned),
-                    );
-                }
-                members.values().for_each(|member| collect(member, anchors));
-            }
-            Value::Array(items) => items.iter().for_each(|item| collect(item, anchors)),
-            _ => {}
-        }
-    }
-    let mut found = HashSet::new();
-    collect(value, &mut found);
-    found
-}
-
-fn wrong(keyword: &str, expected: &'static str) -> SchemaProblem {
-    SchemaProblem::Keyword {
-        keyword: excerpt(keyword),
-        expected,
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
-}
-
-fn excerpt(text: &str) -> String {
-    text.chars().take(80).collect()
 }

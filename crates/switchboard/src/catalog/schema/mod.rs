@@ -14,6 +14,7 @@
 mod combine;
 mod mend;
 mod scan;
+mod vocabulary;
 
 use std::fmt;
 

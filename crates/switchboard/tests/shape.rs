@@ -199,6 +199,40 @@ fn bytes_that_are_no_picture_go_to_a_file() {
 }
 
 #[test]
+fn a_flood_of_blocks_becomes_few() {
+    let (_parent, folder) = folder();
+    let words: Vec<String> = (0..5_000).map(|number| number.to_string()).collect();
+    let content: Vec<Value> = words
+        .iter()
+        .map(|word| json!({"type": "text", "text": word}))
+        .collect();
+    let joined = shaped(&json!({"content": content}), 25_000, Some(&folder));
+    assert_eq!(joined.blocks, [text(&words.join("\n"))]);
+
+    let picture = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
+    let many = shaped(
+        &json!({"content": vec![picture; 40]}),
+        25_000,
+        Some(&folder),
+    );
+    let shown = many
+        .blocks
+        .iter()
+        .filter(|block| matches!(block, Block::Image(_)))
+        .count();
+    assert_eq!((shown, many.files.len(), many.blocks.len()), (32, 8, 40));
+    let file = many.files.first().expect("a file");
+    assert_eq!(fs::read(&file.path).expect("readable"), b"hi");
+    let picture = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
+    let flood = shaped(
+        &json!({"content": vec![picture; 200]}),
+        25_000,
+        Some(&folder),
+    );
+    assert_eq!((flood.files.len(), flood.blocks.len()), (63, 200));
+}
+
+#[test]
 fn long_output_is_cut_at_a_line_and_kept_whole() {
     let (_parent, folder) = folder();
     let lines: Vec<String> = (0..1_000).map(|number| format!("line {number}")).collect();

@@ -111,14 +111,14 @@ pub enum Reach {
 
 /// How many of a server's tools are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ListLimits {
     /// Tools that are offered.
     pub max_tools: usize,
     /// Tools that are told as set aside; more are counted.
     pub max_aside: usize,
 }
 
-impl Default for Limits {
+impl Default for ListLimits {
     fn default() -> Self {
         Self {
             max_tools: 20_000,
@@ -135,7 +135,7 @@ impl ServerTools {
         rules: &ToolRules,
         reach: Reach,
         provenance: Provenance,
-        limits: Limits,
+        limits: ListLimits,
     ) -> Self {
         let mut builder = Builder {
             server,
@@ -183,7 +183,7 @@ impl ServerTools {
             .ok()
     }
 
-    fn set_aside(&mut self, name: Option<String>, reason: SetAsideReason, limits: Limits) {
+    fn set_aside(&mut self, name: Option<String>, reason: SetAsideReason, limits: ListLimits) {
         if self.aside.len() < limits.max_aside {
             self.aside.push(SetAside { name, reason });
         } else {
@@ -197,7 +197,7 @@ struct Builder<'b> {
     rules: &'b ToolRules,
     reach: Reach,
     provenance: Provenance,
-    limits: Limits,
+    limits: ListLimits,
     built: ServerTools,
 }
 

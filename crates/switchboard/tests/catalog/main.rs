@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard::catalog::disguise::KnownServers;
-use switchboard::catalog::{Catalog, Limits, Provenance, Reach, ServerTools, ToolRules};
+use switchboard::catalog::{Catalog, ListLimits, Provenance, Reach, ServerTools, ToolRules};
 use switchboard::json::SharedJson;
 use switchboard::names::ServerName;
 
@@ -29,7 +29,7 @@ fn with_rules(server: &str, pages: &[Value], rules: &ToolRules, reach: Reach) ->
         rules,
         reach,
         Provenance::Live,
-        Limits::default(),
+        ListLimits::default(),
     )
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use switchboard::catalog::text::CUT_MARK;
 use switchboard::catalog::{
-    Limits, Provenance, Reach, ServerCatalog, ServerTools, Tokens, ToolRules,
+    ListLimits, Provenance, Reach, ServerCatalog, ServerTools, Tokens, ToolRules,
 };
 use switchboard::json::SharedJson;
 use switchboard::names::ServerName;
@@ -118,7 +118,7 @@ fn the_users_rules_choose_by_name_and_by_pattern() {
 fn limits_hold_and_what_is_beyond_them_is_told() {
     let listed: Vec<Value> = (0..10).map(|index| tool(&format!("t{index}"))).collect();
     let pages = [SharedJson::from(&json!({"tools": listed}))];
-    let limits = Limits {
+    let limits = ListLimits {
         max_tools: 4,
         max_aside: 2,
     };
@@ -288,7 +288,7 @@ fn hints_from_disk_decide_nothing() {
             &ToolRules::default(),
             Reach::Other,
             provenance,
-            Limits::default(),
+            ListLimits::default(),
         )
     };
     let persisted = build(&read.tools, Provenance::Persisted);

@@ -1,6 +1,7 @@
 //! One server's list: what is offered, what is set aside and why, and what a model is told.
 
 use bytes::Bytes;
+use proptest::prelude::*;
 use serde_json::{Value, json, value::RawValue};
 use switchboard::catalog::text::CUT_MARK;
 use switchboard::catalog::{
@@ -9,6 +10,7 @@ use switchboard::catalog::{
 use switchboard::json::SharedJson;
 use switchboard::names::ServerName;
 use switchboard_config::entry::{ServerEntry, ToolEntry};
+use switchboard_protocol::types::{decode, tool::ListToolsResult};
 
 use super::{aside, names, server_tools, with_rules};
 
@@ -335,4 +337,58 @@ fn what_was_not_persisted_by_this_version_is_nothing() {
         ServerCatalog::from_bytes(&Bytes::from(good)),
         Some(ServerCatalog::default())
     );
+}
+
+/// A list entry of any quality.
+fn any_item() -> impl Strategy<Value = Value> {
+    let name = prop_oneof![
+        "[a-e]{1,2}".prop_map(Value::from),
+        Just(json!("x\n\"y\"")),
+        Just(json!("")),
+        Just(json!(7)),
+        Just(json!(null)),
+    ];
+    let field = prop_oneof![
+        Just(json!("text \u{e9} \\ \"")),
+        Just(json!(null)),
+        Just(json!(["]", "}", {"name": "inner"}])),
+        Just(json!({"name": "inner", "title": 5, "type": "object"})),
+        Just(json!(-1.5e3)),
+    ];
+    let keys = prop::sample::select(vec![
+        "title",
+        "description",
+        "inputSchema",
+        "annotations",
+        "icons",
+        "_meta",
+    ]);
+    prop_oneof![
+        4 => (prop::option::of(name), prop::collection::vec((keys, field), 0..4)).prop_map(|(name, fields)| {
+            let mut item: serde_json::Map<String, Value> =
+                fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+            item.extend(name.map(|name| ("name".to_owned(), name)));
+            Value::Object(item)
+        }),
+        1 => prop_oneof![Just(json!(null)), Just(json!([])), Just(json!("tool")), Just(json!(5))],
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_same_tools_are_found_as_by_the_protocols_decoder(items in prop::collection::vec(any_item(), 0..12)) {
+        let page = json!({"tools": items});
+        let shared = SharedJson::from(&page);
+        let decoded: ListToolsResult<'_> = decode(shared.raw()).expect("a list");
+        let mut expected: Vec<&str> = decoded.tools.iter().map(|tool| &*tool.name).filter(|name| !name.is_empty()).collect();
+        expected.sort_unstable();
+        expected.dedup();
+        let tools = server_tools("s", std::slice::from_ref(&page));
+        prop_assert_eq!(names(&tools), expected);
+        prop_assert_eq!(tools.tools().len() + tools.aside().len(), items.len());
+        for tool in tools.tools() {
+            let typed = decoded.tools.iter().find(|typed| typed.name == tool.reference().tool.as_str()).expect("decoded");
+            prop_assert_eq!(tool.description(), typed.description.clone());
+        }
+    }
 }

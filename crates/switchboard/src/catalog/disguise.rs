@@ -207,6 +207,15 @@ fn built_in(text: &str) -> Option<&'static str> {
     });
     /// No fold of a built-in is longer, and no longer text needs to be folded to its end.
     const LONGEST: usize = 24;
+    // Every tool's name and title comes by here, and few begin like a built-in.
+    if text.is_ascii() {
+        let first = text
+            .bytes()
+            .find(|byte| byte.is_ascii_alphanumeric() || *byte == b'|')?;
+        if !b"brwegalmi1|".contains(&first.to_ascii_lowercase()) {
+            return None;
+        }
+    }
     let significant = |character: &char| character.is_alphanumeric();
     // Every character of a look-alike yields a letter; marks and separators cost nothing.
     if text.len() > LONGEST && text.chars().filter(significant).nth(LONGEST).is_some() {

@@ -392,3 +392,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn of_two_lists_in_one_page_the_last_counts() {
+    let text = r#"{"tools": [{"name": "a"}], "tools": [{"name": "b"}, 5]}"#;
+    let page = RawValue::from_string(text.to_owned()).expect("JSON");
+    let tools = ServerTools::from_pages(
+        &ServerName::from("s"),
+        &[SharedJson::from(page)],
+        &ToolRules::default(),
+        Reach::Other,
+        Provenance::Live,
+        ListLimits::default(),
+    );
+    assert_eq!(names(&tools), ["b"]);
+    assert_eq!(aside(&tools), ["expected an object, found a number"]);
+}

@@ -177,18 +177,17 @@ pub(super) fn judge_tool(name: &str, title: Option<&str>) -> Result<TitleUse, Di
 
 /// Whether a name or title might claim another server's tool, so that [`KnownServers::claimed`] has to be asked.
 pub(super) fn may_claim(text: &str) -> bool {
-    // The look of `mcp__` needs a separator run, which is rare; everything else is left to the full comparison.
-    let mut characters = text
-        .chars()
-        .filter(|character| !is_invisible(*character))
-        .skip(1);
-    let separators = characters
-        .by_ref()
-        .take(8)
-        .filter(|character| !character.is_alphanumeric())
-        .count();
+    // The look of `mcp__` needs two separators near the start, which few names have.
+    if text.is_ascii() {
+        let start = text.bytes().skip(1).take(8);
+        return start.filter(|byte| !byte.is_ascii_alphanumeric()).count() >= 2;
+    }
     // One compatibility character can stand for two separators.
-    separators >= if text.is_ascii() { 2 } else { 1 }
+    text.chars()
+        .filter(|character| !is_invisible(*character))
+        .skip(1)
+        .take(8)
+        .any(|character| !character.is_alphanumeric())
 }
 
 /// How a name reads: letters and digits folded, everything else `_`.

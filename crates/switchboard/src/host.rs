@@ -11,7 +11,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::catalog::disguise::KnownServers;
-use crate::catalog::{Catalog, Limits, Provenance, Reach, ServerCatalog, ServerTools};
+use crate::catalog::{Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools};
 use crate::events::{Event, Events, LogLine};
 use crate::manager::{Command, Live, Manager, Resources, View};
 use crate::memory::Memory;
@@ -329,7 +329,7 @@ pub(crate) fn server_tools(
         &spec.rules,
         reach,
         provenance,
-        Limits::default(),
+        ListLimits::default(),
     )
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use crate::catalog::{Limits, Provenance, Reach, ServerTools, ToolRules};
+use crate::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
 use crate::json::SharedJson;
 use crate::names::ServerName;
 
@@ -28,7 +28,7 @@ pub(super) fn tools(server: &ServerName) -> ServerTools {
         &ToolRules::default(),
         Reach::Other,
         Provenance::Live,
-        Limits::default(),
+        ListLimits::default(),
     )
 }
 

@@ -1,6 +1,7 @@
 //! What can be typed: commands and flags. What they mean is in `commands`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -77,6 +78,10 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// List the tools of all servers
     Tools(ToolsArguments),
+    /// Call a tool
+    Call(CallArguments),
+    /// Show how every server stands
+    Status,
     /// Print a completion script
     Completions {
         /// The shell
@@ -238,4 +243,30 @@ pub(crate) struct ToolsArguments {
     /// Also those that are set aside, and why
     #[arg(long)]
     pub(crate) all: bool,
+    /// Do not connect: answer from what the servers offered last time
+    #[arg(long)]
+    pub(crate) no_connect: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArguments {
+    /// The tool: the name that `tools` shows, `server/tool` or `server.tool`
+    pub(crate) tool: String,
+    /// Its arguments: a JSON object, key=value pairs, or - to read JSON from standard input
+    #[arg(value_name = "ARGUMENTS")]
+    pub(crate) arguments: Vec<String>,
+    /// How many seconds the call may take
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Write images, sound and other bytes to this file, or the text where there are none
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok();
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| "expected a number of seconds above 0".to_owned())
 }

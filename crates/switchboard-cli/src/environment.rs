@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use switchboard_config::expand;
 
@@ -28,6 +29,8 @@ const MACHINE_FILE: &str = "/etc/switchboard/managed.toml";
 /// Everything that is taken from the environment.
 #[derive(Debug)]
 pub(crate) struct Environment {
+    /// Every variable, for the servers that are started.
+    pub(crate) all: Arc<[(OsString, OsString)]>,
     /// The variables that references in files can name.
     pub(crate) variables: expand::Environment,
     /// The user's home, with links resolved.
@@ -62,12 +65,14 @@ impl Environment {
             })?;
         // The project's path has no links in it, and the two are compared.
         let home = home.canonicalize().unwrap_or(home);
+        let all: Arc<[_]> = std::env::vars_os().collect();
+        let text = |text: &OsString| text.to_str().map(str::to_owned);
         Ok(Self {
-            variables: std::env::vars_os()
-                .filter_map(|(name, value)| {
-                    Some((name.into_string().ok()?, value.into_string().ok()?))
-                })
+            variables: all
+                .iter()
+                .filter_map(|(name, value)| Some((text(name)?, text(value)?)))
                 .collect(),
+            all,
             config: folder(
                 CONFIG_DIR,
                 "XDG_CONFIG_HOME",
@@ -107,6 +112,11 @@ pub(crate) fn colors(when: When) -> Colors {
         stdout: decide(std::io::stdout().is_terminal()),
         stderr: decide(std::io::stderr().is_terminal()),
     }
+}
+
+/// Whether standard error is a terminal whose cursor can be moved.
+pub(crate) fn can_draw() -> bool {
+    std::io::stderr().is_terminal() && variable("TERM").is_some_and(|terminal| terminal != "dumb")
 }
 
 /// A variable that is set to something.

@@ -44,6 +44,13 @@ impl Failure {
         Self::new(Exit::Usage, message)
     }
 
+    /// A signal ended the command. Whoever sent it knows, so there is nothing to say.
+    pub(crate) fn interrupted(exit: Exit) -> Self {
+        let mut failure = Self::new(exit, "interrupted");
+        failure.silent = true;
+        failure
+    }
+
     #[must_use]
     pub(crate) fn because(mut self, cause: impl std::fmt::Display) -> Self {
         self.causes.push(cause.to_string());

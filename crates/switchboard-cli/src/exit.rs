@@ -14,33 +14,21 @@ pub(crate) enum Exit {
     /// The configuration has errors.
     Configuration,
     /// A server could not be reached.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "part of the contract; comes with the host")
-    )]
     Unreachable,
     /// Permission denied, or not trusted.
     Denied,
     /// A login is needed.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "part of the contract; comes with the host")
-    )]
     NeedsLogin,
     /// A tool answered with an error.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "part of the contract; comes with the host")
-    )]
     ToolError,
     /// A deadline passed.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "part of the contract; comes with the host")
-    )]
     TimedOut,
-    /// The user interrupted.
+    /// The terminal was closed (SIGHUP).
+    HungUp,
+    /// The user interrupted (SIGINT).
     Interrupted,
+    /// Somebody asked it to end (SIGTERM).
+    Terminated,
 }
 
 impl Exit {
@@ -55,7 +43,9 @@ impl Exit {
             Exit::NeedsLogin => 6,
             Exit::ToolError => 7,
             Exit::TimedOut => 124,
+            Exit::HungUp => 129,
             Exit::Interrupted => 130,
+            Exit::Terminated => 143,
         }
     }
 }
@@ -82,8 +72,13 @@ mod tests {
             Exit::NeedsLogin,
             Exit::ToolError,
             Exit::TimedOut,
+            Exit::HungUp,
             Exit::Interrupted,
+            Exit::Terminated,
         ];
-        assert_eq!(exits.map(Exit::code), [0, 1, 2, 3, 4, 5, 6, 7, 124, 130]);
+        assert_eq!(
+            exits.map(Exit::code),
+            [0, 1, 2, 3, 4, 5, 6, 7, 124, 129, 130, 143]
+        );
     }
 }

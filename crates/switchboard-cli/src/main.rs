@@ -12,16 +12,30 @@ mod error;
 mod excerpt;
 mod exit;
 mod guarded;
+mod interrupt;
+mod json_text;
+mod live;
 mod local_file;
 mod printer;
+mod process_tree;
 mod report;
+mod servers;
+mod session;
+mod startup;
 mod store;
 mod terminal;
 mod view;
-mod workspace;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A guard is started for every local server, so it gets to work before anything else is read.
+    #[cfg(unix)]
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == servers::GUARD)
+    {
+        return switchboard::guard::run();
+    }
     commands::run(std::env::args_os()).into()
 }

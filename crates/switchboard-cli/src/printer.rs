@@ -10,8 +10,10 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 use switchboard_config::text::{is_invisible, visible};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::Failure;
+use crate::json_text;
 
 /// Styles by meaning.
 pub(crate) mod style {
@@ -55,6 +57,8 @@ pub(crate) struct Printer {
     pub(crate) verbosity: Verbosity,
     /// Whether data is one JSON document.
     pub(crate) json: bool,
+    /// Whether standard error is a terminal whose cursor can be moved.
+    pub(crate) can_draw: bool,
 }
 
 impl Printer {
@@ -74,6 +78,11 @@ impl Printer {
         self.write_data(&(escape_invisible(&text) + "\n"))
     }
 
+    /// Prints the one JSON document of a command from its text, in which nothing is changed but the layout.
+    pub(crate) fn json_text(&self, json: &str) -> Result<(), Failure> {
+        self.write_data(&(escape_invisible(&json_text::indented(json)) + "\n"))
+    }
+
     /// Prints bytes that another program reads, exactly as they are.
     pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
@@ -89,6 +98,28 @@ impl Printer {
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush())
             .map_err(|error| Failure::output(&error))
+    }
+
+    /// Whether something that moves may be shown on standard error.
+    pub(crate) fn is_live(&self) -> bool {
+        self.can_draw && self.verbosity >= Verbosity::Normal && !self.json
+    }
+
+    /// Writes to a terminal that can be drawn on, movements of the cursor included.
+    #[expect(clippy::unused_self, reason = "everything that prints has a printer")]
+    pub(crate) fn draw(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _ = stderr.write_all(text.as_bytes());
+        let _ = stderr.flush();
+    }
+
+    /// A text in a style for standard error, for what is drawn by others.
+    pub(crate) fn styled(&self, style: Style, text: impl Display) -> String {
+        if self.colors.stderr {
+            paint(style, text)
+        } else {
+            text.to_string()
+        }
     }
 
     /// Says something that is no data.
@@ -198,7 +229,7 @@ impl Display for Table {
         for row in &self.rows {
             widths.resize(widths.len().max(row.len()), 0);
             for (width, (_, text)) in widths.iter_mut().zip(row) {
-                *width = (*width).max(text.chars().count());
+                *width = (*width).max(text.width());
             }
         }
         for row in &self.rows {
@@ -206,7 +237,7 @@ impl Display for Table {
             for (index, ((style, text), width)) in row.iter().zip(&widths).enumerate() {
                 write!(formatter, "{}", paint(*style, text))?;
                 if index < last {
-                    let gap = width.saturating_sub(text.chars().count()) + 2;
+                    let gap = width.saturating_sub(text.width()) + 2;
                     write!(formatter, "{:gap$}", "")?;
                 }
             }

@@ -1,10 +1,48 @@
-//! Questions on the terminal that one key answers.
+//! The terminal: how wide it is, and questions that one key answers.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Read as _};
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Whether there is somebody to ask.
 pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// How large a terminal is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
+/// How many columns standard output has; `None` if it is no terminal, where lines may be as long as they like.
+pub(crate) fn width() -> Option<usize> {
+    platform::size(&io::stdout()).map(|size| size.columns)
+}
+
+/// How large the terminal of standard error is.
+pub(crate) fn error_size() -> Option<Size> {
+    platform::size(&io::stderr())
+}
+
+/// The text, cut with an ellipsis where it is wider than that.
+pub(crate) fn fitted(text: &str, width: usize) -> Cow<'_, str> {
+    if text.width() <= width {
+        return Cow::Borrowed(text);
+    }
+    let mut left = width.saturating_sub(1);
+    let fits = |character: &char| {
+        let needed = character.width().unwrap_or_default();
+        let fits = needed <= left;
+        left = left.saturating_sub(needed);
+        fits
+    };
+    let mut cut: String = text.chars().take_while(fits).collect();
+    cut.truncate(cut.trim_end().len());
+    cut.push('…');
+    Cow::Owned(cut)
 }
 
 /// The key that the user presses, or `None` at the end of the input.
@@ -18,8 +56,19 @@ pub(crate) fn key() -> io::Result<Option<char>> {
 #[cfg(unix)]
 mod platform {
     use std::io;
+    use std::os::fd::AsFd;
 
+    use super::Size;
     use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+    /// A terminal that does not know its size has none.
+    pub(super) fn size(stream: &impl AsFd) -> Option<Size> {
+        let size = rustix::termios::tcgetwinsize(stream).ok()?;
+        (size.ws_col > 0 && size.ws_row > 0).then(|| Size {
+            columns: size.ws_col.into(),
+            rows: size.ws_row.into(),
+        })
+    }
 
     /// While it lives, keys come one by one. Ctrl-C still interrupts.
     pub(super) struct Unbuffered(Termios);
@@ -43,6 +92,10 @@ mod platform {
 
 #[cfg(not(unix))]
 mod platform {
+    pub(super) fn size<S>(_: &S) -> Option<super::Size> {
+        None
+    }
+
     /// The terminal sends whole lines, and the first character of one is the answer.
     pub(super) struct Unbuffered;
 
@@ -53,6 +106,24 @@ mod platform {
         )]
         pub(super) fn begin() -> std::io::Result<Self> {
             Ok(Self)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitted;
+
+    #[test]
+    fn text_is_cut_to_columns() {
+        for (text, width, expected) in [
+            ("short", 5, "short"),
+            ("longer", 5, "long…"),
+            ("two words", 5, "two…"),
+            ("漢字漢字", 5, "漢字…"),
+            ("漢字", 1, "…"),
+        ] {
+            assert_eq!(fitted(text, width), expected, "{text} in {width}");
         }
     }
 }

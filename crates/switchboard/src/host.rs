@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use crate::catalog::disguise::KnownServers;
 use crate::catalog::{Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools};
 use crate::events::{Event, Events, LogLine};
 use crate::manager::{Command, Live, Manager, Resources, View};
 use crate::memory::Memory;
 use crate::names::{CallId, Generation, ServerName};
 use crate::options::HostOptions;
+use crate::remembered::{self, Outline};
 use crate::spec::ServerSpec;
 use crate::status::{Failure, ServerStatus, State};
 
@@ -203,17 +203,13 @@ impl Host {
 
     /// What these servers offered when they were last connected, without connecting to any (CAT-6).
     pub async fn remembered(&self, specs: &[ServerSpec]) -> Catalog {
-        let mut offers = Vec::with_capacity(specs.len());
-        for spec in specs.iter().filter(|spec| spec.enabled) {
-            if let Some(catalog) = self.0.memory.catalog(spec.key).await {
-                let reach = Reach::Other;
-                let tools = server_tools(spec, &catalog, reach, Provenance::Persisted);
-                let instructions = catalog.instructions.as_deref().map(Arc::from);
-                offers.push((spec.name.clone(), Arc::new(tools), instructions));
-            }
+        let enabled = specs.iter().filter(|spec| spec.enabled);
+        let outlines: Vec<Outline> = enabled.map(Outline::from).collect();
+        let mut lists = Vec::with_capacity(outlines.len());
+        for outline in &outlines {
+            lists.push(self.0.memory.catalog(outline.key).await);
         }
-        let (known, _) = KnownServers::admit(specs.iter().map(|spec| &spec.name));
-        Catalog::assemble(&known, offers)
+        remembered::catalog(&outlines, &lists)
     }
 
     /// Ends every connection in order and waits until all of them have ended.

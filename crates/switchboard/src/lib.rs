@@ -13,7 +13,7 @@
 //! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
 //! | [`handler`] | what servers may ask of the client |
 //! | [`events`], [`status`], [`logs`] | what happens, how servers stand, what they said |
-//! | `memory`, [`watch`] | what is remembered between runs, and files that change |
+//! | `memory`, [`remembered`], [`watch`] | what is kept between runs, what of it a program may look at, and files that change |
 //! | [`names`], [`json`] | ids that cannot be mixed up, and JSON that is passed on without being copied |
 
 pub mod call;
@@ -31,6 +31,7 @@ pub mod names;
 pub mod options;
 pub mod peer;
 pub mod recipe;
+pub mod remembered;
 pub mod service;
 pub mod spec;
 pub mod status;

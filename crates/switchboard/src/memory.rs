@@ -17,7 +17,8 @@ use crate::spec::ConnectionKey;
 pub(crate) struct Memory(Arc<dyn Store>);
 
 const ERAS: Space = Space::new("eras");
-const CATALOGS: Space = Space::new("catalogs");
+/// What servers listed.
+pub(crate) const CATALOGS: Space = Space::new("catalogs");
 const NEEDS_AUTH: Space = Space::new("needs-auth");
 
 impl Memory {

@@ -217,7 +217,7 @@ fn max_message_bytes(settings: &Settings) -> usize {
 }
 
 /// What the link of an entry depends on.
-fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
+pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
     // Everything an entry says about its tools and deadlines is left out: it can change under a connection.
     let link = ServerEntry {
         enabled: None,

@@ -1,8 +1,10 @@
 //! One module for each command, and the one place that starts them.
 
+pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod mcp;
+pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod version;
@@ -48,6 +50,8 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Trust(command) => trust::run(command, &with(cli.global)?),
         Command::Config(command) => config::run(&command, &with(cli.global)?),
         Command::Tools(arguments) => tools::run(&arguments, &with(cli.global)?),
+        Command::Call(arguments) => call::run(&arguments, &with(cli.global)?),
+        Command::Status => status::run(&with(cli.global)?),
         Command::Completions { shell } => completions::run(shell, &context::printer(&cli.global)),
         Command::Version => version::run(&context::printer(&cli.global)),
     }

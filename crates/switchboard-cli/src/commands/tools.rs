@@ -1,95 +1,186 @@
 //! `switchboard tools`: the catalogue.
 //!
-//! Until servers can be connected to, it is that of the embedded server, which is there when no server is
-//! configured or when it is configured itself.
+//! Connected, it is what the servers offer now. With `--no-connect` it is what they offered last time: one question to
+//! the store, with no runtime, no thread and no server.
 
 use std::fmt::Write as _;
 
-use switchboard_config::entry::Transport;
-use switchboard_config::resolve::{Config, Status};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, SetAside};
+use switchboard::remembered;
 use switchboard_config::text::visible;
-use switchboard_protocol::types::tool::Tool;
 
 use crate::cli::ToolsArguments;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::printer::{paint, style};
-use crate::workspace;
+use crate::servers::Servers;
+use crate::session;
+use crate::startup::counted;
+use crate::terminal::{self, fitted};
+
+/// A description is at least this wide, however narrow the terminal is.
+const NARROWEST: usize = 20;
 
 pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
+    let servers = Servers::load(context, arguments.server.as_deref())?;
+    if arguments.no_connect {
+        let catalog = remembered(&servers, context);
+        show(&catalog, arguments.all, context)?;
+        return Ok(Exit::Done);
+    }
+    session::run(context, &servers, async |session| {
+        session.start().await;
+        if let Some(wanted) = &arguments.server {
+            session.need(wanted)?;
+        }
+        show(&session.host.catalog(), arguments.all, context)?;
+        Ok(session.exit())
+    })
+}
+
+/// What the servers offered last time. Those of which nothing is known are named.
+fn remembered(servers: &Servers, context: &Context) -> Catalog {
+    let (outlines, lists) = servers.remembered(context);
+    for (outline, list) in outlines.iter().zip(&lists) {
+        if list.is_none() {
+            let name = visible(outline.name.as_str());
+            context.printer.note(format!(
+                "{name} has not been connected yet, so its tools are not known"
+            ));
+        }
+    }
+    remembered::catalog(&outlines, &lists)
+}
+
+fn show(catalog: &Catalog, all: bool, context: &Context) -> Result<(), Failure> {
     let printer = &context.printer;
-    let config = context.load();
-    let embedded = has_embedded_server(&config);
-    if let Some(wanted) = &arguments.server
-        && config.server(wanted).is_none()
-        && !(embedded && wanted == workspace::SERVER)
-    {
-        let message = format!("there is no server `{}`", visible(wanted));
-        return Err(Failure::failed(message).hint("`switchboard mcp list` shows all servers"));
-    }
-    let wanted = |name: &str| {
-        arguments
-            .server
-            .as_deref()
-            .is_none_or(|wanted| wanted == name)
-    };
-    let unconnected = config
-        .servers
-        .iter()
-        .filter(|server| wanted(&server.name) && !is_embedded(server))
-        .count();
-    if unconnected > 0 {
-        let servers = if unconnected == 1 {
-            "server"
-        } else {
-            "servers"
-        };
-        printer.note(format!(
-            "{unconnected} {servers} configured; connecting to servers comes with the host, so their tools are not listed yet"
-        ));
-    }
-    let tools = if embedded && wanted(workspace::SERVER) {
-        workspace::tools()
-    } else {
-        Vec::new()
-    };
     if printer.json {
-        printer.json(&tools.iter().map(workspace::to_json).collect())?;
-    } else {
-        printer.data(to_text(&tools))?;
+        let entries: Vec<Entry<'_>> = catalog
+            .servers()
+            .iter()
+            .flat_map(|server| entries(server, all))
+            .collect();
+        let text = serde_json::to_string(&entries)
+            .map_err(|error| Failure::failed("could not write JSON").because(error))?;
+        return printer.json_text(&text);
     }
-    Ok(Exit::Done)
+    printer.data(to_text(catalog, all, terminal::width()))
 }
 
-/// Whether the embedded server is there: nothing else is configured, or it is configured itself.
-fn has_embedded_server(config: &Config) -> bool {
-    config.servers.is_empty() || config.servers.iter().any(is_embedded)
+/// A tool for scripts: the model's name and description, the rest as the server wrote it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'c> {
+    name: Option<&'c str>,
+    server: &'c str,
+    tool: Option<&'c str>,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: Option<&'c RawValue>,
+    annotations: Option<&'c RawValue>,
+    tokens: u64,
+    /// Why it is not offered; only where `--all` asks for those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aside: Option<String>,
 }
 
-fn is_embedded(server: &switchboard_config::resolve::Server) -> bool {
-    server.name == workspace::SERVER
-        && server.transport() == Some(Transport::Sdk)
-        && server.status == Status::Ready
+fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
+    let name = server.name().as_str();
+    let offered = server.tools().map(|tool| Entry {
+        name: Some(tool.exposed().as_str()),
+        server: name,
+        tool: Some(tool.reference().tool.as_str()),
+        title: tool.title().map(Into::into),
+        description: tool.description().map(Into::into),
+        input_schema: Some(tool.input_schema()),
+        annotations: tool.field("annotations"),
+        tokens: tool.tokens().0,
+        aside: None,
+    });
+    let aside = server.aside().filter(|_| all).map(|aside| Entry {
+        name: None,
+        server: name,
+        tool: aside.name.as_deref(),
+        title: None,
+        description: None,
+        input_schema: None,
+        annotations: None,
+        tokens: 0,
+        aside: Some(aside.reason.to_string()),
+    });
+    offered.chain(aside).collect()
 }
 
-fn to_text(tools: &[Tool<'_>]) -> String {
+/// One block for each server: what it costs, and its tools with their costs and first lines.
+fn to_text(catalog: &Catalog, all: bool, width: Option<usize>) -> String {
     let mut text = String::new();
-    for tool in tools {
+    let longest = |names: &mut dyn Iterator<Item = usize>| names.max().unwrap_or_default();
+    let name_width = longest(&mut catalog.iter().map(|tool| tool.exposed().as_str().len()));
+    let cost_width = longest(&mut catalog.iter().map(|tool| tool.tokens().0.to_string().len()));
+    let room = width.map(|width| {
+        let taken = 2 + name_width + 2 + cost_width + 2;
+        width.saturating_sub(taken).max(NARROWEST)
+    });
+    for server in catalog.servers() {
+        let tools: Vec<&CatalogTool> = server.tools().collect();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let cost = format!(
+            "{}, {} tokens",
+            counted(tools.len(), "tool"),
+            server.tokens().0
+        );
+        let name = visible(server.name().as_str());
         let _ = writeln!(
             text,
             "{}  {}",
-            paint(style::NAME, workspace::exposed_name(tool)),
-            paint(
-                style::QUIET,
-                format!("about {} tokens", workspace::tokens(tool))
-            )
+            paint(style::NAME, name),
+            paint(style::QUIET, cost)
         );
-        let _ = writeln!(
-            text,
-            "    {}",
-            tool.description.as_deref().unwrap_or_default()
+        for tool in tools {
+            let about = first_line(tool);
+            let about = match room {
+                Some(room) => fitted(&about, room),
+                None => about.as_str().into(),
+            };
+            let name = format!("{:name_width$}", tool.exposed().as_str());
+            let cost = format!("{:>cost_width$}", tool.tokens().0);
+            let line = format!("  {name}  {}  {about}", paint(style::QUIET, cost));
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        if all {
+            for aside in server.aside() {
+                let _ = writeln!(text, "  {}", paint(style::WARNING, aside_line(aside)));
+            }
+        }
+    }
+    if catalog.servers().len() > 1 {
+        let servers = counted(catalog.servers().len(), "server");
+        let total = format!(
+            "\n{} of {servers}, {} tokens",
+            counted(catalog.len(), "tool"),
+            catalog.tokens().0
         );
+        let _ = writeln!(text, "{}", paint(style::QUIET, total));
     }
     text
+}
+
+fn aside_line(aside: &SetAside) -> String {
+    let name = aside.name.as_deref().unwrap_or("(no name)");
+    let reason = aside.reason.to_string();
+    format!("{} is set aside: {}", visible(name), visible(&reason))
+}
+
+/// The first line of what a tool does that says something.
+fn first_line(tool: &CatalogTool) -> String {
+    let description = tool.description().or_else(|| tool.title());
+    let description = description.unwrap_or_default();
+    let mut lines = description.lines().map(str::trim);
+    let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    visible(line).into_owned()
 }

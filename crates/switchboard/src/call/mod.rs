@@ -499,7 +499,7 @@ impl Drop for Running<'_> {
 
 fn says_error(result: &SharedJson) -> bool {
     match CallTool::decode_result(result.raw()) {
-        Ok(Outcome::Complete(result)) => result.is_error == Some(true),
+        Ok(Outcome::Complete(result)) => result.is_error(),
         _ => false,
     }
 }

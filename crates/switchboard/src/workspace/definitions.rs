@@ -1,10 +1,14 @@
 //! What the embedded server offers, as clients see it.
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard_protocol::types::prompt::{Prompt, PromptArgument};
 use switchboard_protocol::types::resource::ResourceTemplate;
-use switchboard_protocol::types::tool::{Tool, ToolAnnotations};
-use switchboard_protocol::types::{Raw, RawObject};
+use switchboard_protocol::types::tool::{ListToolsResult, Tool, ToolAnnotations};
+use switchboard_protocol::types::{Raw, RawObject, encode};
+
+use crate::catalog::ServerCatalog;
+use crate::json::SharedJson;
 
 /// The name of the server.
 pub const NAME: &str = "workspace";
@@ -86,6 +90,17 @@ pub fn tools() -> Vec<Tool<'static>> {
         None,
     );
     vec![glob, grep, read_file]
+}
+
+/// What it offers, as a list of its tools tells it: for programs that only want to look.
+pub fn catalog() -> ServerCatalog {
+    let result = ListToolsResult::new(tools().into());
+    let page = RawValue::from_string(encode(&result)).map(SharedJson::from);
+    ServerCatalog {
+        tools: page.into_iter().collect(),
+        instructions: Some(INSTRUCTIONS.to_owned()),
+        ..ServerCatalog::default()
+    }
 }
 
 /// Its one prompt.

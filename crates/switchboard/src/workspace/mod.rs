@@ -37,7 +37,7 @@ use crate::service::{
 };
 use files::{FileError, FileErrorKind, Root};
 
-pub use definitions::{NAME, tools};
+pub use definitions::{NAME, catalog, tools};
 
 /// How many resources one page lists.
 const PAGE: usize = 1000;

@@ -1,10 +1,10 @@
 //! `switchboard mcp get NAME`: everything about one server.
 
-use super::no_such_server;
 use crate::commands::config::server_text;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::Exit;
+use crate::servers::no_such_server;
 use crate::view::{self, Shadows};
 
 pub(crate) fn run(name: &str, context: &Context) -> Outcome {

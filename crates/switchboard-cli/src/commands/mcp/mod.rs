@@ -10,11 +10,9 @@ mod list;
 mod remove;
 mod toggle;
 
-use switchboard_config::text::visible;
-
 use crate::cli::{GlobalFlags, McpCommand};
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use crate::error::Outcome;
 
 pub(crate) fn run(command: McpCommand, global: GlobalFlags) -> Outcome {
     // The words of `add` may hold global flags, so it makes its own context.
@@ -32,14 +30,5 @@ pub(crate) fn run(command: McpCommand, global: GlobalFlags) -> Outcome {
         McpCommand::Get { name } => get::run(&name, context),
         McpCommand::Import(arguments) => import::run(&arguments, context),
         McpCommand::Export(arguments) => export::run(&arguments, context),
-    }
-}
-
-/// There is no server of that name, but perhaps one of nearly that name.
-fn no_such_server<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Failure {
-    let failure = Failure::failed(format!("there is no server `{}`", visible(name)));
-    match switchboard_config::entry::keys::nearest(name, known) {
-        Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
-        None => failure.hint("`switchboard mcp list` shows all servers"),
     }
 }

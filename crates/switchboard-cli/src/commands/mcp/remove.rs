@@ -6,13 +6,13 @@ use switchboard_config::resolve::Config;
 use switchboard_config::source::Origin;
 use switchboard_config::text::visible;
 
-use super::no_such_server;
 use crate::cli::WritableScope;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::local_file::{Target, seat};
 use crate::printer::{paint, style};
+use crate::servers::no_such_server;
 use crate::{store, view};
 
 pub(crate) fn run(name: &str, scope: Option<WritableScope>, context: &Context) -> Outcome {

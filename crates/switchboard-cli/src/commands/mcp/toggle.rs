@@ -5,12 +5,13 @@ use switchboard_config::edit::Edit;
 use switchboard_config::text::visible;
 use switchboard_config::tree::Node;
 
-use super::{no_such_server, remove};
+use super::remove;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::Exit;
 use crate::local_file::{Target, seat};
 use crate::printer::{paint, style};
+use crate::servers::no_such_server;
 use crate::{store, view};
 
 /// What a server should be.

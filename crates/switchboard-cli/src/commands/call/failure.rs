@@ -1,0 +1,122 @@
+//! What goes wrong with a call, with the exit code that scripts may rely on and what to do about it.
+
+use std::time::Duration;
+
+use switchboard::call::CallError;
+use switchboard::catalog::{LookupError, SetAsideReason};
+use switchboard::host::ServerError;
+use switchboard::peer::RequestError;
+use switchboard::status::State;
+use switchboard_config::text::visible;
+
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::session::Session;
+use crate::startup::counted;
+
+/// The failure of a call that has no result.
+pub(super) fn of(error: CallError, session: &Session<'_>) -> Failure {
+    let error = match error {
+        CallError::Lookup(error) => return unknown(error, session),
+        CallError::Server(error) => return server(error, session),
+        error => error,
+    };
+    let hint = error.hint();
+    let failure = match &error {
+        CallError::Arguments { tool, error } => {
+            let tool = tool.to_string();
+            let message = format!("the arguments do not fit {}", visible(&tool));
+            let mut failure = Failure::usage(message);
+            for problem in &error.problems {
+                failure = failure.because(visible(&problem.to_string()));
+            }
+            if error.untold > 0 {
+                let more = counted(error.untold, "more problem");
+                failure = failure.because(format!("there are {more}"));
+            }
+            let shown = format!(
+                "`switchboard tools --json` shows the schema of {}",
+                visible(&tool)
+            );
+            return failure.hint(shown);
+        }
+        CallError::Denied { .. } => Failure::new(Exit::Denied, safe(&error)),
+        CallError::Request { error: request, .. } => Failure::new(exit(request), safe(&error)),
+        _ => Failure::failed(safe(&error)),
+    };
+    match hint {
+        Some(hint) => failure.hint(visible(&hint)),
+        None => failure,
+    }
+}
+
+/// The failure of a name that leads to no tool.
+pub(super) fn unknown(error: LookupError, session: &Session<'_>) -> Failure {
+    let exit = match &error {
+        LookupError::SetAside {
+            reason: SetAsideReason::Disabled | SetAsideReason::NotEnabled | SetAsideReason::Hidden,
+            ..
+        } => Exit::Denied,
+        LookupError::Ambiguous { .. } => Exit::Usage,
+        _ => Exit::Failed,
+    };
+    let mut failure = Failure::new(exit, safe(&error));
+    let statuses = session.host.statuses();
+    let missing = statuses
+        .iter()
+        .filter(|status| status.state != State::Connected)
+        .count()
+        + session.held_back.len();
+    let asked_all = statuses.len() == session.specs.len();
+    if missing > 0 && asked_all && matches!(error, LookupError::Unknown { .. }) {
+        let servers = counted(missing, "server");
+        failure = failure.because(format!("{servers} could not be asked for it"));
+    }
+    match error.hint() {
+        Some(hint) => failure.hint(visible(&hint)),
+        None => failure.hint("`switchboard tools --all` shows what there is"),
+    }
+}
+
+/// The failure of a call that took longer than it was given.
+pub(super) fn timed_out(tool: &str, limit: Duration) -> Failure {
+    let message = format!(
+        "the call of {} took longer than {} s",
+        visible(tool),
+        limit.as_secs_f64()
+    );
+    Failure::new(Exit::TimedOut, message)
+        .because("it was called off, and the server was told")
+        .hint("ask for less, or give more time with --timeout")
+}
+
+fn server(error: ServerError, session: &Session<'_>) -> Failure {
+    let name = match &error {
+        ServerError::Unknown(name)
+        | ServerError::Disabled(name)
+        | ServerError::NeedsAuth(name)
+        | ServerError::Pending(name)
+        | ServerError::Failed { server: name, .. } => Some(name.clone()),
+        _ => None,
+    };
+    let known = name.and_then(|name| session.need(name.as_str()).err());
+    known.unwrap_or_else(|| Failure::new(Exit::Unreachable, safe(&error)))
+}
+
+fn exit(error: &RequestError) -> Exit {
+    match error {
+        RequestError::Rejected(_) => Exit::ToolError,
+        RequestError::Refused(refusal) => match refusal.status {
+            401 => Exit::NeedsLogin,
+            403 => Exit::Denied,
+            _ => Exit::Unreachable,
+        },
+        RequestError::NotSent(_) | RequestError::Lost(_) => Exit::Unreachable,
+        RequestError::Idle(_) | RequestError::Expired(_) => Exit::TimedOut,
+        _ => Exit::Failed,
+    }
+}
+
+fn safe(error: &impl std::fmt::Display) -> String {
+    visible(&error.to_string()).into_owned()
+}

@@ -1,0 +1,94 @@
+//! A call that takes its time, shown while it does: a line on a terminal, and nothing is left of it afterwards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anstyle::Style;
+use switchboard::Host;
+use switchboard::call::{CallError, CallOutcome, CallRequest};
+use switchboard::peer::Progress;
+use switchboard_config::text::visible;
+use tokio::sync::watch;
+use tokio::time::{Instant, interval_at};
+
+use crate::live::{Line, Live, TICK, spinner};
+use crate::printer::{Printer, style};
+
+/// What is faster is not shown.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Calls the tool and shows how far it is.
+pub(super) async fn shown(
+    printer: &Printer,
+    label: &str,
+    mut request: CallRequest,
+    host: &Host,
+) -> Result<CallOutcome, CallError> {
+    if !printer.is_live() {
+        return host.call(request).await;
+    }
+    let (sender, news) = watch::channel(None);
+    request.progress = Some(Arc::new(move |progress: Progress| {
+        sender.send_replace(Some(progress));
+    }));
+    let mut calling = std::pin::pin!(host.call(request));
+    let started = Instant::now();
+    let mut ticks = interval_at(started + PATIENCE, TICK);
+    let mut live = Live::new(printer);
+    let mut turn = 0;
+    loop {
+        tokio::select! {
+            outcome = &mut calling => return outcome,
+            _ = ticks.tick() => {
+                let progress = news.borrow().clone();
+                live.draw(&[line(label, started.elapsed(), progress.as_ref(), turn)]);
+                turn += 1;
+            }
+        }
+    }
+}
+
+fn line(label: &str, elapsed: Duration, progress: Option<&Progress>, turn: usize) -> Line {
+    let said = progress.map(said).unwrap_or_default();
+    vec![
+        (style::HINT, format!("{} ", spinner(turn))),
+        (style::NAME, visible(label).into_owned()),
+        (Style::new(), format!("  {} s  {said}", elapsed.as_secs())),
+    ]
+}
+
+/// How far a call is, in words.
+fn said(progress: &Progress) -> String {
+    let done = match progress.total {
+        Some(total) if total > 0.0 => {
+            let percent = (progress.progress / total * 100.0).clamp(0.0, 100.0);
+            format!("{percent:.0} %")
+        }
+        _ => progress.progress.to_string(),
+    };
+    match progress.message.as_deref() {
+        Some(message) => format!("{done}  {}", visible(message)),
+        None => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_told_as_far_as_it_is_known() {
+        let check = |progress, total, message: Option<&str>, expected: &str| {
+            let progress = Progress {
+                progress,
+                total,
+                message: message.map(str::to_owned),
+            };
+            assert_eq!(said(&progress), expected);
+        };
+        check(1.0, Some(4.0), None, "25 %");
+        check(9.0, Some(4.0), Some("over\u{1b}"), "100 %  over\\u{1b}");
+        check(3.0, Some(0.0), None, "3");
+        check(3.5, None, Some("going"), "3.5  going");
+    }
+}

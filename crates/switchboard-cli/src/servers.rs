@@ -1,0 +1,240 @@
+//! Which servers a command may use: those that can be started, and those that are held back, each with its reason.
+//!
+//! Nothing is started here.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use switchboard::catalog::{ServerCatalog, ToolRules};
+use switchboard::recipe::Recipes;
+use switchboard::remembered::{self, Outline};
+use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::transport::in_process::InProcessConnector;
+use switchboard::transport::stdio::GuardCommand;
+use switchboard::workspace::{self, Workspace};
+use switchboard_config::entry::Transport;
+use switchboard_config::resolve::{Config, Server, Status};
+use switchboard_config::text::visible;
+use switchboard_store::SqliteStore;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::session;
+
+/// The argument that makes this program a guard. It stands in no help: only the host uses it.
+pub(crate) const GUARD: &str = "__guard";
+
+/// The servers of a configuration.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    pub(crate) config: Config,
+    /// The one server that was asked for; all of them if none was.
+    wanted: Option<String>,
+}
+
+/// A server that is not started.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldBack {
+    pub(crate) name: String,
+    /// One word for tables and scripts.
+    pub(crate) state: &'static str,
+    /// Why, in words; text of files in it is safe to show.
+    pub(crate) reason: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+    /// How a command ends that needs it.
+    pub(crate) exit: Exit,
+}
+
+impl Servers {
+    /// The servers of the configuration, or one of them.
+    pub(crate) fn load(context: &Context, wanted: Option<&str>) -> Result<Self, Failure> {
+        let servers = Self {
+            config: context.load(),
+            wanted: wanted.map(str::to_owned),
+        };
+        match wanted {
+            Some(wanted) if !servers.has(wanted) => Err(servers.unknown(wanted)),
+            _ => Ok(servers),
+        }
+    }
+
+    /// Whether the embedded server is there although no entry names it: nothing is configured at all.
+    pub(crate) fn is_embedded_only(&self) -> bool {
+        self.config.servers.is_empty()
+    }
+
+    /// Whether the server of that name is the embedded one.
+    pub(crate) fn is_embedded(&self, name: &str) -> bool {
+        let is_own = |server: &Server| server.transport() == Some(Transport::Sdk);
+        name == workspace::NAME
+            && (self.is_embedded_only() || self.config.server(name).is_some_and(is_own))
+    }
+
+    /// Whether there is a server of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.config.server(name).is_some() || (self.is_embedded_only() && name == workspace::NAME)
+    }
+
+    /// That there is no server of a name.
+    pub(crate) fn unknown(&self, name: &str) -> Failure {
+        let configured = self.config.servers.iter();
+        no_such_server(name, configured.map(|server| server.name.as_str()))
+    }
+
+    /// What is needed to find what is remembered of the servers that could be started.
+    pub(crate) fn outlines(&self, context: &Context) -> Vec<Outline> {
+        if self.is_embedded_only() {
+            return vec![Outline {
+                name: workspace::NAME.into(),
+                key: embedded_key(context),
+                rules: ToolRules::default(),
+            }];
+        }
+        let ready = |server: &&Server| server.status == Status::Ready;
+        self.selected().filter(ready).map(Outline::of).collect()
+    }
+
+    /// What the servers that could be started offered last time, each in its place.
+    pub(crate) fn remembered(
+        &self,
+        context: &Context,
+    ) -> (Vec<Outline>, Vec<Option<ServerCatalog>>) {
+        let outlines = self.outlines(context);
+        let store = SqliteStore::new(session::store_file(context));
+        let read = |space, keys: &[_]| store.get_many_blocking(space, keys);
+        let mut lists = remembered::lists(&outlines, read).unwrap_or_else(|error| {
+            let message = format!("nothing is remembered: {}", visible(&error.to_string()));
+            context.printer.warning(message, error.hint());
+            outlines.iter().map(|_| None).collect()
+        });
+        for (outline, list) in outlines.iter().zip(&mut lists) {
+            // What the embedded server offers is part of this program.
+            if self.is_embedded(outline.name.as_str()) {
+                *list = Some(workspace::catalog());
+            }
+        }
+        (outlines, lists)
+    }
+
+    /// The servers to start, and those that are held back.
+    pub(crate) fn plan(&self, context: &Context) -> (Vec<ServerSpec>, Vec<HeldBack>) {
+        let mut recipes = Recipes::new(
+            Arc::clone(&context.environment.all),
+            context.project.clone(),
+        );
+        recipes.guard = guard();
+        let mut specs = Vec::new();
+        let mut held_back = Vec::new();
+        match Workspace::new(&context.project).map(Arc::new) {
+            Ok(embedded) if self.is_embedded_only() => {
+                let connector = Arc::new(InProcessConnector::new(embedded));
+                let key = embedded_key(context);
+                specs.push(ServerSpec::new(workspace::NAME, connector, key));
+            }
+            Ok(embedded) => {
+                recipes
+                    .services
+                    .insert(workspace::NAME.to_owned(), embedded);
+            }
+            // The folder was there a moment ago.
+            Err(error) if self.is_embedded_only() => held_back.push(HeldBack {
+                name: workspace::NAME.to_owned(),
+                state: "failed",
+                reason: format!("its folder cannot be used: {error}"),
+                hint: None,
+                exit: Exit::Unreachable,
+            }),
+            Err(_) => {}
+        }
+        for server in self.selected() {
+            if let Some(why) = held_back_by_status(server) {
+                held_back.push(why);
+                continue;
+            }
+            match recipes.spec(server, &self.config.settings) {
+                Ok(spec) => specs.push(spec),
+                Err(error) => held_back.push(HeldBack {
+                    name: server.name.clone(),
+                    state: "failed",
+                    reason: visible(&error.to_string()).into_owned(),
+                    hint: Some(look_closer(&server.name)),
+                    exit: Exit::Configuration,
+                }),
+            }
+        }
+        (specs, held_back)
+    }
+
+    fn selected(&self) -> impl Iterator<Item = &Server> {
+        let wanted = self.wanted.as_deref();
+        let servers = self.config.servers.iter();
+        servers.filter(move |server| wanted.is_none_or(|wanted| wanted == server.name))
+    }
+}
+
+impl HeldBack {
+    /// The failure of a command that needs this server.
+    pub(crate) fn failure(&self) -> Failure {
+        let message = format!("the server `{}` cannot be used", visible(&self.name));
+        let failure = Failure::new(self.exit, message).because(&self.reason);
+        match &self.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// There is no server of that name, but perhaps one of nearly that name.
+pub(crate) fn no_such_server<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Failure {
+    let failure = Failure::failed(format!("there is no server `{}`", visible(name)));
+    match switchboard_config::entry::keys::nearest(name, known) {
+        Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
+        None => failure.hint("`switchboard mcp list` shows all servers"),
+    }
+}
+
+/// The hint that leads to everything that can be found out about a server.
+pub(crate) fn look_closer(name: &str) -> String {
+    format!("see `switchboard doctor {}`", visible(name))
+}
+
+fn held_back_by_status(server: &Server) -> Option<HeldBack> {
+    let (exit, hint) = match &server.status {
+        Status::Ready => return None,
+        Status::Disabled => {
+            let hint = format!("`switchboard mcp enable {}`", visible(&server.name));
+            (Exit::Failed, hint)
+        }
+        Status::Faulty(_) => (Exit::Configuration, "`switchboard config check`".to_owned()),
+        Status::Untrusted(_) => {
+            let hint = format!("`switchboard trust approve {}`", visible(&server.name));
+            (Exit::Denied, hint)
+        }
+        Status::Blocked { .. } => (Exit::Denied, "`switchboard config show`".to_owned()),
+    };
+    let reason = server.status.reason().unwrap_or_default();
+    Some(HeldBack {
+        name: server.name.clone(),
+        state: server.status.word(),
+        reason: visible(&reason).into_owned(),
+        hint: Some(hint),
+        exit,
+    })
+}
+
+/// The embedded server depends on nothing but its folder.
+fn embedded_key(context: &Context) -> ConnectionKey {
+    let folder = context.project.as_os_str().as_encoded_bytes();
+    ConnectionKey::of(&[workspace::NAME.as_bytes(), folder])
+}
+
+/// This program as a guard. Where its own path is not known, servers run without one.
+fn guard() -> Option<GuardCommand> {
+    let program = std::env::current_exe().ok()?;
+    Some(GuardCommand {
+        program,
+        args: vec![OsString::from(GUARD)],
+    })
+}

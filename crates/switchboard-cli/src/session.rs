@@ -1,0 +1,274 @@
+//! A running host for the length of one command: started, interrupted, and ended in order.
+//!
+//! The runtime has one thread. What a command does is wait for servers, so more threads would only cost their start,
+//! and a message that is read where it is awaited needs no second thread to be woken. Guards are tied to the thread
+//! that starts them, and the main thread is the one that lives as long as the program.
+
+use std::cell::OnceCell;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard::Host;
+use switchboard::catalog::text::neutralise;
+use switchboard::names::ServerName;
+use switchboard::options::{HostOptions, HostSettings};
+use switchboard::spec::ServerSpec;
+use switchboard::status::{Cause, ServerStatus, State};
+use switchboard_config::text::visible;
+use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store};
+use tokio::runtime::Runtime;
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::interrupt::Interrupts;
+use crate::servers::{HeldBack, Servers, look_closer};
+use crate::startup;
+use crate::terminal::{self, fitted};
+
+/// What is remembered between runs, in the state folder.
+const STORE_FILE: &str = "switchboard.db";
+/// Where output that is too large for a model is kept, in the state folder.
+const SPILL_FOLDER: &str = "output";
+/// How long work on files may go on once everything else has ended.
+const LAST_WORK: Duration = Duration::from_secs(2);
+/// So much of a reason is shown on the narrowest terminal.
+const SHORTEST_REASON: usize = 30;
+
+/// A host with the servers a command wants.
+#[derive(Debug)]
+pub(crate) struct Session<'c> {
+    pub(crate) host: Host,
+    pub(crate) context: &'c Context,
+    pub(crate) servers: &'c Servers,
+    /// The servers that can be started.
+    pub(crate) specs: Vec<ServerSpec>,
+    /// The servers that are not started, and why.
+    pub(crate) held_back: Vec<HeldBack>,
+    told: OnceCell<()>,
+}
+
+/// Runs a command's work with a host, and ends the host whatever comes of it. No server is started before the work
+/// asks for it with [`Session::start`] or [`Session::start_some`].
+pub(crate) fn run(
+    context: &Context,
+    servers: &Servers,
+    work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
+) -> Outcome {
+    let unable = |error: std::io::Error| Failure::failed("could not start").because(error);
+    let runtime = runtime().map_err(unable)?;
+    let mut interrupts = Interrupts::listen().map_err(unable)?;
+    let outcome = runtime.block_on(async {
+        let (specs, held_back) = servers.plan(context);
+        let session = Session {
+            host: Host::new(HostOptions {
+                settings: HostSettings::from(&servers.config.settings),
+                store: open_store(context).await,
+                spill_folder: Some(context.environment.state.join(SPILL_FOLDER)),
+                ..HostOptions::default()
+            }),
+            context,
+            servers,
+            specs,
+            held_back,
+            told: OnceCell::new(),
+        };
+        let outcome = tokio::select! {
+            // Dropping the work calls off what it waits for, and the servers are told.
+            exit = interrupts.first() => Err(Failure::interrupted(exit)),
+            outcome = work(&session) => outcome,
+        };
+        session.host.shutdown().await;
+        outcome
+    });
+    runtime.shutdown_timeout(LAST_WORK);
+    outcome
+}
+
+impl Session<'_> {
+    /// Starts every server and waits until each is connected or has failed. Those that have failed are told of, and
+    /// those that are held back.
+    pub(crate) async fn start(&self) {
+        self.tell_held_back();
+        self.start_some(|_| true).await;
+    }
+
+    /// Starts some of the servers, those that run already aside, and waits for them as [`start`](Self::start) does.
+    pub(crate) async fn start_some(&self, wanted: impl Fn(&ServerName) -> bool) {
+        let running: Vec<ServerName> = self.names();
+        let fresh = |name: &ServerName| wanted(name) && !running.contains(name);
+        let starting: Vec<ServerName> = self
+            .specs
+            .iter()
+            .map(|spec| spec.name.clone())
+            .filter(|name| fresh(name))
+            .collect();
+        if starting.is_empty() {
+            return;
+        }
+        let all = self
+            .specs
+            .iter()
+            .filter(|spec| running.contains(&spec.name) || starting.contains(&spec.name));
+        self.host.apply(all.cloned().collect()).await;
+        startup::follow(&self.host, &starting, &self.context.printer).await;
+        for status in self.host.statuses() {
+            if starting.contains(&status.name) {
+                self.tell(&status);
+            }
+        }
+    }
+
+    /// The failure of a command that needs this server, if it cannot be used.
+    pub(crate) fn need(&self, name: &str) -> Result<(), Failure> {
+        if let Some(held_back) = self.held_back.iter().find(|held| held.name == name) {
+            return Err(held_back.failure());
+        }
+        match self.host.status(&name.into()) {
+            Some(status) => unusable(&status).map_or(Ok(()), Err),
+            None => Err(self.servers.unknown(name)),
+        }
+    }
+
+    /// How a command ends that has done what it could: not well if a required server is missing.
+    pub(crate) fn exit(&self) -> Exit {
+        let is_required = |name: &str| {
+            let server = self.servers.config.server(name);
+            server.is_some_and(|server| server.effective().required == Some(true))
+        };
+        let statuses = self.host.statuses();
+        let failed = statuses
+            .iter()
+            .filter(|status| status.required)
+            .find_map(unusable)
+            .map(|failure| failure.exit);
+        let held_back = self
+            .held_back
+            .iter()
+            .find(|held| is_required(&held.name) && held.state != "disabled")
+            .map(|held| held.exit);
+        failed.or(held_back).unwrap_or(Exit::Done)
+    }
+
+    fn names(&self) -> Vec<ServerName> {
+        let statuses = self.host.statuses().into_iter();
+        statuses.map(|status| status.name).collect()
+    }
+
+    /// Says in one line each which servers are not started, once. A server that was switched off is no news.
+    fn tell_held_back(&self) {
+        if self.told.set(()).is_err() {
+            return;
+        }
+        for held in self
+            .held_back
+            .iter()
+            .filter(|held| held.state != "disabled")
+        {
+            let hint = held.hint.as_deref().unwrap_or_default();
+            let name = visible(&held.name);
+            self.context
+                .printer
+                .note(format!("{name} is not started: {}; {hint}", held.reason));
+        }
+    }
+
+    fn tell(&self, status: &ServerStatus) {
+        let printer = &self.context.printer;
+        let name = visible(status.name.as_str());
+        match status.state {
+            State::Failed => {
+                let reason = reason(status).unwrap_or_default();
+                let hint = look_closer(&name);
+                // The hint is worth more than the end of a long reason, which it leads to.
+                let reason = match terminal::error_size() {
+                    Some(size) => {
+                        let taken = "warning:  failed: ; ".len() + name.len() + hint.len();
+                        fitted(
+                            &reason,
+                            size.columns.saturating_sub(taken).max(SHORTEST_REASON),
+                        )
+                    }
+                    None => reason.as_str().into(),
+                };
+                printer.warning(format!("{name} failed: {reason}; {hint}"), None);
+            }
+            State::NeedsAuth => {
+                let message = format!("{name} wants a login; `switchboard mcp login {name}`");
+                printer.warning(message, None);
+            }
+            State::Connected => printer.detail(format!("{name} is connected")),
+            State::Pending | State::Disabled => {}
+        }
+    }
+}
+
+/// Why a server cannot be used, unless it can.
+pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
+    let name = visible(status.name.as_str());
+    let failure = match status.state {
+        State::Connected => return None,
+        State::NeedsAuth => {
+            let message = format!("the server `{name}` wants a login");
+            Failure::new(Exit::NeedsLogin, message).hint(format!("`switchboard mcp login {name}`"))
+        }
+        State::Disabled => Failure::failed(format!("the server `{name}` is disabled"))
+            .hint(format!("`switchboard mcp enable {name}`")),
+        State::Failed | State::Pending => {
+            let message = format!("the server `{name}` is not connected");
+            let failure = Failure::new(Exit::Unreachable, message);
+            let failure = match reason(status) {
+                Some(reason) => failure.because(reason),
+                None => failure,
+            };
+            failure.hint(look_closer(&name))
+        }
+    };
+    Some(failure)
+}
+
+/// Why a server is not connected, in one line that is safe to show: what happened, and its own last word on it.
+pub(crate) fn reason(status: &ServerStatus) -> Option<String> {
+    let failure = status.failure.as_ref()?;
+    let summary = failure.summary();
+    let mut reason = visible(&summary).into_owned();
+    let last_word = failure
+        .stderr
+        .iter()
+        .rev()
+        .find(|line| !line.trim().is_empty());
+    if let (Cause::Exited, Some(line)) = (failure.cause, last_word) {
+        let _ = write!(reason, ": {}", visible(&neutralise(line.trim())));
+    }
+    Some(reason)
+}
+
+/// The file that remembers.
+pub(crate) fn store_file(context: &Context) -> PathBuf {
+    context.environment.state.join(STORE_FILE)
+}
+
+fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// What is remembered between runs. Memory is a convenience: where it cannot be had, the command goes on without.
+async fn open_store(context: &Context) -> Arc<dyn Store> {
+    let store = SqliteStore::new(store_file(context));
+    let probe = async {
+        let key = Key::new("probe")?;
+        store.get(Space::new("eras"), &key).await
+    };
+    match probe.await {
+        Ok(_) => Arc::new(store),
+        Err(error) => {
+            let message = format!("nothing is remembered: {}", visible(&error.to_string()));
+            context.printer.warning(message, error.hint());
+            Arc::new(MemoryStore::new())
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Servers that are coming up, shown while they do: a line each on a terminal, and nothing is left of it afterwards.
+
+use std::time::Duration;
+
+use anstyle::Style;
+use switchboard::Host;
+use switchboard::names::ServerName;
+use switchboard::status::{ServerStatus, State};
+use switchboard_config::text::visible;
+use tokio::time::{Instant, interval_at};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::live::{Line, Live, TICK, spinner};
+use crate::printer::{Printer, style};
+use crate::session;
+use crate::terminal::fitted;
+
+/// What is faster is not shown: a flash tells nobody anything.
+const PATIENCE: Duration = Duration::from_millis(150);
+/// Longer names are cut.
+const WIDEST_NAME: usize = 30;
+
+/// Waits until every server has settled, and shows meanwhile how these come up.
+pub(crate) async fn follow(host: &Host, starting: &[ServerName], printer: &Printer) {
+    let mut settled = std::pin::pin!(host.settled());
+    if !printer.is_live() {
+        return settled.await;
+    }
+    let started = Instant::now();
+    let mut ticks = interval_at(started + PATIENCE, TICK);
+    let mut live = Live::new(printer);
+    for turn in 0.. {
+        tokio::select! {
+            () = &mut settled => return,
+            _ = ticks.tick() => {
+                let mut statuses = host.statuses();
+                statuses.retain(|status| starting.contains(&status.name));
+                live.draw(&lines(&statuses, started.elapsed(), turn));
+            }
+        }
+    }
+}
+
+/// A number of things.
+pub(crate) fn counted(count: usize, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
+/// A line for each server. Those that are still coming up stand first, so that they are seen on a low terminal.
+fn lines(statuses: &[ServerStatus], elapsed: Duration, turn: usize) -> Vec<Line> {
+    let name = |status: &ServerStatus| {
+        let name = visible(status.name.as_str()).into_owned();
+        fitted(&name, WIDEST_NAME).into_owned()
+    };
+    let width = statuses.iter().map(|status| name(status).width()).max();
+    let width = width.unwrap_or_default();
+    let mut sorted: Vec<&ServerStatus> = statuses.iter().collect();
+    sorted.sort_by_key(|status| status.state.is_settled());
+    let line = |status: &&ServerStatus| {
+        let name = name(status);
+        let gap = width.saturating_sub(name.width()) + 2;
+        let (mark, style, text) = described(status, elapsed, turn);
+        vec![
+            (style, format!("{mark} ")),
+            (style::NAME, name),
+            (Style::new(), format!("{:gap$}{text}", "")),
+        ]
+    };
+    sorted.iter().map(line).collect()
+}
+
+fn described(
+    status: &ServerStatus,
+    elapsed: Duration,
+    turn: usize,
+) -> (&'static str, Style, String) {
+    match status.state {
+        State::Pending => {
+            let text = format!("starting, {} s", elapsed.as_secs());
+            (spinner(turn), style::HINT, text)
+        }
+        State::Connected => {
+            let startup = status.startup.unwrap_or_default().as_secs_f64();
+            let text = format!("{}, {startup:.1} s", counted(status.tools, "tool"));
+            ("✓", style::GOOD, text)
+        }
+        State::Failed => {
+            let reason = session::reason(status).unwrap_or_default();
+            ("✗", style::ERROR, reason)
+        }
+        State::NeedsAuth => ("!", style::WARNING, "wants a login".to_owned()),
+        State::Disabled => ("–", style::QUIET, "disabled".to_owned()),
+    }
+}

@@ -3,7 +3,7 @@
 usage: server.py LOG [FAULT]
 
 LOG gets a line for every message that comes in, so that a test can see what the server was told. FAULT is one of
-`exit` (ends at once, with a word on stderr), `slow` (answers after a while), `stubborn` (does not end by itself).
+`exit` (ends at once, with a word on stderr), `silent` (never answers), `stubborn` (does not end by itself).
 """
 
 import json
@@ -103,13 +103,11 @@ if fault == "exit":
     sys.exit(2)
 if fault == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if fault == "slow":
-    time.sleep(1.5)
 for line in sys.stdin:
     message = json.loads(line)
     detail = message.get("params", {}).get("name", "")
     note(f"{message.get('method', 'answer')} {detail}".rstrip())
-    if "id" not in message:
+    if "id" not in message or fault == "silent":
         continue
     try:
         result = answer(message)

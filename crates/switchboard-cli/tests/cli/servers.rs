@@ -430,6 +430,103 @@ mod signals {
         }
     }
 
+    /// A terminal, and the program's standard error on it.
+    #[cfg(target_os = "linux")]
+    struct OnTerminal {
+        context: TestContext,
+        child: Child,
+        screen: std::fs::File,
+        written: String,
+    }
+
+    #[cfg(target_os = "linux")]
+    impl OnTerminal {
+        fn begin(fault: &str, arguments: &[&str]) -> Self {
+            use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+            let context = machine(&[("alpha", fault)]);
+            let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+            grantpt(&controller).unwrap();
+            unlockpt(&controller).unwrap();
+            let name = ptsname(&controller, Vec::new()).unwrap();
+            let name = name.into_string().unwrap();
+            let terminal = std::fs::File::options().write(true).open(name).unwrap();
+            let size = rustix::termios::Winsize {
+                ws_col: 60,
+                ws_row: 10,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            };
+            rustix::termios::tcsetwinsize(&terminal, size).unwrap();
+            let child = Command::new(context.command().get_program())
+                .args(arguments)
+                .env_clear()
+                .env("TERM", "xterm")
+                .env("HOME", context.path("home"))
+                .env("PATH", context.path("bin"))
+                .env("SWITCHBOARD_CONFIG_DIR", context.path("config"))
+                .env("SWITCHBOARD_STATE_DIR", context.path("state"))
+                .env("SWITCHBOARD_MANAGED_FILE", context.path("managed.toml"))
+                .current_dir(context.path("project"))
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::from(terminal))
+                .spawn()
+                .unwrap();
+            Self {
+                context,
+                child,
+                screen: std::fs::File::from(controller),
+                written: String::new(),
+            }
+        }
+
+        /// Reads what is written until this is, or until the terminal is closed.
+        fn until(&mut self, wanted: &str) {
+            let mut bytes = [0; 4096];
+            while !self.written.contains(wanted) {
+                // A terminal that nobody holds any longer gives an error instead of an end.
+                match std::io::Read::read(&mut self.screen, &mut bytes) {
+                    Ok(count) if count > 0 => {
+                        let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+                        self.written.push_str(&text);
+                    }
+                    _ => return,
+                }
+            }
+        }
+
+        /// Interrupts the program; tells how it ended and everything it wrote.
+        fn interrupted(mut self) -> (Option<i32>, String) {
+            let process = self.child.id().to_string();
+            let sent = Command::new("kill").args(["-INT", &process]).status();
+            assert!(sent.unwrap().success());
+            self.until("nobody writes this");
+            let status = self.child.wait().unwrap();
+            drop(self.context);
+            (status.code(), self.written)
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_moves_on_a_terminal_is_taken_away_again() {
+        for (fault, arguments, shown) in [
+            ("silent", &["tools"][..], "alpha  starting, 0 s"),
+            ("", &["call", "alpha/wait"][..], "25 %  a quarter"),
+        ] {
+            let mut terminal = OnTerminal::begin(fault, arguments);
+            // In the pieces that styles make of it.
+            let last = shown.split("  ").last().unwrap();
+            terminal.until(last);
+            let (code, written) = terminal.interrupted();
+            assert_eq!(code, Some(130), "{written}");
+            assert!(written.ends_with("\r\u{1b}[J"), "{written:?}");
+            let plain = written.replace("\u{1b}[0m", "").replace("\u{1b}[1m", "");
+            assert!(plain.contains(shown), "{plain:?}");
+        }
+    }
+
     #[test]
     fn a_second_signal_waits_for_nobody() {
         let mut waiting = Waiting::begin("stubborn");

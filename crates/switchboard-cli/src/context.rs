@@ -180,5 +180,6 @@ pub(crate) fn printer(flags: &GlobalFlags) -> Printer {
         colors: environment::colors(flags.color),
         verbosity,
         json: flags.json,
+        can_draw: environment::can_draw(),
     }
 }

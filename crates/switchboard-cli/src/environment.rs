@@ -114,6 +114,11 @@ pub(crate) fn colors(when: When) -> Colors {
     }
 }
 
+/// Whether standard error is a terminal whose cursor can be moved.
+pub(crate) fn can_draw() -> bool {
+    std::io::stderr().is_terminal() && variable("TERM").is_some_and(|terminal| terminal != "dumb")
+}
+
 /// A variable that is set to something.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())

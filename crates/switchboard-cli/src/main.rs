@@ -14,6 +14,7 @@ mod exit;
 mod guarded;
 mod interrupt;
 mod json_text;
+mod live;
 mod local_file;
 mod printer;
 mod process_tree;

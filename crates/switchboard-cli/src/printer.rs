@@ -4,7 +4,7 @@
 //! here; JSON is made safe here.
 
 use std::fmt::{Display, Write as _};
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -57,6 +57,8 @@ pub(crate) struct Printer {
     pub(crate) verbosity: Verbosity,
     /// Whether data is one JSON document.
     pub(crate) json: bool,
+    /// Whether standard error is a terminal whose cursor can be moved.
+    pub(crate) can_draw: bool,
 }
 
 impl Printer {
@@ -108,9 +110,17 @@ impl Printer {
             .map_err(|error| Failure::output(&error))
     }
 
-    /// Whether something that moves may be shown on standard error: there is a terminal and somebody who looks at it.
+    /// Whether something that moves may be shown on standard error.
     pub(crate) fn is_live(&self) -> bool {
-        self.verbosity >= Verbosity::Normal && !self.json && io::stderr().is_terminal()
+        self.can_draw && self.verbosity >= Verbosity::Normal && !self.json
+    }
+
+    /// Writes to a terminal that can be drawn on, movements of the cursor included.
+    #[expect(clippy::unused_self, reason = "everything that prints has a printer")]
+    pub(crate) fn draw(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _ = stderr.write_all(text.as_bytes());
+        let _ = stderr.flush();
     }
 
     /// A text in a style for standard error, for what is drawn by others.

@@ -2,6 +2,7 @@
 //!
 //! Nothing is started here.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use switchboard::workspace::{self, Workspace};
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::{Config, Server, Status};
 use switchboard_config::text::visible;
-use switchboard_store::SqliteStore;
+use switchboard_store::{SqliteStore, StoreError};
 
 use crate::context::Context;
 use crate::error::Failure;
@@ -31,6 +32,8 @@ pub(crate) struct Servers {
     pub(crate) config: Config,
     /// The one server that was asked for; all of them if none was.
     wanted: Option<String>,
+    /// Whether it was said that nothing can be remembered.
+    warned: OnceCell<()>,
 }
 
 /// A server that is not started.
@@ -55,6 +58,7 @@ impl Servers {
         let servers = Self {
             config: context.load(),
             wanted: wanted.map(str::to_owned),
+            warned: OnceCell::new(),
         };
         match wanted {
             Some(wanted) if !servers.has(wanted) => Err(servers.unknown(wanted)),
@@ -109,8 +113,7 @@ impl Servers {
         let store = SqliteStore::new(session::store_file(context));
         let read = |space, keys: &[_]| store.get_many_blocking(space, keys);
         let mut lists = remembered::lists(&outlines, read).unwrap_or_else(|error| {
-            let message = format!("nothing is remembered: {}", visible(&error.to_string()));
-            context.printer.warning(message, error.hint());
+            self.warn_of_store(&error, context);
             outlines.iter().map(|_| None).collect()
         });
         for (outline, list) in outlines.iter().zip(&mut lists) {
@@ -120,6 +123,14 @@ impl Servers {
             }
         }
         (outlines, lists)
+    }
+
+    /// Warns, once, that nothing can be remembered. Commands go on without.
+    pub(crate) fn warn_of_store(&self, error: &StoreError, context: &Context) {
+        if self.warned.set(()).is_ok() {
+            let message = format!("nothing is remembered: {}", visible(&error.to_string()));
+            context.printer.warning(message, error.hint());
+        }
     }
 
     /// The servers to start, and those that are held back.
@@ -203,7 +214,7 @@ pub(crate) fn no_such_server<'n>(name: &str, known: impl IntoIterator<Item = &'n
 
 /// The hint that leads to everything that can be found out about a server.
 pub(crate) fn look_closer(name: &str) -> String {
-    format!("look closer with `switchboard doctor {}`", visible(name))
+    format!("see `switchboard doctor {}`", visible(name))
 }
 
 fn held_back_by_status(server: &Server) -> Option<HeldBack> {

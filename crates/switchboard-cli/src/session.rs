@@ -5,15 +5,17 @@
 //! that starts them, and the main thread is the one that lives as long as the program.
 
 use std::cell::OnceCell;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard::Host;
+use switchboard::catalog::text::neutralise;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::spec::ServerSpec;
-use switchboard::status::{ServerStatus, State};
+use switchboard::status::{Cause, ServerStatus, State};
 use switchboard_config::text::visible;
 use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store};
 use tokio::runtime::Runtime;
@@ -24,6 +26,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::servers::{HeldBack, Servers, look_closer};
 use crate::startup;
+use crate::terminal::{self, fitted};
 
 /// What is remembered between runs, in the state folder.
 const STORE_FILE: &str = "switchboard.db";
@@ -31,6 +34,8 @@ const STORE_FILE: &str = "switchboard.db";
 const SPILL_FOLDER: &str = "output";
 /// How long work on files may go on once everything else has ended.
 const LAST_WORK: Duration = Duration::from_secs(2);
+/// So much of a reason is shown on the narrowest terminal.
+const SHORTEST_REASON: usize = 30;
 
 /// A host with the servers a command wants.
 #[derive(Debug)]
@@ -46,7 +51,7 @@ pub(crate) struct Session<'c> {
 }
 
 /// Runs a command's work with a host, and ends the host whatever comes of it. No server is started before the work
-/// asks for it with [`Session::start`] or [`Session::start_some`].
+/// asks for it, with [`Session::start`] and its kin.
 pub(crate) fn run(
     context: &Context,
     servers: &Servers,
@@ -60,7 +65,7 @@ pub(crate) fn run(
         let session = Session {
             host: Host::new(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
-                store: open_store(context).await,
+                store: open_store(servers, context).await,
                 spill_folder: Some(context.environment.state.join(SPILL_FOLDER)),
                 ..HostOptions::default()
             }),
@@ -90,32 +95,37 @@ impl Session<'_> {
         self.start_some(|_| true).await;
     }
 
+    /// Starts one server that the command cannot do without, and tells why it cannot be used.
+    pub(crate) async fn start_one(&self, name: &str) -> Result<(), Failure> {
+        self.bring_up(|each| each.as_str() == name).await;
+        self.need(name)
+    }
+
     /// Starts some of the servers, those that run already aside, and waits for them as [`start`](Self::start) does.
     pub(crate) async fn start_some(&self, wanted: impl Fn(&ServerName) -> bool) {
-        let running: Vec<ServerName> = self.names();
-        let fresh = |name: &ServerName| wanted(name) && !running.contains(name);
-        let starting: Vec<ServerName> = self
-            .specs
-            .iter()
-            .map(|spec| spec.name.clone())
-            .filter(|name| fresh(name))
-            .collect();
-        if starting.is_empty() {
-            return;
-        }
-        let all = self
-            .specs
-            .iter()
-            .filter(|spec| running.contains(&spec.name) || starting.contains(&spec.name));
-        let view = startup::View::new(&self.context.printer, &starting);
-        let events = self.host.events();
-        self.host.apply(all.cloned().collect()).await;
-        view.follow(&self.host, events).await;
+        let started = self.bring_up(wanted).await;
         for status in self.host.statuses() {
-            if starting.contains(&status.name) {
+            if started.contains(&status.name) {
                 self.tell(&status);
             }
         }
+    }
+
+    /// Starts some of the servers, those that run already aside, and waits until they have settled. Tells which.
+    async fn bring_up(&self, wanted: impl Fn(&ServerName) -> bool) -> Vec<ServerName> {
+        let running = self.names();
+        let names = self.specs.iter().map(|spec| spec.name.clone());
+        let starting: Vec<ServerName> = names
+            .filter(|name| wanted(name) && !running.contains(name))
+            .collect();
+        if starting.is_empty() {
+            return starting;
+        }
+        let is_up = |name: &ServerName| running.contains(name) || starting.contains(name);
+        let all = self.specs.iter().filter(|spec| is_up(&spec.name));
+        self.host.apply(all.cloned().collect()).await;
+        startup::follow(&self.host, &starting, &self.context.printer).await;
+        starting
     }
 
     /// The failure of a command that needs this server, if it cannot be used.
@@ -154,16 +164,14 @@ impl Session<'_> {
         statuses.map(|status| status.name).collect()
     }
 
-    /// Says in one line each which servers are not started, once. A server that was switched off is no news.
+    /// Says in one line each which servers are not started, once. A server that was switched off is no news, and what
+    /// is wrong with an entry has been told with the configuration.
     fn tell_held_back(&self) {
         if self.told.set(()).is_err() {
             return;
         }
-        for held in self
-            .held_back
-            .iter()
-            .filter(|held| held.state != "disabled")
-        {
+        let is_news = |held: &&HeldBack| !["disabled", "invalid"].contains(&held.state);
+        for held in self.held_back.iter().filter(is_news) {
             let hint = held.hint.as_deref().unwrap_or_default();
             let name = visible(&held.name);
             self.context
@@ -177,14 +185,20 @@ impl Session<'_> {
         let name = visible(status.name.as_str());
         match status.state {
             State::Failed => {
-                let reason = status.failure.as_ref().map(|failure| failure.summary());
-                let reason = reason.unwrap_or_default();
-                let message = format!(
-                    "{name} is not connected: {}; {}",
-                    visible(&reason),
-                    look_closer(&name)
-                );
-                printer.warning(message, None);
+                let reason = reason(status).unwrap_or_default();
+                let hint = look_closer(&name);
+                // The hint is worth more than the end of a long reason, which it leads to.
+                let reason = match terminal::error_size() {
+                    Some(size) => {
+                        let taken = "warning:  failed: ; ".len() + name.len() + hint.len();
+                        fitted(
+                            &reason,
+                            size.columns.saturating_sub(taken).max(SHORTEST_REASON),
+                        )
+                    }
+                    None => reason.as_str().into(),
+                };
+                printer.warning(format!("{name} failed: {reason}; {hint}"), None);
             }
             State::NeedsAuth => {
                 let message = format!("{name} wants a login; `switchboard mcp login {name}`");
@@ -210,14 +224,30 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
         State::Failed | State::Pending => {
             let message = format!("the server `{name}` is not connected");
             let failure = Failure::new(Exit::Unreachable, message);
-            let failure = match &status.failure {
-                Some(cause) => failure.because(visible(&cause.summary())),
+            let failure = match reason(status) {
+                Some(reason) => failure.because(reason),
                 None => failure,
             };
             failure.hint(look_closer(&name))
         }
     };
     Some(failure)
+}
+
+/// Why a server is not connected, in one line that is safe to show: what happened, and its own last word on it.
+pub(crate) fn reason(status: &ServerStatus) -> Option<String> {
+    let failure = status.failure.as_ref()?;
+    let summary = failure.summary();
+    let mut reason = visible(&summary).into_owned();
+    let last_word = failure
+        .stderr
+        .iter()
+        .rev()
+        .find(|line| !line.trim().is_empty());
+    if let (Cause::Exited, Some(line)) = (failure.cause, last_word) {
+        let _ = write!(reason, ": {}", visible(&neutralise(line.trim())));
+    }
+    Some(reason)
 }
 
 /// The file that remembers.
@@ -232,7 +262,7 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 /// What is remembered between runs. Memory is a convenience: where it cannot be had, the command goes on without.
-async fn open_store(context: &Context) -> Arc<dyn Store> {
+async fn open_store(servers: &Servers, context: &Context) -> Arc<dyn Store> {
     let store = SqliteStore::new(store_file(context));
     let probe = async {
         let key = Key::new("probe")?;
@@ -241,8 +271,7 @@ async fn open_store(context: &Context) -> Arc<dyn Store> {
     match probe.await {
         Ok(_) => Arc::new(store),
         Err(error) => {
-            let message = format!("nothing is remembered: {}", visible(&error.to_string()));
-            context.printer.warning(message, error.hint());
+            servers.warn_of_store(&error, context);
             Arc::new(MemoryStore::new())
         }
     }

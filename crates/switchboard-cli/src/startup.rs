@@ -1,140 +1,43 @@
 //! Servers that are coming up, shown while they do: a line each on a terminal, and nothing is left of it afterwards.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use anstyle::Style;
 use switchboard::Host;
-use switchboard::events::Event;
 use switchboard::names::ServerName;
 use switchboard::status::{ServerStatus, State};
 use switchboard_config::text::visible;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, interval_at};
+use unicode_width::UnicodeWidthStr as _;
 
-use crate::printer::{Printer, paint, style};
+use crate::live::{Line, Live, TICK, spinner};
+use crate::printer::{Printer, style};
+use crate::session;
+use crate::terminal::fitted;
 
 /// What is faster is not shown: a flash tells nobody anything.
 const PATIENCE: Duration = Duration::from_millis(150);
-/// How often the lines are drawn anew.
-const TICK: Duration = Duration::from_millis(80);
+/// Longer names are cut.
+const WIDEST_NAME: usize = 30;
 
-/// Lines on the terminal, one for each server.
-#[derive(Debug)]
-pub(crate) struct View<'p> {
-    printer: &'p Printer,
-    servers: Vec<ServerName>,
-    started: Instant,
-}
-
-impl<'p> View<'p> {
-    pub(crate) fn new(printer: &'p Printer, servers: &[ServerName]) -> Self {
-        Self {
-            printer,
-            servers: servers.to_vec(),
-            started: Instant::now(),
-        }
+/// Waits until every server has settled, and shows meanwhile how these come up.
+pub(crate) async fn follow(host: &Host, starting: &[ServerName], printer: &Printer) {
+    let mut settled = std::pin::pin!(host.settled());
+    if !printer.is_live() {
+        return settled.await;
     }
-
-    /// Shows how the servers come up, until every server has settled.
-    pub(crate) async fn follow(self, host: &Host, mut events: Receiver<Event>) {
-        let mut settled = std::pin::pin!(host.settled());
-        if !self.printer.is_live() {
-            return settled.await;
-        }
-        let mut ticks = interval_at(self.started + PATIENCE, TICK);
-        let mut lines: Option<Lines> = None;
-        loop {
-            tokio::select! {
-                () = &mut settled => break,
-                _ = ticks.tick() => {
-                    let lines = lines.get_or_insert_with(|| Lines::new(&self, host));
-                    lines.tick();
-                }
-                event = events.recv() => match event {
-                    Ok(Event::StateChanged { .. } | Event::StartupUpdate { .. }) | Err(RecvError::Lagged(_)) => {
-                        if let Some(lines) = &mut lines {
-                            lines.update(&host.statuses());
-                        }
-                    }
-                    Ok(_) => {}
-                    // The host is gone, and `settled` says so.
-                    Err(RecvError::Closed) => break,
-                },
+    let started = Instant::now();
+    let mut ticks = interval_at(started + PATIENCE, TICK);
+    let mut live = Live::new(printer);
+    for turn in 0.. {
+        tokio::select! {
+            () = &mut settled => return,
+            _ = ticks.tick() => {
+                let mut statuses = host.statuses();
+                statuses.retain(|status| starting.contains(&status.name));
+                live.draw(&lines(&statuses, started.elapsed(), turn));
             }
         }
-    }
-}
-
-/// The lines while they are on the screen.
-struct Lines {
-    printer: Printer,
-    all: MultiProgress,
-    by_server: HashMap<ServerName, ProgressBar>,
-}
-
-impl Lines {
-    fn new(view: &View<'_>, host: &Host) -> Self {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        let width = view.servers.iter().map(|name| name.as_str().len()).max();
-        let width = width.unwrap_or_default().min(40);
-        let mut lines = Self {
-            printer: view.printer.clone(),
-            all,
-            by_server: HashMap::new(),
-        };
-        for name in &view.servers {
-            let bar = lines.all.add(ProgressBar::new_spinner());
-            bar.set_style(spinner(view.printer, width));
-            bar.set_prefix(visible(name.as_str()).into_owned());
-            bar.set_message(view.printer.styled(style::QUIET, "starting"));
-            lines.by_server.insert(name.clone(), bar);
-        }
-        lines.update(&host.statuses());
-        lines
-    }
-
-    fn tick(&self) {
-        for bar in self.by_server.values() {
-            if !bar.is_finished() {
-                bar.tick();
-            }
-        }
-    }
-
-    fn update(&mut self, statuses: &[ServerStatus]) {
-        for status in statuses {
-            let Some(bar) = self.by_server.get(&status.name) else {
-                continue;
-            };
-            if bar.is_finished() {
-                continue;
-            }
-            let line = match status.state {
-                State::Pending => continue,
-                State::Connected => {
-                    let tools = counted(status.tools, "tool");
-                    format!("{} {tools}", self.printer.styled(style::GOOD, "ready"))
-                }
-                State::Failed => {
-                    let reason = status.failure.as_ref().map(|failure| failure.summary());
-                    let reason = reason.unwrap_or_default();
-                    let word = self.printer.styled(style::ERROR, "failed");
-                    format!("{word} {}", visible(&reason))
-                }
-                State::NeedsAuth => self.printer.styled(style::WARNING, "wants a login"),
-                State::Disabled => self.printer.styled(style::QUIET, "disabled"),
-            };
-            bar.finish_with_message(line);
-        }
-    }
-}
-
-impl Drop for Lines {
-    /// Whatever ends the wait, the screen is as it was before.
-    fn drop(&mut self) {
-        let _ = self.all.clear();
     }
 }
 
@@ -144,15 +47,49 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
-fn spinner(printer: &Printer, width: usize) -> ProgressStyle {
-    let template = format!("{{spinner}} {{prefix:{width}}}  {{wide_msg}} {{elapsed}}");
-    let mark = paint(style::GOOD, "•");
-    let done = if printer.colors.stderr {
-        mark.as_str()
-    } else {
-        "•"
+/// A line for each server. Those that are still coming up stand first, so that they are seen on a low terminal.
+fn lines(statuses: &[ServerStatus], elapsed: Duration, turn: usize) -> Vec<Line> {
+    let name = |status: &ServerStatus| {
+        let name = visible(status.name.as_str()).into_owned();
+        fitted(&name, WIDEST_NAME).into_owned()
     };
-    ProgressStyle::with_template(&template)
-        .unwrap_or_else(|_| ProgressStyle::default_spinner())
-        .tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", done])
+    let width = statuses.iter().map(|status| name(status).width()).max();
+    let width = width.unwrap_or_default();
+    let mut sorted: Vec<&ServerStatus> = statuses.iter().collect();
+    sorted.sort_by_key(|status| status.state.is_settled());
+    let line = |status: &&ServerStatus| {
+        let name = name(status);
+        let gap = width.saturating_sub(name.width()) + 2;
+        let (mark, style, text) = described(status, elapsed, turn);
+        vec![
+            (style, format!("{mark} ")),
+            (style::NAME, name),
+            (Style::new(), format!("{:gap$}{text}", "")),
+        ]
+    };
+    sorted.iter().map(line).collect()
+}
+
+fn described(
+    status: &ServerStatus,
+    elapsed: Duration,
+    turn: usize,
+) -> (&'static str, Style, String) {
+    match status.state {
+        State::Pending => {
+            let text = format!("starting, {} s", elapsed.as_secs());
+            (spinner(turn), style::HINT, text)
+        }
+        State::Connected => {
+            let startup = status.startup.unwrap_or_default().as_secs_f64();
+            let text = format!("{}, {startup:.1} s", counted(status.tools, "tool"));
+            ("✓", style::GOOD, text)
+        }
+        State::Failed => {
+            let reason = session::reason(status).unwrap_or_default();
+            ("✗", style::ERROR, reason)
+        }
+        State::NeedsAuth => ("!", style::WARNING, "wants a login".to_owned()),
+        State::Disabled => ("–", style::QUIET, "disabled".to_owned()),
+    }
 }

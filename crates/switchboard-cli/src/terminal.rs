@@ -10,9 +10,21 @@ pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// How large a terminal is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
 /// How many columns standard output has; `None` if it is no terminal, where lines may be as long as they like.
 pub(crate) fn width() -> Option<usize> {
-    platform::width().filter(|width| *width > 0)
+    platform::size(&io::stdout()).map(|size| size.columns)
+}
+
+/// How large the terminal of standard error is.
+pub(crate) fn error_size() -> Option<Size> {
+    platform::size(&io::stderr())
 }
 
 /// The text, cut with an ellipsis where it is wider than that.
@@ -43,18 +55,19 @@ pub(crate) fn key() -> io::Result<Option<char>> {
 
 #[cfg(unix)]
 mod platform {
-    use std::io::{self, IsTerminal as _};
+    use std::io;
+    use std::os::fd::AsFd;
 
+    use super::Size;
     use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-    pub(super) fn width() -> Option<usize> {
-        let stdout = io::stdout();
-        if !stdout.is_terminal() {
-            return None;
-        }
-        rustix::termios::tcgetwinsize(stdout)
-            .ok()
-            .map(|size| size.ws_col.into())
+    /// A terminal that does not know its size has none.
+    pub(super) fn size(stream: &impl AsFd) -> Option<Size> {
+        let size = rustix::termios::tcgetwinsize(stream).ok()?;
+        (size.ws_col > 0 && size.ws_row > 0).then(|| Size {
+            columns: size.ws_col.into(),
+            rows: size.ws_row.into(),
+        })
     }
 
     /// While it lives, keys come one by one. Ctrl-C still interrupts.
@@ -79,7 +92,7 @@ mod platform {
 
 #[cfg(not(unix))]
 mod platform {
-    pub(super) fn width() -> Option<usize> {
+    pub(super) fn size<S>(_: &S) -> Option<super::Size> {
         None
     }
 

@@ -233,14 +233,13 @@ impl Offer<'_> {
     fn after_modern_error(&self, error: &ErrorObject<'_>) -> Option<Step> {
         Some(match ModernError::recognise(error)? {
             ModernError::UnsupportedVersion { supported } => {
-                // A list that names the very version just refused must not lead in circles.
+                // Any other version first. A server that offers nothing but what it has just refused is asked
+                // once more, since it may have been starting up.
                 let asked = self.asked.as_str();
                 let (others, refused): (Vec<_>, Vec<_>) =
                     supported.into_iter().partition(|version| version != asked);
-                if others.is_empty() {
-                    return Some(Step::Fail(Failure::NoCommonRevision { offered: refused }));
-                }
-                self.choose(others, Step::Retry)
+                let offered = if others.is_empty() { refused } else { others };
+                self.choose(offered, Step::Retry)
             }
             ModernError::HeaderMismatch | ModernError::MissingClientCapability => {
                 match self.latest_stateless() {

@@ -14,7 +14,7 @@ use serde_json::{json, value::RawValue};
 use switchboard::call::arguments::{ArgumentCheck, Checked};
 use switchboard::call::shape::{ShapeOptions, shape};
 use switchboard::catalog::{
-    Catalog, Limits, Provenance, Reach, ServerTools, Tokens, ToolRules, disguise::KnownServers,
+    Catalog, ListLimits, Provenance, Reach, ServerTools, Tokens, ToolRules, disguise::KnownServers,
 };
 use switchboard::json::SharedJson;
 use switchboard::names::{ServerName, ToolRef, WireName};
@@ -53,7 +53,7 @@ fn tools(server: &ServerName, page: &SharedJson) -> ServerTools {
         &ToolRules::default(),
         Reach::StatelessHttp,
         Provenance::Live,
-        Limits::default(),
+        ListLimits::default(),
     )
 }
 

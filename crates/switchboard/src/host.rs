@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use crate::catalog::{Catalog, Limits, Provenance, Reach, ServerCatalog, ServerTools};
+use crate::catalog::{Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools};
 use crate::events::{Event, Events, LogLine};
 use crate::manager::{Command, Live, Manager, Resources, View};
 use crate::memory::Memory;
@@ -325,7 +325,7 @@ pub(crate) fn server_tools(
         &spec.rules,
         reach,
         provenance,
-        Limits::default(),
+        ListLimits::default(),
     )
 }
 
@@ -334,13 +334,12 @@ fn unusable(status: &ServerStatus) -> Option<ServerError> {
     let name = status.name.clone();
     match (status.state, &status.failure) {
         (State::Connected, _) => None,
-        (State::Pending, _) => Some(ServerError::Pending(name)),
         (State::Disabled, _) => Some(ServerError::Disabled(name)),
         (State::NeedsAuth, _) => Some(ServerError::NeedsAuth(name)),
         (State::Failed, Some(failure)) => Some(ServerError::Failed {
             server: name,
             failure: failure.clone(),
         }),
-        (State::Failed, None) => Some(ServerError::Pending(name)),
+        (State::Pending, _) | (State::Failed, None) => Some(ServerError::Pending(name)),
     }
 }

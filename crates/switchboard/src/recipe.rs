@@ -97,7 +97,6 @@ impl Recipes {
                 .collect(),
             rules: ToolRules::of(entry),
             trust_annotations: entry.trust_annotations.unwrap_or_default(),
-            idle_shutdown: entry.idle_shutdown,
             ..ServerSpec::new(server.name.as_str(), connector, key(&server.name, entry))
         })
     }

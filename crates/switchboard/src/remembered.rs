@@ -10,7 +10,9 @@ use switchboard_config::resolve::Server;
 use switchboard_store::{Key, Record, Space};
 
 use crate::catalog::disguise::KnownServers;
-use crate::catalog::{Catalog, Limits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules};
+use crate::catalog::{
+    Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
+};
 use crate::memory::CATALOGS;
 use crate::names::ServerName;
 use crate::recipe;
@@ -76,7 +78,7 @@ pub fn catalog(outlines: &[Outline], lists: &[Option<ServerCatalog>]) -> Catalog
             &outline.rules,
             Reach::Other,
             Provenance::Persisted,
-            Limits::default(),
+            ListLimits::default(),
         );
         let instructions = lists.instructions.as_deref().map(Arc::from);
         Some((outline.name.clone(), Arc::new(tools), instructions))

@@ -40,8 +40,6 @@ pub struct ServerSpec {
     pub rules: ToolRules,
     /// Whether its hints about its tools count for permissions.
     pub trust_annotations: bool,
-    /// How long it may be unused before it is ended, until it is used again.
-    pub idle_shutdown: Option<Duration>,
 }
 
 /// When a server is connected.
@@ -72,7 +70,13 @@ impl ConnectionKey {
 
     /// The key as text, to remember things under.
     pub fn to_hex(self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        use std::fmt::Write as _;
+        self.0
+            .iter()
+            .fold(String::with_capacity(64), |mut hex, byte| {
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
     }
 }
 
@@ -102,7 +106,6 @@ impl ServerSpec {
             tool_timeouts: Vec::new(),
             rules: ToolRules::of(&ServerEntry::default()),
             trust_annotations: false,
-            idle_shutdown: None,
         }
     }
 }

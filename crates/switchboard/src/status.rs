@@ -126,11 +126,11 @@ impl From<&OpenErrorKind> for Cause {
     fn from(kind: &OpenErrorKind) -> Self {
         use crate::peer::RequestError;
         match kind {
-            OpenErrorKind::Transport(error) => Self::Transport(error.kind),
             OpenErrorKind::Closed(_) => Self::Exited,
             OpenErrorKind::Unauthorized(_) => Self::Unauthorized,
             OpenErrorKind::Unavailable(_) => Self::Unavailable,
-            OpenErrorKind::Request(RequestError::NotSent(error)) => Self::Transport(error.kind),
+            OpenErrorKind::Transport(error)
+            | OpenErrorKind::Request(RequestError::NotSent(error)) => Self::Transport(error.kind),
             OpenErrorKind::Request(RequestError::Rejected(_)) => Self::Rejected,
             OpenErrorKind::Request(RequestError::Lost(_)) => Self::Lost,
             OpenErrorKind::Request(RequestError::Idle(_) | RequestError::Expired(_)) => {

@@ -1,5 +1,10 @@
 //! The host as an embedder uses it, with in-process servers.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,10 +27,10 @@ fn workspace(name: &str, folder: &std::path::Path) -> ServerSpec {
     )
 }
 
-fn call(tool: &str, arguments: serde_json::Value) -> CallRequest {
+fn call(tool: &str, arguments: &serde_json::Value) -> CallRequest {
     CallRequest {
         tool: tool.to_owned(),
-        arguments: Some(serde_json::value::to_raw_value(&arguments).unwrap()),
+        arguments: Some(serde_json::value::to_raw_value(arguments).unwrap()),
         timeout: Some(Duration::from_secs(5)),
         progress: None,
     }
@@ -42,7 +47,7 @@ async fn a_tool_is_called_by_its_exposed_name() {
         .unwrap();
     assert_eq!(tools, 3);
     let outcome = host
-        .call(call("mcp__files__read_file", json!({"path": "note.txt"})))
+        .call(call("mcp__files__read_file", &json!({"path": "note.txt"})))
         .await
         .unwrap();
     assert!(
@@ -52,7 +57,7 @@ async fn a_tool_is_called_by_its_exposed_name() {
     );
     assert!(!outcome.is_error);
     let error = host
-        .call(call("mcp__files__read_fil", json!({})))
+        .call(call("mcp__files__read_fil", &json!({})))
         .await
         .unwrap_err();
     assert!(matches!(error, CallError::Lookup(_)), "{error}");

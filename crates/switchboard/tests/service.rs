@@ -1,5 +1,11 @@
 //! Serving MCP from a Rust value: raw messages through the in-process link, whole frames compared.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test helpers fail by panicking"
+)]
+
 mod in_process;
 
 use std::sync::Arc;
@@ -12,6 +18,7 @@ use switchboard::service::{
     unknown_tool,
 };
 use switchboard::transport::Closed;
+use switchboard_protocol::types::Map;
 use switchboard_protocol::types::completion::{CompleteRequestParams, Completion};
 use switchboard_protocol::types::elicitation::{ElicitRequestFormParams, ElicitRequestParams};
 use switchboard_protocol::types::elicitation_schema::ElicitationSchema;
@@ -97,7 +104,8 @@ impl Service for Bench {
                 }
                 "ask" => {
                     let form = |message: &'static str| {
-                        let schema = ElicitationSchema::new(Default::default());
+                        let mut schema = ElicitationSchema::new(Map::new());
+                        schema.kind = Some("object".into());
                         let form = ElicitRequestFormParams::new(message.into(), schema);
                         ElicitRequestParams::Form(form)
                     };
@@ -525,17 +533,17 @@ async fn messages_keep_their_order_however_they_are_waited_for() {
     let ping = |id: u64| {
         in_process::outgoing(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#))
     };
-    let pong = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+    let answer = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     let link = client.shared_link();
     let first = link.send(ping(1));
     let second = link.send(ping(2));
     drop(link.send(ping(3)));
     second.await.unwrap();
     first.await.unwrap();
-    assert_eq!(client.take(3).await, [pong(1), pong(2), pong(3)]);
+    assert_eq!(client.take(3).await, [answer(1), answer(2), answer(3)]);
     // Never waited for, and nobody else takes it in.
     drop(link.send(ping(4)));
-    assert_eq!(client.next().await, pong(4));
+    assert_eq!(client.next().await, answer(4));
     drop(link);
     client.end().await;
 }
@@ -603,7 +611,7 @@ async fn a_stateful_client_is_asked_by_requests() {
     let mut client = Client::greet(Bench::default(), "2025-06-18", r#"{"elicitation":{}}"#).await;
     let question = |id: u64, message: &str| {
         format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{{"message":"{message}","requestedSchema":{{"type":"object","properties":{{}}}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{{"message":"{message}","requestedSchema":{{"properties":{{}},"type":"object"}}}}}}"#
         )
     };
     client.call(1, "ask").await;
@@ -658,7 +666,7 @@ async fn a_stateless_client_is_asked_within_the_answer() {
     };
     let question = |key: &str, message: &str, state: &str| {
         format!(
-            r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"input_required",{state}{META},"inputRequests":{{"{key}":{{"method":"elicitation/create","params":{{"message":"{message}","requestedSchema":{{"type":"object","properties":{{}}}}}}}}}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"input_required",{state}{META},"inputRequests":{{"{key}":{{"method":"elicitation/create","params":{{"message":"{message}","requestedSchema":{{"properties":{{}},"type":"object"}}}}}}}}}}}}"#
         )
     };
     let state = r#""requestState":"{\"first\":{\"action\":\"accept\"}}","#;
@@ -683,4 +691,44 @@ async fn a_stateless_client_is_asked_within_the_answer() {
     ] {
         check(None, &call(&more), &[&expected]).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_request_is_answered_once_whoever_sends_it() {
+    const SENDERS: u64 = 8;
+    const EACH: u64 = 100;
+    let mut client = Client::greet(Bench::default(), "2025-06-18", "{}").await;
+    let senders = (0..SENDERS).map(|sender| {
+        let link = client.shared_link();
+        tokio::spawn(async move {
+            for id in sender * EACH..(sender + 1) * EACH {
+                let tool = if id % 2 == 0 { "echo" } else { "panic later" };
+                let call = format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#
+                );
+                let sent = link.send(in_process::outgoing(&call));
+                if id % 3 > 0 {
+                    sent.await.expect("the link is open");
+                }
+            }
+        })
+    });
+    futures_util::future::join_all(senders).await;
+    let mut answers = client
+        .take(usize::try_from(SENDERS * EACH).unwrap_or_default())
+        .await;
+    answers.sort();
+    let mut expected: Vec<String> = (0..SENDERS * EACH)
+        .map(|id| {
+            let answer = if id % 2 == 0 {
+                r#""result":{"content":[{"type":"text","text":"{}"}]}"#
+            } else {
+                r#""error":{"code":-32603,"message":"the server failed unexpectedly"}"#
+            };
+            format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#)
+        })
+        .collect();
+    expected.sort();
+    assert_eq!(answers, expected);
+    client.end().await;
 }

@@ -109,7 +109,7 @@ pub(crate) fn error(status: &ServerStatus) -> Option<String> {
     match status.state {
         State::Connected | State::Disabled => None,
         State::NeedsAuth => Some("it wants a login".to_owned()),
-        State::Failed | State::Pending => status.failure.as_ref().map(|failure| failure.summary()),
+        State::Failed | State::Pending => session::reason(status),
     }
 }
 

@@ -32,9 +32,9 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
         return Ok(Exit::Done);
     }
     session::run(context, &servers, async |session| {
-        session.start().await;
-        if let Some(wanted) = &arguments.server {
-            session.need(wanted)?;
+        match &arguments.server {
+            Some(wanted) => session.start_one(wanted).await?,
+            None => session.start().await,
         }
         show(&session.host.catalog(), arguments.all, context)?;
         Ok(session.exit())

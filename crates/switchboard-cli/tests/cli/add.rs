@@ -12,7 +12,7 @@ fn check(line: &str, file: &str, text: &str) {
     assert_eq!(context.read(file).trim_end(), text.trim(), "{line}");
     let check = context.run(&["config", "check"]);
     assert_eq!((check.code, check.stdout.as_str()), (0, ""), "{line}");
-    let list = context.json("mcp list --json");
+    let list = context.json("mcp list --no-connect --json");
     assert_eq!(list.as_array().map(Vec::len), Some(1), "{line}");
     assert_eq!(list[0]["state"], "ready", "{line}");
 }

@@ -65,7 +65,7 @@ fn servers_are_fetched_once_an_hour() {
     let provider = Provider::serving(SERVERS);
     let context = machine(&provider);
     for _ in 0..3 {
-        let list = context.json("mcp list --json");
+        let list = context.json("mcp list --no-connect --json");
         let server = named(&list, "from-cloud");
         assert_eq!(
             (&server["scope"], &server["state"]),
@@ -78,14 +78,14 @@ fn servers_are_fetched_once_an_hour() {
     let old: serde_json::Value = serde_json::from_str(&cached).unwrap();
     let stale = cached.replace(&old["fetched_at"].to_string(), "1000");
     context.write("state/cloud.json", &stale);
-    context.json("mcp list --json");
+    context.json("mcp list --no-connect --json");
     assert_eq!(provider.asked(), 2);
     // A time in the future is no reason to believe an answer for years.
     context.write(
         "state/cloud.json",
         cached.replace(&old["fetched_at"].to_string(), "99999999999"),
     );
-    context.json("mcp list --json");
+    context.json("mcp list --no-connect --json");
     assert_eq!(provider.asked(), 3);
 }
 
@@ -102,7 +102,7 @@ fn the_last_answer_is_used_when_the_provider_is_away() {
         "config/mcp.toml",
         format!("[cloud]\nurl = \"{url}\"\n[mcp_servers.healthy]\ncommand = \"npx\"\n"),
     );
-    let run = context.line("mcp list --json");
+    let run = context.line("mcp list --no-connect --json");
     assert_eq!(run.code, 0);
     assert!(
         run.stderr.contains("its servers are not there"),
@@ -113,7 +113,7 @@ fn the_last_answer_is_used_when_the_provider_is_away() {
 
     let cached = serde_json::json!({"url": url, "fetched_at": 1000, "text": SERVERS});
     context.write("state/cloud.json", cached.to_string());
-    let run = context.line("mcp list --json");
+    let run = context.line("mcp list --no-connect --json");
     assert!(
         run.stderr.contains("the servers it gave earlier are used"),
         "{}",
@@ -127,7 +127,7 @@ fn the_last_answer_is_used_when_the_provider_is_away() {
     context.write("state/cloud.json", other.to_string());
     assert!(
         !context
-            .line("mcp list --json")
+            .line("mcp list --no-connect --json")
             .stdout
             .contains("from-cloud")
     );
@@ -154,7 +154,7 @@ fn a_bad_answer_is_not_used() {
         ),
     ] {
         let context = machine(&provider);
-        let run = context.line("mcp list --json");
+        let run = context.line("mcp list --no-connect --json");
         assert_eq!((run.code, run.stdout.trim()), (0, "[]"), "{reason}");
         assert!(run.stderr.contains(reason), "{reason}\n{}", run.stderr);
         assert!(!context.exists("state/cloud.json"), "{reason}");
@@ -169,7 +169,7 @@ fn an_enterprise_file_keeps_the_provider_out() {
         let cloud = format!("mode = \"{mode}\"\n[cloud]\nurl = \"{}\"\n", provider.url);
         context.write("managed.toml", cloud);
         assert_eq!(
-            context.json("mcp list --json"),
+            context.json("mcp list --no-connect --json"),
             serde_json::json!([]),
             "{mode}"
         );
@@ -184,7 +184,7 @@ fn a_project_cannot_choose_the_provider() {
     for file in ["project/.mcp.toml", "project/.switchboard.local.toml"] {
         context.write(file, format!("[cloud]\nurl = \"{}\"\n", provider.url));
     }
-    let run = context.line("mcp list --json --trust-project");
+    let run = context.line("mcp list --no-connect --json --trust-project");
     assert_eq!(run.stdout.trim(), "[]");
     assert!(
         run.stderr.contains("has no effect in project scope"),

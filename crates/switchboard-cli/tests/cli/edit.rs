@@ -50,7 +50,10 @@ fn a_file_that_says_disabled_goes_on_saying_it() {
         context.read("config/mcp.json"),
         "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"disabled\": false}}}"
     );
-    assert_eq!(context.json("mcp list --json")[0]["state"], "ready");
+    assert_eq!(
+        context.json("mcp list --no-connect --json")[0]["state"],
+        "ready"
+    );
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn new_servers_go_to_the_file_that_is_there() {
         assert_eq!(run.code, 0, "{}", run.all());
         assert!(context.read(file).contains("npx"), "{existing:?} {scope}");
         assert_eq!(
-            context.json("mcp list --json")[0]["state"],
+            context.json("mcp list --no-connect --json")[0]["state"],
             "ready",
             "{existing:?} {scope}"
         );
@@ -125,7 +128,7 @@ fn a_taken_name_needs_force() {
             .contains("one")
     );
     assert_eq!(
-        context.json("mcp list --json")[0]["state"],
+        context.json("mcp list --no-connect --json")[0]["state"],
         "ready",
         "the new entry is approved as well"
     );
@@ -145,7 +148,7 @@ fn adding_approves_exactly_that_entry() {
         "{}",
         run.stderr
     );
-    let list = context.json("mcp list --json");
+    let list = context.json("mcp list --no-connect --json");
     assert_eq!(named(&list, "mine")["state"], "ready");
     assert_eq!(named(&list, "theirs")["state"], "untrusted");
 }
@@ -167,7 +170,10 @@ fn a_server_in_several_scopes_is_removed_from_the_one_that_is_named() {
     );
     assert_eq!(context.line("mcp remove a --scope local").code, 1);
     assert_eq!(context.line("mcp remove a").code, 0);
-    assert_eq!(context.json("mcp list --json"), serde_json::json!([]));
+    assert_eq!(
+        context.json("mcp list --no-connect --json"),
+        serde_json::json!([])
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod malformed;
 mod output;
 mod scopes;
 mod secrets;
+mod servers;
 mod support;
 mod tools_of_others;
 mod trust;

@@ -391,7 +391,10 @@ fn a_broken_enterprise_file_keeps_everything_else_out() {
     let context = TestContext::new();
     context.write(MANAGED, "mode = \"merge\"\n[mcp_servers\n");
     context.write(USER_TOML, "[mcp_servers.mine]\ncommand = \"npx\"\n");
-    assert_eq!(context.json("mcp list --json"), serde_json::json!([]));
+    assert_eq!(
+        context.json("mcp list --no-connect --json"),
+        serde_json::json!([])
+    );
     assert_eq!(context.run(&["config", "check"]).code, 3);
 }
 

@@ -72,7 +72,7 @@ fn a_first_hour() {
         "mcp add notion https://other.example/mcp",
         "mcp add --scope project api https://api.example/mcp -H 'Authorization: Bearer abc'",
         "mcp add --trust --description Files files npx -y files",
-        "mcp list",
+        "mcp list --no-connect",
         "trust list",
         "mcp disable files",
         "mcp enable files",
@@ -80,7 +80,7 @@ fn a_first_hour() {
         "mcp add",
         "mcp",
         "mcp export --to cursor",
-        "mcp list --verbose",
+        "mcp list --no-connect --verbose",
     ] {
         record(&mut shown, &context, line);
     }

@@ -148,7 +148,7 @@ fn an_exclusive_file_is_all_there_is() {
     let (context, _provider) = filled(true);
     let exclusive = context.read("managed.toml").replace("merge", "exclusive");
     context.write("managed.toml", exclusive);
-    let list = context.json("mcp list --json");
+    let list = context.json("mcp list --no-connect --json");
     let names: Vec<&str> = list
         .as_array()
         .unwrap()
@@ -188,5 +188,8 @@ fn an_allow_list_without_a_good_pattern_allows_nothing_and_says_so() {
     );
     let text = context.line("config show").stdout;
     assert!(text.contains("allow nothing"), "{text}");
-    assert_eq!(context.json("mcp list --json")[0]["state"], "blocked");
+    assert_eq!(
+        context.json("mcp list --no-connect --json")[0]["state"],
+        "blocked"
+    );
 }

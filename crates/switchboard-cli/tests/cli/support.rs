@@ -77,6 +77,10 @@ impl TestContext {
             .env("SWITCHBOARD_CONFIG_DIR", self.path("config"))
             .env("SWITCHBOARD_STATE_DIR", self.path("state"))
             .env("SWITCHBOARD_MANAGED_FILE", self.path("managed.toml"))
+            // Nobody listens there: whatever a server's address is, no test talks to another machine.
+            .env("HTTPS_PROXY", "http://127.0.0.1:9")
+            .env("HTTP_PROXY", "http://127.0.0.1:9")
+            .env("NO_PROXY", "127.0.0.1,localhost")
             .current_dir(self.path("project"));
         command
     }

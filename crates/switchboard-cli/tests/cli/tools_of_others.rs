@@ -51,7 +51,7 @@ fn servers_are_taken_over_once() {
     assert_eq!(results("shared"), ["codex added", "cursor skipped"]);
     assert_eq!(results("cursor-only"), ["cursor added"]);
     assert_eq!(results("codex-only"), ["codex added"]);
-    let list = context.json("mcp list --json");
+    let list = context.json("mcp list --no-connect --json");
     assert_eq!(named(&list, "cursor-only")["state"], "ready");
     let again = context.json("mcp import --json");
     assert!(
@@ -71,7 +71,7 @@ fn one_tool_can_be_named_and_an_unknown_one_is_an_error() {
     assert_eq!(imported.as_array().unwrap().len(), 2);
     assert!(context.exists("project/.switchboard.local.toml"));
     assert_eq!(
-        named(&context.json("mcp list --json"), "shared")["state"],
+        named(&context.json("mcp list --no-connect --json"), "shared")["state"],
         "ready"
     );
     for line in ["mcp import --from emacs", "mcp export --to emacs"] {
@@ -153,7 +153,7 @@ fn servers_of_the_project_do_not_become_the_users() {
     assert!(!context.exists("config/mcp.toml"));
     let imported = context.json("mcp import --json --scope local");
     assert_eq!(named(&imported, "evil")["result"], "added");
-    let list = context.json("mcp list --json");
+    let list = context.json("mcp list --no-connect --json");
     assert_eq!(
         named(&list, "evil")["state"],
         "untrusted",

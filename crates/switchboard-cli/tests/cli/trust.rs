@@ -164,7 +164,7 @@ fn decisions_that_cannot_be_read_trust_nothing_and_are_never_overwritten() {
     for text in ["{", "{\"version\": 99, \"projects\": {}}", "\u{0}"] {
         let context = project_with(1);
         context.write("state/trust.json", text);
-        let listed = context.run(&["mcp", "list", "--json"]);
+        let listed = context.run(&["mcp", "list", "--no-connect", "--json"]);
         assert_eq!(listed.code, 0);
         assert!(
             listed.stderr.contains("nothing is trusted"),
@@ -198,11 +198,11 @@ fn an_approval_holds_for_one_project_only() {
     assert_eq!(context.run(&["trust", "approve", "--yes"]).code, 0);
     context.write("other/.mcp.json", context.read("project/.mcp.json"));
     let other = context.path("other").display().to_string();
-    let list = context.json(&format!("--cwd {other} mcp list --json"));
+    let list = context.json(&format!("--cwd {other} mcp list --no-connect --json"));
     assert_eq!(named(&list, "s0")["state"], "untrusted");
     // A folder inside the project is the same project, also through a link.
     std::fs::create_dir(context.path("project/inside")).unwrap();
-    let list = context.json("--cwd inside mcp list --json");
+    let list = context.json("--cwd inside mcp list --no-connect --json");
     assert_eq!(named(&list, "s0")["state"], "ready");
 }
 

@@ -125,7 +125,8 @@ fn an_approved_entry_counts_until_it_is_edited() {
     let context = hostile();
     let run = context.run(&["trust", "approve", "evil", "--yes"]);
     assert_eq!(run.code, 0, "{}", run.all());
-    let state = |name: &str| named(&context.json("mcp list --json"), name)["state"].clone();
+    let state =
+        |name: &str| named(&context.json("mcp list --no-connect --json"), name)["state"].clone();
     assert_eq!(state("evil"), "ready");
     assert_eq!(
         state("evil-json"),
@@ -160,7 +161,7 @@ fn approving_everything_takes_effect_and_one_run_can_trust_for_itself() {
         "one run leaves nothing behind"
     );
     assert_eq!(
-        named(&context.json("mcp list --json"), "evil")["state"],
+        named(&context.json("mcp list --no-connect --json"), "evil")["state"],
         "untrusted"
     );
 
@@ -179,7 +180,7 @@ fn approving_everything_takes_effect_and_one_run_can_trust_for_itself() {
     let run = context.run(&["trust", "revoke"]);
     assert_eq!(run.code, 0, "{}", run.all());
     assert_eq!(
-        named(&context.json("mcp list --json"), "evil")["state"],
+        named(&context.json("mcp list --no-connect --json"), "evil")["state"],
         "untrusted"
     );
 }
@@ -192,7 +193,7 @@ fn a_program_put_in_place_of_another_asks_again() {
         r#"{"mcpServers": {"tool": {"command": "npx"}}}"#,
     );
     assert_eq!(context.run(&["trust", "approve", "tool", "--yes"]).code, 0);
-    let state = || named(&context.json("mcp list --json"), "tool")["state"].clone();
+    let state = || named(&context.json("mcp list --no-connect --json"), "tool")["state"].clone();
     assert_eq!(state(), "ready");
     std::fs::rename(context.path("bin/npx"), context.path("bin/other")).unwrap();
     assert_eq!(state(), "untrusted");

@@ -95,7 +95,7 @@ fn modern_errors() -> Vec<(&'static str, Step)> {
         ),
         (
             r#"{"code":-32022,"message":"m","data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}"#,
-            no_common(&["2026-07-28"]),
+            Step::Retry(V2026_07_28),
         ),
         (
             r#"{"code":-32022,"message":"m","data":{"supported":["2026-07-28","2025-11-25"],"requested":"x"}}"#,

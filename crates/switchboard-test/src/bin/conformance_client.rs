@@ -73,7 +73,7 @@
 //! aside, each by itself.
 //!
 //! **`json-schema-ref-no-deref`** (C). List tools. The input schema of `lookup_user` has a `$ref` to an address of the
-//! server, which must never be fetched.
+//! server, which must never be fetched. The list comes as an event stream.
 //!
 //! **`json-schema-2020-12-preservation`** (B, C). List tools, take the input schema of `json_schema_2020_12_tool` as it
 //! came, and call `json_schema_echo` with `{"schema": THAT}`. `$schema`, `$defs` with `$anchor`, `additionalProperties`,
@@ -89,11 +89,34 @@
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use serde_json::Value;
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+use switchboard::Host;
+use switchboard::call::{CallOutcome, CallRequest};
+use switchboard::handler::ClientHandler;
+use switchboard::names::ServerName;
+use switchboard::options::HostOptions;
+use switchboard::peer::ListKind;
+use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer, StreamableConnector};
+use switchboard_protocol::ErrorObject;
+use switchboard_protocol::types::capabilities::{ClientCapabilities, ElicitationCapability};
+use switchboard_protocol::types::elicitation::{ElicitAction, ElicitRequestParams, ElicitResult};
+use switchboard_protocol::types::prompt::GetPromptRequestParams;
+use switchboard_protocol::types::wire;
 
 fn main() -> ExitCode {
-    match Job::from_environment().and_then(|job| run(&job)) {
+    let outcome = Job::from_environment().and_then(|job| {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?
+            .block_on(run(&job))
+    });
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             let _ = writeln!(std::io::stderr(), "conformance-client: {reason}");
@@ -106,7 +129,6 @@ fn main() -> ExitCode {
 #[derive(Debug)]
 struct Job {
     scenario: String,
-    revision: String,
     context: Value,
     url: String,
 }
@@ -122,8 +144,6 @@ impl Job {
         Ok(Self {
             scenario: variable("MCP_CONFORMANCE_SCENARIO")
                 .ok_or("MCP_CONFORMANCE_SCENARIO is not set: this program is for `cargo xtask conformance`")?,
-            revision: variable("MCP_CONFORMANCE_PROTOCOL_VERSION")
-                .unwrap_or_else(|| "2025-11-25".to_owned()),
             context,
             url: std::env::args()
                 .next_back()
@@ -133,26 +153,207 @@ impl Job {
     }
 }
 
-fn run(job: &Job) -> Result<(), String> {
-    match job.scenario.as_str() {
-        "initialize"
-        | "tools_call"
-        | "elicitation-sep1034-client-defaults"
-        | "sse-retry"
-        | "request-metadata"
-        | "sep-2322-client-request-state"
-        | "http-standard-headers"
-        | "http-custom-headers"
-        | "http-invalid-tool-headers"
-        | "json-schema-ref-no-deref"
-        | "json-schema-2020-12-preservation"
-        | "sep-2640-client-no-prefetch"
-        | "sep-2640-client-verify-digest"
-        | "sep-2640-client-verify-size"
-        | "sep-2640-client-verify-frontmatter" => Err(format!(
-            "{} ({}) at {} waits for the host; context: {}",
-            job.scenario, job.revision, job.url, job.context
-        )),
-        other => Err(format!("unknown scenario: {other}")),
+async fn run(job: &Job) -> Result<(), String> {
+    let host = Host::new(HostOptions {
+        handler: Arc::new(Consenting),
+        ..HostOptions::default()
+    });
+    let session = Session {
+        server: ServerName::from("suite"),
+        host,
+    };
+    let client = HttpClient::new(HttpSettings::default()).map_err(text)?;
+    let connector = StreamableConnector::new(&client, RemoteServer::new(&job.url)).map_err(text)?;
+    let key = ConnectionKey::of(&[job.url.as_bytes()]);
+    let spec = ServerSpec::new("suite", Arc::new(connector), key);
+    session.host.add_server(spec).await.map_err(text)?;
+    let outcome = session.play(job).await;
+    session.host.shutdown().await;
+    outcome
+}
+
+/// A host that is connected to the server of a scenario.
+struct Session {
+    host: Host,
+    server: ServerName,
+}
+
+impl Session {
+    async fn play(&self, job: &Job) -> Result<(), String> {
+        match job.scenario.as_str() {
+            "initialize"
+            | "request-metadata"
+            | "json-schema-ref-no-deref"
+            | "sep-2640-client-no-prefetch"
+            | "sep-2640-client-verify-digest"
+            | "sep-2640-client-verify-size"
+            | "sep-2640-client-verify-frontmatter" => Ok(()),
+            "tools_call" => self
+                .call("add_numbers", json!({"a": 5, "b": 3}))
+                .await
+                .map(drop),
+            "elicitation-sep1034-client-defaults" => self
+                .call("test_client_elicitation_defaults", json!({}))
+                .await
+                .map(drop),
+            "sse-retry" => self.call("test_reconnection", json!({})).await.map(drop),
+            "sep-2322-client-request-state" => self.calls_with_input().await,
+            "http-standard-headers" => self.every_kind_of_request().await,
+            "http-custom-headers" => self.calls_of_the_context(&job.context).await,
+            "http-invalid-tool-headers" => self.every_tool_that_is_left().await,
+            "json-schema-2020-12-preservation" => self.echo_schema().await,
+            other => Err(format!("unknown scenario: {other}")),
+        }
     }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Result<CallOutcome, String> {
+        let arguments = to_raw_value(&arguments).map_err(text)?;
+        self.call_raw(tool, arguments).await
+    }
+
+    async fn call_raw(&self, tool: &str, arguments: Box<RawValue>) -> Result<CallOutcome, String> {
+        let request = CallRequest {
+            tool: format!("{}/{tool}", self.server),
+            arguments: Some(arguments),
+            ..CallRequest::default()
+        };
+        self.host.call(request).await.map_err(text)
+    }
+
+    async fn calls_with_input(&self) -> Result<(), String> {
+        let (echo, unrelated, no_state) = tokio::join!(
+            self.call("test_mrtr_echo_state", json!({})),
+            self.call("test_mrtr_unrelated", json!({})),
+            self.call("test_mrtr_no_state", json!({})),
+        );
+        echo.and(unrelated).and(no_state)?;
+        self.call("test_mrtr_no_result_type", json!({}))
+            .await
+            .map(drop)
+    }
+
+    async fn every_kind_of_request(&self) -> Result<(), String> {
+        self.call("test_headers", json!({})).await?;
+        self.call("my-hyphenated-tool", json!({})).await?;
+        for uri in self
+            .field_of_list(ListKind::Resources, "resources", "uri")
+            .await?
+        {
+            self.host
+                .read_resource(&self.server, &uri)
+                .await
+                .map_err(text)?;
+        }
+        for name in self
+            .field_of_list(ListKind::Prompts, "prompts", "name")
+            .await?
+        {
+            let params = GetPromptRequestParams::new(name.into());
+            self.host
+                .get_prompt(&self.server, &params)
+                .await
+                .map_err(text)?;
+        }
+        Ok(())
+    }
+
+    /// One field of every item of a list.
+    async fn field_of_list(
+        &self,
+        kind: ListKind,
+        list: &str,
+        field: &str,
+    ) -> Result<Vec<String>, String> {
+        let pages = self.host.list(&self.server, kind).await.map_err(text)?;
+        let mut found = Vec::new();
+        for page in &pages.pages {
+            let page: Value = serde_json::from_str(page.as_str()).map_err(text)?;
+            let items = page[list].as_array().into_iter().flatten();
+            found.extend(items.filter_map(|item| item[field].as_str().map(str::to_owned)));
+        }
+        Ok(found)
+    }
+
+    async fn calls_of_the_context(&self, context: &Value) -> Result<(), String> {
+        let calls = context["toolCalls"]
+            .as_array()
+            .ok_or("the context has no toolCalls")?;
+        for call in calls {
+            let name = call["name"].as_str().ok_or("a call without a name")?;
+            self.call(name, call["arguments"].clone()).await?;
+        }
+        Ok(())
+    }
+
+    async fn every_tool_that_is_left(&self) -> Result<(), String> {
+        let catalog = self.host.catalog();
+        for tool in catalog.iter() {
+            let name = tool.reference().tool.as_str();
+            self.call(name, json!({"region": "us-west1"})).await?;
+        }
+        Ok(())
+    }
+
+    async fn echo_schema(&self) -> Result<(), String> {
+        let catalog = self.host.catalog();
+        let name = format!("{}/json_schema_2020_12_tool", self.server);
+        let tool = catalog.find(&name).map_err(text)?;
+        let arguments = format!(r#"{{"schema":{}}}"#, tool.input_schema().get());
+        let arguments = RawValue::from_string(arguments).map_err(text)?;
+        self.call_raw("json_schema_echo", arguments).await.map(drop)
+    }
+}
+
+/// Accepts every form, with the defaults it states and yes to every question.
+struct Consenting;
+
+impl ClientHandler for Consenting {
+    fn capabilities(&self) -> ClientCapabilities<'static> {
+        ClientCapabilities {
+            elicitation: Some(ElicitationCapability::default()),
+            ..ClientCapabilities::default()
+        }
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        params: ElicitRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<ElicitResult<'static>, ErrorObject<'static>>> {
+        let mut result = ElicitResult::new(ElicitAction::Accept);
+        if let ElicitRequestParams::Form(form) = &params {
+            let schema = wire::encode(&form.requested_schema);
+            let schema: Value = serde_json::from_str(&schema).unwrap_or_default();
+            let answers = to_raw_value(&answers(&schema)).ok();
+            result.content = answers
+                .as_deref()
+                .and_then(|answers| wire::decode::<wire::RawObject<'_>>(answers).ok())
+                .map(wire::IntoOwned::into_owned);
+        }
+        ready(Ok(result)).boxed()
+    }
+}
+
+/// An answer for each property: its default, or yes.
+fn answers(schema: &Value) -> Value {
+    let properties = schema["properties"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    let answers: Map<String, Value> = properties
+        .into_iter()
+        .filter_map(|(name, property)| {
+            let answer = match property.get("default") {
+                Some(default) => default.clone(),
+                None if property["type"] == "boolean" => json!(true),
+                None => return None,
+            };
+            Some((name, answer))
+        })
+        .collect();
+    Value::Object(answers)
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }

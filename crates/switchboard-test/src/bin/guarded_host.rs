@@ -3,12 +3,7 @@
 //! `guarded_host guard MARK` is the guard. `guarded_host host MARK MANNER SCRIPT…` starts each script with `sh -c`
 //! under such a guard, all at once, with `MARK` in its environment as `SWITCHBOARD_TEST_MARK`; when every server has
 //! said a line it prints `ready`, waits for a line on standard input, and ends in the given manner: `exit`, `return` or
-//! `panic`. Whoever wants another end sends a signal.
-
-#![cfg_attr(
-    not(test),
-    expect(clippy::print_stdout, clippy::panic, reason = "that is what it is for")
-)]
+//! `panic`. Whoever wants another end sends a signal. `guarded_host unguarded …` is the same with no guard.
 
 fn main() -> std::process::ExitCode {
     #[cfg(unix)]
@@ -18,6 +13,11 @@ fn main() -> std::process::ExitCode {
 }
 
 #[cfg(unix)]
+#[expect(
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "to say something and to panic is what it is for"
+)]
 mod unix {
     use std::io::{BufRead, Write};
     use std::process::ExitCode;
@@ -35,23 +35,29 @@ mod unix {
         };
         match role.as_str() {
             "guard" => switchboard::guard::run(),
-            "host" => {
+            "host" | "unguarded" => {
+                let Ok(program) = std::env::current_exe() else {
+                    return ExitCode::FAILURE;
+                };
+                let guard = (role == "host").then(|| GuardCommand {
+                    program,
+                    args: vec!["guard".into(), mark.clone().into()],
+                });
                 let manner = args.next().unwrap_or_default();
-                host(&mark, &manner, args.collect())
+                let scripts: Vec<String> = args.collect();
+                host(&mark, &manner, guard.as_ref(), &scripts)
             }
             _ => ExitCode::from(2),
         }
     }
 
     #[tokio::main]
-    async fn host(mark: &str, manner: &str, scripts: Vec<String>) -> ExitCode {
-        let Ok(program) = std::env::current_exe() else {
-            return ExitCode::FAILURE;
-        };
-        let guard = GuardCommand {
-            program,
-            args: vec!["guard".into(), mark.into()],
-        };
+    async fn host(
+        mark: &str,
+        manner: &str,
+        guard: Option<&GuardCommand>,
+        scripts: &[String],
+    ) -> ExitCode {
         let base_env: Arc<[_]> = std::env::vars_os().collect();
         let (up, mut ups) = mpsc::channel(scripts.len().max(1));
         let connectors = scripts.iter().map(|script| {
@@ -59,7 +65,7 @@ mod unix {
             connector.args = vec!["-c".into(), script.into()];
             connector.base_env = Arc::clone(&base_env);
             connector.env = vec![("SWITCHBOARD_TEST_MARK".into(), mark.into())];
-            connector.guard = Some(guard.clone());
+            connector.guard = guard.cloned();
             connector
         });
         let connecting: Vec<_> = connectors
@@ -73,12 +79,12 @@ mod unix {
             match link.await {
                 Ok(Ok(link)) => links.push(link),
                 failed => {
-                    println!("failed: {:?}", failed.map(|link| link.err()));
+                    println!("failed: {:?}", failed.map(Result::err));
                     return ExitCode::FAILURE;
                 }
             }
         }
-        for _ in &scripts {
+        for _ in scripts {
             ups.recv().await;
         }
         println!("ready");

@@ -89,6 +89,10 @@ async fn carry_out(
             Step::Listen { filter } => {
                 let id = serde_json::from_str(&plan.id.json()).unwrap_or_default();
                 let mut heard = server.listen(id, filter);
+                // For tests: from here on nothing is missed. Nobody waits at this gate.
+                server.recorder.record(Record::AtGate {
+                    gate: format!("listening-{}", plan.id),
+                });
                 while let Some(Heard::Frame(frame)) = heard.recv().await {
                     out.send(Out::Frame(frame)).await.ok()?;
                 }

@@ -8,6 +8,7 @@ pub mod gate;
 pub mod shape;
 pub mod spill;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::catalog::{Catalog, CatalogTool, LookupError};
 use crate::events::Event;
 use crate::host::{Host, ServerError};
 use crate::json::SharedJson;
-use crate::manager::{Command, Live, Trouble};
+use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, ToolRef};
 use crate::peer::{ListKind, Progress, ProgressSink, RequestError, RequestOptions};
 use arguments::ArgumentsError;
@@ -143,8 +144,7 @@ impl Host {
                 name: request.tool.clone(),
                 nearest: Vec::new(),
             })?;
-        let mut arguments = request.arguments;
-        check_arguments(tool, arguments.as_deref())?;
+        let mut arguments = check_arguments(tool, request.arguments)?;
 
         // Permit.
         let id = self.next_call();
@@ -158,8 +158,7 @@ impl Host {
             match gate.before(&pending).await {
                 Verdict::Pass => {}
                 Verdict::Change(changed) => {
-                    check_arguments(tool, Some(&changed))?;
-                    arguments = Some(changed);
+                    arguments = check_arguments(tool, Some(changed))?;
                 }
                 Verdict::Deny { reason } => {
                     let tool = reference;
@@ -221,14 +220,37 @@ impl Host {
     }
 }
 
-fn check_arguments(tool: &CatalogTool, arguments: Option<&RawValue>) -> Result<(), CallError> {
-    tool.argument_check()
-        .check(arguments)
-        .map(drop)
-        .map_err(|error| CallError::Arguments {
+/// The arguments, if they fit the tool's schema.
+///
+/// Models write `null` for what they leave out. Where that is all that is wrong, it is left out.
+fn check_arguments(
+    tool: &CatalogTool,
+    arguments: Option<Box<RawValue>>,
+) -> Result<Option<Box<RawValue>>, CallError> {
+    let check = tool.argument_check();
+    let Err(error) = check.check(arguments.as_deref()) else {
+        return Ok(arguments);
+    };
+    let without_nulls = arguments.as_deref().and_then(without_nulls);
+    match without_nulls {
+        Some(arguments) if check.check(Some(&arguments)).is_ok() => Ok(Some(arguments)),
+        _ => Err(CallError::Arguments {
             tool: tool.reference().clone(),
             error,
-        })
+        }),
+    }
+}
+
+/// The object without its members that are `null`; `None` if it has none.
+fn without_nulls(arguments: &RawValue) -> Option<Box<RawValue>> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).ok()?;
+    let stated: BTreeMap<&String, &RawValue> = members
+        .iter()
+        .filter(|(_, value)| value.get() != "null")
+        .map(|(name, value)| (name, *value))
+        .collect();
+    let has_nulls = stated.len() < members.len();
+    has_nulls.then(|| serde_json::value::to_raw_value(&stated).ok())?
 }
 
 /// A call on its way to the server, with what it takes to send it again.
@@ -244,7 +266,15 @@ impl Sending<'_> {
     /// Sends the call, and once more where nothing can have come of the first time.
     async fn send(&self) -> Result<SharedJson, CallError> {
         let server = &self.tool.reference().server;
-        let live = self.host.connected(server).await?;
+        let live = match self.host.connected(server).await {
+            Ok(live) => live,
+            Err(ServerError::NeedsAuth(_))
+                if self.tool.reference().tool.as_str() == login::AUTHENTICATE =>
+            {
+                return Ok(login::answer(server));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let error = match self.once(&live).await {
             Ok(result) => return Ok(result),
             Err(error) => error,

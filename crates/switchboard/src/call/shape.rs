@@ -20,6 +20,15 @@ use crate::json::SharedJson;
 use crate::names::ToolRef;
 use render::Rendered;
 
+/// Pictures and sounds of one result; more go to files. Providers refuse a hundred.
+const MAX_MEDIA: usize = 32;
+
+/// Files of one result; the last one is for the text.
+const MAX_FILES: usize = 64;
+
+/// Parts of one result; beyond these, texts that follow one another are one.
+const MAX_PARTS: usize = 256;
+
 /// What a model may be shown of one result.
 #[derive(Debug, Clone, Copy)]
 pub struct ShapeOptions<'a> {
@@ -54,7 +63,7 @@ pub enum Block {
 }
 
 /// A picture or sound.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Media {
     /// Its media type.
     pub mime_type: String,
@@ -89,12 +98,14 @@ pub fn shape(
         label: format!("{}-{}", tool.server, tool.tool),
         options,
         parts: Vec::new(),
+        media: 0,
         files: Vec::new(),
     };
     shaper.content(&result);
     if let Some(structured) = &result.structured_content {
         shaper.structured(structured);
     }
+    shaper.join_texts();
     if shaper.parts.is_empty() {
         shaper
             .parts
@@ -117,6 +128,7 @@ struct Shaper<'o, 'a> {
     label: String,
     options: ShapeOptions<'o>,
     parts: Vec<Part<'a>>,
+    media: usize,
     files: Vec<Spilled>,
 }
 
@@ -142,16 +154,33 @@ impl<'a> Shaper<'_, 'a> {
     }
 
     fn add(&mut self, rendered: Rendered<'a>) {
+        let rendered = match rendered {
+            Rendered::Image(media) | Rendered::Audio(media) if self.media >= MAX_MEDIA => {
+                render::as_bytes(&media)
+            }
+            rendered => rendered,
+        };
         let part = match rendered {
             Rendered::Text(text) => Part::Text(text),
-            Rendered::Image(media) => Part::Image(media),
-            Rendered::Audio(media) => Part::Audio(media),
+            Rendered::Image(media) => {
+                self.media += 1;
+                Part::Image(media)
+            }
+            Rendered::Audio(media) => {
+                self.media += 1;
+                Part::Audio(media)
+            }
             Rendered::Bytes {
                 what,
                 extension,
                 bytes,
             } => {
-                let place = match self.keep(extension, &bytes) {
+                let kept = if self.files.len() + 1 < MAX_FILES {
+                    self.keep(extension, &bytes)
+                } else {
+                    Err("there are too many".to_owned())
+                };
+                let place = match kept {
                     Ok(path) => format!("saved to {path}"),
                     Err(reason) => format!("not kept: {reason}"),
                 };
@@ -174,16 +203,35 @@ impl<'a> Shaper<'_, 'a> {
             .push(Part::Text(Cow::Owned(structured.get().to_owned())));
     }
 
+    fn join_texts(&mut self) {
+        if self.parts.len() <= MAX_PARTS {
+            return;
+        }
+        let mut joined: Vec<Part<'a>> = Vec::new();
+        for part in self.parts.drain(..) {
+            match (joined.last_mut(), part) {
+                (Some(Part::Text(before)), Part::Text(text)) => {
+                    let before = before.to_mut();
+                    before.push('\n');
+                    before.push_str(&text);
+                }
+                (_, part) => joined.push(part),
+            }
+        }
+        self.parts = joined;
+    }
+
     fn finish(mut self, is_error: bool) -> Shaped {
         let limit = self.options.max_tokens.characters();
+        // Texts are still needed as they are, for the file; pictures are not.
         let harmless: Vec<Block> = self
             .parts
-            .iter()
+            .iter_mut()
             .map(|part| match part {
                 Part::Text(text) => Block::Text(neutralise(text).into_owned()),
                 Part::Note(note) => Block::Text(neutralise(note).into_owned()),
-                Part::Image(media) => Block::Image(media.clone()),
-                Part::Audio(media) => Block::Audio(media.clone()),
+                Part::Image(media) => Block::Image(std::mem::take(media)),
+                Part::Audio(media) => Block::Audio(std::mem::take(media)),
             })
             .collect();
         let characters: usize = harmless.iter().map(Block::characters).sum();

@@ -132,6 +132,7 @@ impl KnownServers {
         if folded.starts_with(FOLDED_PREFIX.as_str()) {
             return Err(Disguise::Prefix);
         }
+        let folded = without_runs(&folded);
         match self.by_fold.get(&folded) {
             Some(other) if other != name => Err(Disguise::Server {
                 other: other.clone(),
@@ -145,7 +146,7 @@ impl KnownServers {
 
     /// Whether that name was taken for this server.
     pub fn is_admitted(&self, name: &ServerName) -> bool {
-        self.by_fold.get(&fold(name.as_str())) == Some(name)
+        self.by_fold.get(&without_runs(&fold(name.as_str()))) == Some(name)
     }
 
     /// The other server whose tool `text` claims to be, for a tool of `own`.
@@ -153,7 +154,7 @@ impl KnownServers {
         let folded = fold(text);
         let rest = folded.strip_prefix(FOLDED_PREFIX.as_str())?;
         rest.match_indices(SEPARATOR).find_map(|(at, _)| {
-            let other = self.by_fold.get(&rest[..at])?;
+            let other = self.by_fold.get(&without_runs(&rest[..at]))?;
             (other != own).then_some(other)
         })
     }
@@ -176,18 +177,17 @@ pub(super) fn judge_tool(name: &str, title: Option<&str>) -> Result<TitleUse, Di
 
 /// Whether a name or title might claim another server's tool, so that [`KnownServers::claimed`] has to be asked.
 pub(super) fn may_claim(text: &str) -> bool {
-    // The look of `mcp__` needs a separator run, which is rare; everything else is left to the full comparison.
-    let mut characters = text
-        .chars()
-        .filter(|character| !is_invisible(*character))
-        .skip(1);
-    let separators = characters
-        .by_ref()
-        .take(8)
-        .filter(|character| !character.is_alphanumeric())
-        .count();
+    // The look of `mcp__` needs two separators near the start, which few names have.
+    if text.is_ascii() {
+        let start = text.bytes().skip(1).take(8);
+        return start.filter(|byte| !byte.is_ascii_alphanumeric()).count() >= 2;
+    }
     // One compatibility character can stand for two separators.
-    separators >= if text.is_ascii() { 2 } else { 1 }
+    text.chars()
+        .filter(|character| !is_invisible(*character))
+        .skip(1)
+        .take(8)
+        .any(|character| !character.is_alphanumeric())
 }
 
 /// How a name reads: letters and digits folded, everything else `_`.
@@ -206,6 +206,15 @@ fn built_in(text: &str) -> Option<&'static str> {
     });
     /// No fold of a built-in is longer, and no longer text needs to be folded to its end.
     const LONGEST: usize = 24;
+    // Every tool's name and title comes by here, and few begin like a built-in.
+    if text.is_ascii() {
+        let first = text
+            .bytes()
+            .find(|byte| byte.is_ascii_alphanumeric() || *byte == b'|')?;
+        if !b"brwegalmi1|".contains(&first.to_ascii_lowercase()) {
+            return None;
+        }
+    }
     let significant = |character: &char| character.is_alphanumeric();
     // Every character of a look-alike yields a letter; marks and separators cost nothing.
     if text.len() > LONGEST && text.chars().filter(significant).nth(LONGEST).is_some() {
@@ -231,6 +240,12 @@ fn built_in(text: &str) -> Option<&'static str> {
     FOLDED.get(position).map(|(_, name)| *name)
 }
 
+/// How the name of a server reads beside others: `a`, `a_` and `_a` are one, and `a__b` is `a_b`.
+fn without_runs(folded: &str) -> String {
+    let words: Vec<&str> = folded.split('_').filter(|word| !word.is_empty()).collect();
+    words.join("_")
+}
+
 static FOLDED_PREFIX: LazyLock<String> = LazyLock::new(|| fold(PREFIX));
 
 fn fold_into(text: &str, mut push: impl FnMut(char)) {
@@ -252,10 +267,13 @@ fn fold_into(text: &str, mut push: impl FnMut(char)) {
             .for_each(|byte| push(char::from(byte.to_ascii_lowercase())));
         return;
     }
-    let lower: String = text
+    // Twice, because some letters look like ours only in upper case and others only in lower case.
+    let plain: String = text
         .chars()
         .filter(|character| !is_invisible(*character) && !character.is_control())
         .nfkc()
+        .collect();
+    let lower: String = unicode_security::skeleton(&plain)
         .flat_map(char::to_lowercase)
         .collect();
     unicode_security::skeleton(&lower)
@@ -397,11 +415,15 @@ mod tests {
             ],
         );
         check_servers(
-            &["github", "GitHub", "gіthub", "my-db", "my_db", "github"],
+            &[
+                "github", "GitHub", "gіthub", "my-db", "my_db", "github", "github_", "my--db",
+            ],
             &[
                 "GitHub: its name reads like that of the server github",
                 "gіthub: its name reads like that of the server github",
                 "my_db: its name reads like that of the server my-db",
+                "github_: its name reads like that of the server github",
+                "my--db: its name reads like that of the server my-db",
             ],
         );
     }

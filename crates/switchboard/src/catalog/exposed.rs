@@ -156,15 +156,19 @@ mod tests {
 
     #[test]
     fn whatever_cannot_be_said_plainly_gets_a_suffix() {
-        check("a.b", "c", "mcp__a_b__c_7jwbw8njqjrc");
-        check("a_b", "c.d", "x");
-        check("a__b", "c", "x");
-        check("a_", "b", "x");
-        check("github__x", "create", "x");
-        check("a", "b_7jwbw8njqjrc", "x");
-        check("漢字", "読む", "x");
-        check("", "", "x");
-        check(&"s".repeat(128), &"t".repeat(200), "x");
-        check("short", &"t".repeat(200), "x");
+        check("a.b", "c", "mcp__a_b__c_s126g7dh86f2");
+        check("a_b", "c.d", "mcp__a_b__c_d_3vndrpdq65r1");
+        check("a__b", "c", "mcp__a_b__c_6fwnqh0b7fvy");
+        check("a_", "b", "mcp__a__b_pz9crv3jjnrv");
+        check("github__x", "create", "mcp__github_x__create_x99tf5bj99bw");
+        check("a", "b_s126g7dh86f2", "mcp__a__b_s126g7dh86f2_pv1y8k7p82tv");
+        check("a", "s126g7dh86f2", "mcp__a__s126g7dh86f2_rj4w0qs4z7v5");
+        check("漢字", "読む", "mcp__x_____xs4dbfptx6sq");
+        check("", "", "mcp__x___sjtvr1sdd22v");
+        let (many_s, many_t) = ("s".repeat(128), "t".repeat(200));
+        let expected = format!("mcp__{}__{}_68h3fpp7g9sn", &many_s[..18], &many_t[..26]);
+        check(&many_s, &many_t, &expected);
+        let expected = format!("mcp__short__{}_43bmnd0p6rt5", &many_t[..39]);
+        check("short", &many_t, &expected);
     }
 }

@@ -27,7 +27,7 @@ mod tool;
 
 pub use persist::ServerCatalog;
 pub use rules::ToolRules;
-pub use server::{Limits, Provenance, Reach, ServerTools, SetAside, SetAsideReason};
+pub use server::{ListLimits, Provenance, Reach, ServerTools, SetAside, SetAsideReason};
 pub use snapshot::{Catalog, CatalogServer, LookupError};
 pub use text::Tokens;
 pub use tool::{CatalogTool, Hints, LiveAnnotations, ModelTool};

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde_json::value::RawValue;
 use switchboard_config::text::visible;
 use switchboard_protocol::param_headers::{AnnotationError, ParamHeaders};
 use switchboard_protocol::trusted;
@@ -111,14 +112,14 @@ pub enum Reach {
 
 /// How many of a server's tools are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ListLimits {
     /// Tools that are offered.
     pub max_tools: usize,
     /// Tools that are told as set aside; more are counted.
     pub max_aside: usize,
 }
 
-impl Default for Limits {
+impl Default for ListLimits {
     fn default() -> Self {
         Self {
             max_tools: 20_000,
@@ -135,7 +136,7 @@ impl ServerTools {
         rules: &ToolRules,
         reach: Reach,
         provenance: Provenance,
-        limits: Limits,
+        limits: ListLimits,
     ) -> Self {
         let mut builder = Builder {
             server,
@@ -183,7 +184,7 @@ impl ServerTools {
             .ok()
     }
 
-    fn set_aside(&mut self, name: Option<String>, reason: SetAsideReason, limits: Limits) {
+    fn set_aside(&mut self, name: Option<String>, reason: SetAsideReason, limits: ListLimits) {
         if self.aside.len() < limits.max_aside {
             self.aside.push(SetAside { name, reason });
         } else {
@@ -197,20 +198,32 @@ struct Builder<'b> {
     rules: &'b ToolRules,
     reach: Reach,
     provenance: Provenance,
-    limits: Limits,
+    limits: ListLimits,
     built: ServerTools,
 }
 
 impl Builder<'_> {
     fn page(&mut self, page: &SharedJson) -> Result<(), DecodeError> {
-        let text = page.as_str();
-        let Some(listed) =
-            tool::field(text, "tools").filter(|listed| listed.get().starts_with('['))
-        else {
-            return self.odd_page(page);
-        };
-        let mut cursor = Cursor::new(listed.get());
-        let mut read = || {
+        let (tools, aside) = (self.built.tools.len(), self.built.aside.len());
+        if self.list(page) == Ok(true) {
+            return Ok(());
+        }
+        self.built.tools.truncate(tools);
+        self.built.aside.truncate(aside);
+        self.odd_page(page)
+    }
+
+    /// Reads a page that has one list of tools; whether it is such a page.
+    fn list(&mut self, page: &SharedJson) -> Result<bool, Malformed> {
+        let mut cursor = Cursor::new(page.as_str());
+        let mut lists = 0;
+        cursor.enter(b'{')?;
+        while let Some(key) = cursor.next_key()? {
+            if !key.is("tools") {
+                cursor.skip()?;
+                continue;
+            }
+            lists += 1;
             cursor.enter(b'[')?;
             while cursor.next_item()? {
                 let start = cursor.position();
@@ -222,26 +235,36 @@ impl Builder<'_> {
                     self.unreadable(item);
                 }
             }
-            Ok::<_, Malformed>(())
-        };
-        match read() {
-            Ok(()) => Ok(()),
-            Err(Malformed) => self.odd_page(page),
         }
+        Ok(lists == 1)
     }
 
-    /// A page whose tools are no list: the protocol's own decoder knows what may still be meant.
+    /// A page with no list of tools, or two: the protocol's own decoder knows what may still be meant.
     fn odd_page(&mut self, page: &SharedJson) -> Result<(), DecodeError> {
-        let result: ListToolsResult<'_> = decode(page.raw())?;
-        if result.tools.items.is_empty() {
-            return Ok(());
-        }
-        // One tool without brackets around it.
-        if let Some(item) = tool::field(page.as_str(), "tools")
-            && let Ok(head) = Head::read(&mut Cursor::new(item.get()))
-        {
-            self.item(page, &head);
-        }
+        decode::<ListToolsResult<'_>>(page.raw())?;
+        // Of two lists the last counts; one tool may come without brackets around it; an empty object is an empty list.
+        let listed = tool::field(page.as_str(), "tools").map_or("[]", RawValue::get);
+        let mut cursor = Cursor::new(listed);
+        let mut read = || {
+            if cursor.peek() == b'{' {
+                let head = Head::read(&mut cursor)?;
+                if head.name.is_some() {
+                    self.item(page, &head);
+                }
+                return Ok(());
+            }
+            cursor.enter(b'[')?;
+            while cursor.next_item()? {
+                let item = cursor.value()?;
+                match Head::read(&mut Cursor::new(item)) {
+                    Ok(head) => self.item(page, &head),
+                    Err(Malformed) => self.unreadable(item),
+                }
+            }
+            Ok::<_, Malformed>(())
+        };
+        // The decoder has read it, so this does not fail.
+        let _ = read();
         Ok(())
     }
 
@@ -319,12 +342,15 @@ impl Builder<'_> {
         let Some((text, verdict)) = head.input_schema else {
             return Ok(None);
         };
+        if verdict == Verdict::Clean {
+            return Ok(None);
+        }
         if self.reach == Reach::StatelessHttp
             && let Some(schema) = trusted(text)
         {
             ParamHeaders::from_schema(schema)?;
         }
-        if verdict == Verdict::Clean {
+        if verdict == Verdict::Mirrored {
             return Ok(None);
         }
         match schema::mend_doubtful(text) {

@@ -248,20 +248,16 @@ impl Catalog {
         let as_exposed = query.replacen(['/', '.'], super::exposed::SEPARATOR, 1);
         let mut scored: Vec<(f64, &ExposedName)> = Vec::new();
         for tool in self.iter() {
-            let exposed = tool.exposed().as_str().to_lowercase();
+            let exposed = tool.exposed().as_str();
             let short = exposed
                 .strip_prefix(super::exposed::PREFIX)
-                .unwrap_or(&exposed);
-            let own = tool.reference().tool.as_str().to_lowercase();
-            let likeness = strsim::jaro_winkler(&query, &exposed)
-                .max(strsim::jaro_winkler(&as_exposed, short))
-                .max(strsim::jaro_winkler(&query, &own));
-            // `jaro_winkler` favours common beginnings, which all exposed names have.
-            let distance = strsim::normalized_damerau_levenshtein(&as_exposed, short)
-                .max(strsim::normalized_damerau_levenshtein(&query, &exposed))
-                .max(strsim::normalized_damerau_levenshtein(&query, &own));
-            if distance >= ALIKE || (likeness >= 0.9 && distance >= 0.5) {
-                scored.push((distance, tool.exposed()));
+                .unwrap_or(exposed);
+            let own = tool.reference().tool.as_str();
+            let likeness = likeness(&as_exposed, short)
+                .max(likeness(&query, exposed))
+                .max(likeness(&query, own));
+            if likeness >= ALIKE {
+                scored.push((likeness, tool.exposed()));
             }
         }
         scored.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(right.1)));
@@ -355,6 +351,22 @@ fn refuse(
     Some(SetAsideReason::NameTaken {
         other: other.reference().clone(),
     })
+}
+
+/// How alike a lower-case query and a name are, from 0 to 1. Lengths that differ too much need no comparison.
+fn likeness(query: &str, name: &str) -> f64 {
+    let (shorter, longer) = (query.len().min(name.len()), query.len().max(name.len()));
+    // Both are a hundred bytes or so, far below where a float loses count.
+    #[expect(clippy::cast_precision_loss, reason = "names and queries are short")]
+    let most = if longer == 0 {
+        0.0
+    } else {
+        shorter as f64 / longer as f64
+    };
+    if most < ALIKE {
+        return 0.0;
+    }
+    strsim::normalized_levenshtein(query, &name.to_lowercase())
 }
 
 /// Every way to read `server/tool` or `server.tool`; names may have both characters in them.

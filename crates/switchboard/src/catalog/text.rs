@@ -48,9 +48,9 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether [`neutralise`] would change the text.
+/// Whether [`neutralise`] would leave the text as it is.
 pub fn is_plain(text: &str) -> bool {
-    matches!(neutralise(text), Cow::Borrowed(_)) || neutralise(text) == text
+    neutralise(text) == text
 }
 
 /// The first `limit` characters at most, the mark included where something was cut off.

@@ -285,10 +285,13 @@ impl Hints {
 
 /// How many characters a model is told of a description that stands in the definition like this.
 pub(super) fn model_characters(description: Contents<'_>) -> usize {
-    if description.has_escapes || !description.escaped.is_ascii() {
+    // JSON cannot have control characters in a string without escapes, except for DEL.
+    let is_simple = !description.has_escapes
+        && description.escaped.is_ascii()
+        && memchr::memchr(0x7F, description.escaped.as_bytes()).is_none();
+    if !is_simple {
         return text::for_model(&description.decode()).chars().count();
     }
-    // JSON cannot have control characters in a string without escapes, except for DEL.
     description.escaped.len().min(text::MAX_DESCRIPTION)
 }
 

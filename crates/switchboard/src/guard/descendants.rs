@@ -83,29 +83,58 @@ fn freeze() -> Option<HashSet<Pid>> {
     Some(frozen)
 }
 
-/// All living descendants, parents before children; `None` where the system does not say.
+/// All descendants, parents before children; `None` where the system does not say.
 fn descendants() -> Option<Vec<Pid>> {
     if !cfg!(any(target_os = "linux", target_os = "android")) {
         return None;
     }
+    let myself = getpid();
+    if let Some(children) = listed_children(myself) {
+        let children_of = |pid| listed_children(pid).unwrap_or_default();
+        return Some(tree(children, children_of));
+    }
+    // A kernel that keeps no such lists: the parents of all processes have to be looked at.
+    let mut all = all_children()?;
+    let mut children_of = |pid| all.remove(&pid).unwrap_or_default();
+    Some(tree(children_of(myself), children_of))
+}
+
+/// The children, their children, and so on.
+fn tree(mut found: Vec<Pid>, mut children: impl FnMut(Pid) -> Vec<Pid>) -> Vec<Pid> {
+    let mut looked_at = 0;
+    while let Some(parent) = found.get(looked_at) {
+        found.extend(children(*parent));
+        looked_at += 1;
+    }
+    found
+}
+
+/// The children of a process as the kernel lists them, for each of its threads; `None` if there is no list at all.
+///
+/// A list may miss some when others end meanwhile, which is why all here is done until nobody is left.
+fn listed_children(parent: Pid) -> Option<Vec<Pid>> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())).ok()?;
+    let mut found = None;
+    for thread in threads.flatten() {
+        // A thread that ends while we look leaves its children to another one.
+        if let Ok(list) = std::fs::read_to_string(thread.path().join("children")) {
+            let children = list.split_ascii_whitespace();
+            let children = children.filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+            found.get_or_insert_with(Vec::new).extend(children);
+        }
+    }
+    found
+}
+
+/// The living children of every process; `None` if no process is to be seen.
+fn all_children() -> Option<HashMap<Pid, Vec<Pid>>> {
     let mut children_of: HashMap<Pid, Vec<Pid>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").ok()? {
         if let Some((pid, parent)) = entry.ok().and_then(|entry| process(&entry.file_name())) {
             children_of.entry(parent).or_default().push(pid);
         }
     }
-    if children_of.is_empty() {
-        // A hidden or foreign `/proc`: this process itself would have to be there.
-        return None;
-    }
-    let mut found = children_of.remove(&getpid()).unwrap_or_default();
-    let mut looked_at = 0;
-    while let Some(parent) = found.get(looked_at) {
-        let children = children_of.remove(parent).unwrap_or_default();
-        found.extend(children);
-        looked_at += 1;
-    }
-    Some(found)
+    (!children_of.is_empty()).then_some(children_of)
 }
 
 /// The process with that entry in `/proc`, and its parent.
@@ -131,6 +160,22 @@ fn living_parent(stat: &[u8]) -> Option<Pid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn both_ways_to_look_find_a_child() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_child(&child);
+        let looked_up = all_children().unwrap().remove(&getpid()).unwrap();
+        let listed = descendants().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(looked_up.contains(&pid));
+        assert!(listed.contains(&pid));
+    }
 
     #[test]
     fn the_parent_is_found_behind_any_name() {

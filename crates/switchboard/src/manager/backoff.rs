@@ -12,7 +12,7 @@ pub(super) fn before_attempt(attempt: u32) -> Duration {
     let full = FIRST
         .saturating_mul(2_u32.saturating_pow(attempt))
         .min(LONGEST);
-    full - full.mul_f64(chance() / 2.0)
+    full.mul_f64(1.0 - chance() / 2.0)
 }
 
 /// How long a connection must have lasted for the next loss to count as the first.

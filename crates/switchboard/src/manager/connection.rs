@@ -243,10 +243,10 @@ impl Connection {
                 ended = &mut listening => {
                     tracing::debug!(server = %self.spec.name, ?ended, "the subscription has ended");
                     listening = match ended {
-                        Ok(()) => self.listen_later(peer, subscriptions.borrow().clone(), 4),
+                        Ok(()) => self.listen_later(peer, &subscriptions.borrow(), 4),
                         // A server that refuses to be listened to is not asked again.
                         Err(RequestError::Rejected(_)) => pending().boxed(),
-                        Err(_) => self.listen_later(peer, subscriptions.borrow().clone(), 6),
+                        Err(_) => self.listen_later(peer, &subscriptions.borrow(), 6),
                     };
                 }
                 changed = subscriptions.changed() => {
@@ -334,10 +334,10 @@ impl Connection {
     fn listen_later(
         &self,
         peer: &Peer,
-        resources: Vec<String>,
+        resources: &[String],
         attempt: u32,
     ) -> BoxFuture<'static, Result<(), RequestError>> {
-        let listening = self.listen(peer, &resources);
+        let listening = self.listen(peer, resources);
         async move {
             sleep(backoff::before_attempt(attempt)).await;
             listening.await

@@ -8,6 +8,7 @@
 pub(crate) mod backoff;
 pub(crate) mod connection;
 pub(crate) mod lists;
+pub(crate) mod login;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,7 @@ use crate::status::{Cause, Failure, ServerStatus, State};
 use connection::{Connection, Established, Signals};
 use lists::Lists;
 
+use view::Offer;
 pub(crate) use view::{Live, View};
 
 /// What a connection's task reports.
@@ -137,7 +139,8 @@ enum ConnectionState {
     },
     Connected(Box<ConnectedState>),
     Failed,
-    NeedsAuth,
+    /// Offers nothing but the way to log in.
+    NeedsAuth(Arc<ServerTools>),
     Disabled,
 }
 
@@ -232,7 +235,7 @@ impl Manager {
                             ?passed,
                             "the machine has slept; every connection is probed"
                         );
-                        self.wake().await;
+                        self.wake();
                     }
                 }
             }
@@ -284,7 +287,7 @@ impl Manager {
                     connected.signals.refresh(ListKind::Tools);
                 }
             }
-            Command::ProbeAll => self.wake().await,
+            Command::ProbeAll => self.wake(),
             Command::Subscribe(name, uri, wanted, done) => {
                 let known = self.servers.get(&name).map(|managed| {
                     managed.subscriptions.send_modify(|uris| {
@@ -359,7 +362,7 @@ impl Manager {
         if !spec.enabled {
             self.set_state(&name, ConnectionState::Disabled, None);
         } else if self.resources.memory.needs_auth(spec.key).await {
-            self.set_state(&name, ConnectionState::NeedsAuth, None);
+            self.set_state(&name, ConnectionState::needs_auth(&name), None);
         } else if spec.start == Start::Lazy {
             self.set_state(&name, ConnectionState::Lazy, None);
         } else {
@@ -494,7 +497,7 @@ impl Manager {
         };
         if failure.cause == Cause::Unauthorized {
             let (key, duration) = (managed.spec.key, self.resources.settings.needs_auth_memory);
-            self.set_state(name, ConnectionState::NeedsAuth, Some(failure));
+            self.set_state(name, ConnectionState::needs_auth(name), Some(failure));
             self.resources
                 .memory
                 .remember_needs_auth(key, duration)
@@ -559,7 +562,7 @@ impl Manager {
     }
 
     /// After sleep, every connection may be dead, and what failed for want of a network may work.
-    async fn wake(&mut self) {
+    fn wake(&mut self) {
         let mut again = Vec::new();
         for (name, managed) in &self.servers {
             match &managed.state {
@@ -703,7 +706,17 @@ impl Manager {
             .iter()
             .map(|(name, managed)| (name.clone(), Arc::clone(&managed.logs)));
         let previous = self.view.borrow().clone();
-        let view = View::new(statuses, live.collect(), logs.collect(), &previous);
+        let offers = self
+            .servers
+            .iter()
+            .filter_map(|(name, managed)| managed.state.offer(name));
+        let view = View::new(
+            statuses,
+            live.collect(),
+            offers.collect(),
+            logs.collect(),
+            &previous,
+        );
         self.view.send_replace(Arc::new(view));
     }
 
@@ -744,12 +757,29 @@ impl Managed {
 }
 
 impl ConnectionState {
+    fn needs_auth(name: &ServerName) -> Self {
+        Self::NeedsAuth(Arc::new(login::tools(name)))
+    }
+
+    /// What the state contributes to the catalogue.
+    fn offer(&self, name: &ServerName) -> Option<Offer> {
+        let (tools, instructions) = match self {
+            Self::Connected(connected) => {
+                let instructions = connected.peer.facts().instructions.as_deref();
+                (&connected.tools, instructions.map(Arc::from))
+            }
+            Self::NeedsAuth(tools) => (tools, None),
+            Self::Lazy | Self::Pending { .. } | Self::Failed | Self::Disabled => return None,
+        };
+        Some((name.clone(), Arc::clone(tools), instructions))
+    }
+
     fn kind(&self) -> State {
         match self {
             Self::Lazy | Self::Pending { .. } => State::Pending,
             Self::Connected(_) => State::Connected,
             Self::Failed => State::Failed,
-            Self::NeedsAuth => State::NeedsAuth,
+            Self::NeedsAuth(_) => State::NeedsAuth,
             Self::Disabled => State::Disabled,
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct View {
     pub(crate) live: BTreeMap<ServerName, Live>,
     /// What they offer.
     pub(crate) catalog: Arc<Catalog>,
+    /// What each of them contributes to the catalogue.
+    offers: Vec<Offer>,
     /// What they said.
     pub(crate) logs: BTreeMap<ServerName, Arc<LogRing>>,
 }
@@ -35,39 +37,35 @@ pub(crate) struct Live {
     pub(crate) generation: Generation,
 }
 
+/// What a server contributes: its name, its tools, and how to use them.
+pub(crate) type Offer = (ServerName, Arc<ServerTools>, Option<Arc<str>>);
+
 impl View {
     pub(crate) fn new(
         statuses: Vec<ServerStatus>,
         live: BTreeMap<ServerName, Live>,
+        offers: Vec<Offer>,
         logs: BTreeMap<ServerName, Arc<LogRing>>,
         previous: &Self,
     ) -> Self {
-        let tools = |live: &BTreeMap<ServerName, Live>| -> Vec<Arc<ServerTools>> {
-            live.values().map(|live| Arc::clone(&live.tools)).collect()
-        };
-        let now = tools(&live);
-        let before = tools(&previous.live);
         // Most changes of state leave the tools as they were.
-        let unchanged = now.len() == before.len()
-            && now
+        let unchanged = offers.len() == previous.offers.len()
+            && offers
                 .iter()
-                .zip(&before)
-                .all(|(now, before)| Arc::ptr_eq(now, before));
+                .zip(&previous.offers)
+                .all(|((_, now, _), (_, before, _))| Arc::ptr_eq(now, before));
         let catalog = if unchanged {
             Arc::clone(&previous.catalog)
         } else {
             let names = statuses.iter().map(|status| &status.name);
             let (known, _) = KnownServers::admit(names);
-            let offers = live.iter().map(|(name, live)| {
-                let instructions = live.peer.facts().instructions.as_deref().map(Arc::from);
-                (name.clone(), Arc::clone(&live.tools), instructions)
-            });
-            Arc::new(Catalog::assemble(&known, offers))
+            Arc::new(Catalog::assemble(&known, offers.iter().cloned()))
         };
         Self {
             statuses,
             live,
             catalog,
+            offers,
             logs,
         }
     }

@@ -141,10 +141,14 @@ pub enum OpenErrorKind {
     Circles,
 }
 
+/// How often one revision is asked for.
+const MAX_RETRIES: usize = 2;
 /// Steps a negotiation may take.
 const MAX_STEPS: usize = 8;
 /// How much more patience a server behind HTTP gets: it always answers something, if only slowly.
 const HTTP_PATIENCE: u32 = 5;
+/// How long to wait for a server to say that it will talk unasked.
+const LISTENING_PATIENCE: Duration = Duration::from_millis(500);
 /// The extension by which calls may become tasks.
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
@@ -220,7 +224,20 @@ impl Opening<'_> {
         let mut result = None;
         // A discover request that was met with silence may still be answered.
         let mut unanswered = None;
+        let mut discovered = Vec::new();
         for _ in 0..MAX_STEPS {
+            if let Step::Retry(revision) = step {
+                // A server may refuse a version and offer it again while it starts; twice it means it.
+                if discovered
+                    .iter()
+                    .filter(|asked| **asked == revision)
+                    .count()
+                    == MAX_RETRIES
+                {
+                    return Err(OpenErrorKind::Circles);
+                }
+                discovered.push(revision);
+            }
             (step, result) = match step {
                 Step::Stateless(revision) => {
                     return self.stateless(wire, revision, result.as_ref());
@@ -493,6 +510,7 @@ impl Opening<'_> {
             .await
             .map_err(OpenErrorKind::Request)?;
         peer.0.link.opened(revision);
+        let _ = timeout(LISTENING_PATIENCE, peer.0.link.listening()).await;
         Ok(peer)
     }
 

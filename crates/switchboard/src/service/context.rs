@@ -125,7 +125,9 @@ impl RequestContext {
     ) -> Result<ElicitResult<'static>, Failure> {
         let question = ElicitRequest::new(Box::new(params));
         let answer = self.ask(key, question.into()).await?;
-        let answer = answer.decode::<ElicitResult<'_>>().map_err(unfit)?;
+        let answer = answer
+            .decode::<ElicitResult<'_>>()
+            .map_err(|error| unfit(&error))?;
         Ok(answer.into_owned())
     }
 
@@ -137,14 +139,18 @@ impl RequestContext {
     ) -> Result<CreateMessageResult<'static>, Failure> {
         let question = CreateMessageRequest::new(Box::new(params));
         let answer = self.ask(key, question.into()).await?;
-        let answer = answer.decode::<CreateMessageResult<'_>>().map_err(unfit)?;
+        let answer = answer
+            .decode::<CreateMessageResult<'_>>()
+            .map_err(|error| unfit(&error))?;
         Ok(answer.into_owned())
     }
 
     /// Asks for the folders to work in. See [`ask`](Self::ask).
     pub async fn roots(&self, key: &str) -> Result<ListRootsResult<'static>, Failure> {
         let answer = self.ask(key, ListRootsRequest::new().into()).await?;
-        let answer = answer.decode::<ListRootsResult<'_>>().map_err(unfit)?;
+        let answer = answer
+            .decode::<ListRootsResult<'_>>()
+            .map_err(|error| unfit(&error))?;
         Ok(answer.into_owned())
     }
 
@@ -291,7 +297,7 @@ impl RequestContext {
         }
         let Request { core, sink, .. } = &*self.request;
         let answer = core.asked.ask(sink, method, &params).await?;
-        RawObject::try_from(Raw::from(answer)).map_err(unfit)
+        RawObject::try_from(Raw::from(answer)).map_err(|error| unfit(&error))
     }
 
     /// Looks for the answer among those that came with the request; without one, the request has to wait for it
@@ -321,7 +327,7 @@ impl RequestContext {
             );
         }
         if let Some(answer) = answers.remove(key) {
-            return RawObject::try_from(Raw::from(answer)).map_err(unfit);
+            return RawObject::try_from(Raw::from(answer)).map_err(|error| unfit(&error));
         }
         let mut result = InputRequiredResult::new();
         result.input_requests.push(key.to_owned(), question);
@@ -333,7 +339,7 @@ impl RequestContext {
 }
 
 /// The client answered something that is no answer.
-fn unfit(error: DecodeError) -> Failure {
+fn unfit(error: &DecodeError) -> Failure {
     internal(format!("the client's answer cannot be used: {error}"))
 }
 

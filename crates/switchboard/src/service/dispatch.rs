@@ -93,7 +93,7 @@ async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<
         Method::Discover => context.finish(discover(service)),
         Method::ToolsList => context.finish(ListToolsResult::new(service.tools().into())),
         Method::ToolsCall => {
-            let call = CallTool::decode_params(params).map_err(misfit)?;
+            let call = CallTool::decode_params(params)?;
             let mut result = service.call_tool(call, context).await?;
             if !result.content.is_present() {
                 // Every revision wants the list, also where all there is to say is structured.
@@ -103,27 +103,27 @@ async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<
         }
         Method::PromptsList => context.finish(ListPromptsResult::new(service.prompts().into())),
         Method::PromptsGet => {
-            let get = GetPrompt::decode_params(params).map_err(misfit)?;
+            let get = GetPrompt::decode_params(params)?;
             context.finish(service.get_prompt(get, context).await?)
         }
         Method::ResourcesList => {
-            let page = ListResources::decode_params(params).map_err(misfit)?;
+            let page = ListResources::decode_params(params)?;
             context.finish(service.resources(page.cursor.as_deref(), context).await?)
         }
         Method::ResourceTemplatesList => context.finish(ListResourceTemplatesResult::new(
             service.resource_templates().into(),
         )),
         Method::ResourcesRead => {
-            let read = ReadResource::decode_params(params).map_err(misfit)?;
+            let read = ReadResource::decode_params(params)?;
             context.finish(service.read_resource(read, context).await?)
         }
         Method::Complete => {
-            let typed = Complete::decode_params(params).map_err(misfit)?;
+            let typed = Complete::decode_params(params)?;
             let completion = service.complete(typed, context).await?;
             context.finish(CompleteResult::new(within_limit(completion)))
         }
         Method::ResourcesSubscribe => {
-            let wanted = SubscribeResource::decode_params(params).map_err(misfit)?;
+            let wanted = SubscribeResource::decode_params(params)?;
             let subscribed = request.core.state().subscriptions.subscribe(&wanted.uri);
             if !subscribed {
                 return Err(super::invalid_params(format!(
@@ -133,7 +133,7 @@ async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<
             context.finish(EmptyResult::new())
         }
         Method::ResourcesUnsubscribe => {
-            let unwanted = UnsubscribeResource::decode_params(params).map_err(misfit)?;
+            let unwanted = UnsubscribeResource::decode_params(params)?;
             request
                 .core
                 .state()
@@ -142,7 +142,7 @@ async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<
             context.finish(EmptyResult::new())
         }
         Method::SetLogLevel => {
-            let wanted = SetLevel::decode_params(params).map_err(misfit)?;
+            let wanted = SetLevel::decode_params(params)?;
             let threshold = severity(&wanted.level).ok_or_else(|| {
                 super::invalid_params(format!("unknown log level: {}", wanted.level.as_str()))
             })?;
@@ -150,7 +150,7 @@ async fn call(service: &dyn Service, context: &RequestContext) -> Result<Option<
             context.finish(EmptyResult::new())
         }
         Method::SubscriptionsListen => {
-            let wanted = Listen::decode_params(params).map_err(misfit)?;
+            let wanted = Listen::decode_params(params)?;
             return listen(service, request, wanted.notifications).await;
         }
         // All that is left of what `is_served` lets through is a ping.
@@ -182,8 +182,7 @@ fn is_served(method: Method, revision: Revision, service: &dyn Service) -> bool 
 }
 
 fn initialize(request: &Request, revision: Revision) -> Result<String, ErrorObject<'static>> {
-    let hello =
-        Initialize::decode_params(request.params()).map_err(|error| misfit_error(&error))?;
+    let hello = Initialize::decode_params(request.params()).map_err(|error| misfit(&error))?;
     request.core.state().settled = Some(Settled {
         revision,
         capabilities: Arc::new(hello.capabilities.into_owned()),
@@ -309,11 +308,14 @@ fn within_limit(mut completion: Completion<'static>) -> Completion<'static> {
     completion
 }
 
-fn misfit(error: DecodeError) -> Failure {
-    misfit_error(&error).into()
+/// Parameters that do not fit.
+impl From<DecodeError> for Failure {
+    fn from(error: DecodeError) -> Self {
+        misfit(&error).into()
+    }
 }
 
-fn misfit_error(error: &DecodeError) -> ErrorObject<'static> {
+fn misfit(error: &DecodeError) -> ErrorObject<'static> {
     ErrorObject::new(
         ErrorCode::INVALID_PARAMS,
         format!("invalid params: {error}"),

@@ -86,6 +86,14 @@ pub trait Link: Send + Sync + 'static {
     /// HTTP opens its stream for the server's own messages now, where the revision has one.
     fn opened(&self, revision: Revision);
 
+    /// Waits until the link hears what the server says unasked, or is known not to.
+    ///
+    /// A server may ask a question as soon as it is called, and what it says to nobody is lost. Whoever waits bounds
+    /// the time: some servers say nothing about their stream until there is something on it.
+    fn listening(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Ends the link in the orderly way of the transport and waits until it has ended: a child process and all it
     /// started are gone, a session is deleted. Idempotent, and bounded in time by the transport itself.
     fn close(&self) -> BoxFuture<'_, ()>;

@@ -56,8 +56,15 @@ impl WebSocketConnector {
     ///
     /// Of the client it takes the trust roots, the limit on size and the time to connect.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
+        let address = Address::parse(server.url.expose(), &["ws", "wss"])?;
+        if !address.url().username().is_empty() || address.url().password().is_some() {
+            return Err(TransportError::new(
+                TransportErrorKind::Invalid,
+                "credentials in the address of a WebSocket are not sent; use a header",
+            ));
+        }
         Ok(Self {
-            address: Address::parse(server.url.expose(), &["ws", "wss"])?,
+            address,
             headers: ConfiguredHeaders::new(&server.headers, server.headers_helper)?,
             client: client.clone(),
         })
@@ -238,8 +245,10 @@ impl Connection {
                 Step::Received(Some(Ok(message))) => match self.take(message) {
                     None => Ok(()),
                     Some(closed) => {
-                        // The server began to close; answering is all that is left to do.
-                        let _ = tokio::time::timeout(CLOSE_DEADLINE, self.close()).await;
+                        // The server began to close; answering that is all that is left to do.
+                        let flush =
+                            poll_fn(|context| Pin::new(&mut self.stream).poll_flush(context));
+                        let _ = tokio::time::timeout(CLOSE_DEADLINE, flush).await;
                         return closed;
                     }
                 },
@@ -314,14 +323,13 @@ impl Connection {
         if closing.await.is_err() {
             return;
         }
-        let ended = |received: &Option<Result<Message, Error>>| !matches!(received, Some(Ok(_)));
-        while !poll_fn(|context| {
-            Pin::new(&mut self.stream)
-                .poll_next(context)
-                .map(|r| ended(&r))
-        })
-        .await
-        {}
+        // Until the server has answered that, or is gone. What it sends meanwhile has nobody to go to.
+        loop {
+            match poll_fn(|context| Pin::new(&mut self.stream).poll_next(context)).await {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => {}
+            }
+        }
     }
 }
 

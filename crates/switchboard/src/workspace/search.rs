@@ -113,8 +113,8 @@ pub(super) fn grep(
         }
         match root.read(&path, cancellation) {
             Ok(bytes) if !is_binary(&bytes) => {
-                let room = limit + 1 - matches.len();
-                cut |= search(&expression, &path, &bytes, room, cancellation, &mut matches)?;
+                let left = limit + 1 - matches.len();
+                cut |= search(&expression, &path, &bytes, left, cancellation, &mut matches)?;
             }
             Ok(_) => {}
             Err(FileError {
@@ -153,16 +153,16 @@ pub(super) fn grep(
     ))
 }
 
-/// Adds the lines of one file that match, at most `room`; tells whether a line was too long to be searched whole.
+/// Adds the lines of one file that match, at most `left`; tells whether a line was too long to be searched whole.
 fn search(
     expression: &Regex,
     path: &str,
     bytes: &[u8],
-    room: usize,
+    left: usize,
     cancellation: &Cancellation,
     matches: &mut Vec<Match>,
 ) -> Result<bool, FileError> {
-    let full = matches.len() + room;
+    let full = matches.len() + left;
     let mut cut = false;
     // What follows the last line end is no line.
     let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -228,9 +228,9 @@ pub(super) fn read_file(
                 break;
             }
             if line >= first {
-                let room = MAX_TEXT - text.len();
-                text.extend_from_slice(piece.get(..room).unwrap_or(piece));
-                if piece.len() > room {
+                let left = MAX_TEXT - text.len();
+                text.extend_from_slice(piece.get(..left).unwrap_or(piece));
+                if piece.len() > left {
                     stopped = Some(format!(
                         "cut at {MAX_TEXT} bytes, in line {line}: read on with offset, or use grep"
                     ));

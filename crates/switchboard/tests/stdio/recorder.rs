@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What a link delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub(crate) enum Event {
     /// A frame, as text.
     Frame(String),
     /// A frame over the limit: how it starts, and the limit.
@@ -21,7 +21,7 @@ pub enum Event {
 }
 
 /// Keeps what a link delivers.
-pub struct Recorder {
+pub(crate) struct Recorder {
     // Unbounded, because a test decides what its server says.
     sender: UnboundedSender<Event>,
     receiver: Mutex<UnboundedReceiver<Event>>,
@@ -29,7 +29,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// A new one.
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let (sender, receiver) = unbounded_channel();
         Arc::new(Self {
             sender,
@@ -38,7 +38,7 @@ impl Recorder {
     }
 
     /// Waits for the next thing that is no diagnostic.
-    pub async fn next(&self) -> Event {
+    pub(crate) async fn next(&self) -> Event {
         loop {
             match self.receiver.lock().await.recv().await.unwrap() {
                 Event::Diagnostic(_) => {}
@@ -48,7 +48,7 @@ impl Recorder {
     }
 
     /// Waits for the end, and returns everything up to it.
-    pub async fn all(&self) -> Vec<Event> {
+    pub(crate) async fn all(&self) -> Vec<Event> {
         let mut events = Vec::new();
         loop {
             let event = self.receiver.lock().await.recv().await.unwrap();

@@ -15,14 +15,11 @@ use crate::session::Session;
 use crate::startup::counted;
 
 /// The failure of a call that has no result.
-pub(super) fn of(error: CallError, session: &Session<'_>) -> Failure {
-    let error = match error {
+pub(super) fn of(error: &CallError, session: &Session<'_>) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
         CallError::Lookup(error) => return unknown(error, session),
         CallError::Server(error) => return server(error, session),
-        error => error,
-    };
-    let hint = error.hint();
-    let failure = match &error {
         CallError::Arguments { tool, error } => {
             let tool = tool.to_string();
             let message = format!("the arguments do not fit {}", visible(&tool));
@@ -40,9 +37,9 @@ pub(super) fn of(error: CallError, session: &Session<'_>) -> Failure {
             );
             return failure.hint(shown);
         }
-        CallError::Denied { .. } => Failure::new(Exit::Denied, safe(&error)),
-        CallError::Request { error: request, .. } => Failure::new(exit(request), safe(&error)),
-        _ => Failure::failed(safe(&error)),
+        CallError::Denied { .. } => Failure::new(Exit::Denied, safe(error)),
+        CallError::Request { error: request, .. } => Failure::new(exit(request), safe(error)),
+        _ => Failure::failed(safe(error)),
     };
     match hint {
         Some(hint) => failure.hint(visible(&hint)),
@@ -51,8 +48,8 @@ pub(super) fn of(error: CallError, session: &Session<'_>) -> Failure {
 }
 
 /// The failure of a name that leads to no tool.
-pub(super) fn unknown(error: LookupError, session: &Session<'_>) -> Failure {
-    let exit = match &error {
+pub(super) fn unknown(error: &LookupError, session: &Session<'_>) -> Failure {
+    let exit = match error {
         LookupError::SetAside {
             reason: SetAsideReason::Disabled | SetAsideReason::NotEnabled | SetAsideReason::Hidden,
             ..
@@ -60,16 +57,17 @@ pub(super) fn unknown(error: LookupError, session: &Session<'_>) -> Failure {
         LookupError::Ambiguous { .. } => Exit::Usage,
         _ => Exit::Failed,
     };
-    let mut failure = Failure::new(exit, safe(&error));
+    let mut failure = Failure::new(exit, safe(error));
     let statuses = session.host.statuses();
     let missing = statuses
         .iter()
         .filter(|status| status.state != State::Connected)
         .count()
         + session.held_back.len();
-    if missing > 0 && matches!(error, LookupError::Unknown { .. }) {
+    let asked_all = statuses.len() == session.specs.len();
+    if missing > 0 && asked_all && matches!(error, LookupError::Unknown { .. }) {
         let servers = counted(missing, "server");
-        failure = failure.because(format!("it may be a tool of {servers} not connected"));
+        failure = failure.because(format!("{servers} could not be asked for it"));
     }
     match error.hint() {
         Some(hint) => failure.hint(visible(&hint)),
@@ -89,8 +87,8 @@ pub(super) fn timed_out(tool: &str, limit: Duration) -> Failure {
         .hint("ask for less, or give more time with --timeout")
 }
 
-fn server(error: ServerError, session: &Session<'_>) -> Failure {
-    let name = match &error {
+fn server(error: &ServerError, session: &Session<'_>) -> Failure {
+    let name = match error {
         ServerError::Unknown(name)
         | ServerError::Disabled(name)
         | ServerError::NeedsAuth(name)
@@ -99,7 +97,7 @@ fn server(error: ServerError, session: &Session<'_>) -> Failure {
         _ => None,
     };
     let known = name.and_then(|name| session.need(name.as_str()).err());
-    known.unwrap_or_else(|| Failure::new(Exit::Unreachable, safe(&error)))
+    known.unwrap_or_else(|| Failure::new(Exit::Unreachable, safe(error)))
 }
 
 fn exit(error: &RequestError) -> Exit {

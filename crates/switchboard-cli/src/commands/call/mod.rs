@@ -1,6 +1,6 @@
 //! `switchboard call`: one tool, once.
 //!
-//! Only the server that has the tool is started where that can be told beforehand, from what is remembered or from the
+//! Only the server that has the tool is started where it can be told beforehand, from what is remembered or from the
 //! name; otherwise all of them are.
 
 mod arguments;
@@ -8,7 +8,7 @@ mod failure;
 mod progress;
 pub(crate) mod result;
 
-use switchboard::call::{CallError, CallOutcome, CallRequest};
+use switchboard::call::{CallOutcome, CallRequest};
 use switchboard::catalog::exposed::exposed_name;
 use switchboard::names::ServerName;
 use switchboard::remembered;
@@ -48,18 +48,18 @@ async fn perform(
     likely: &[String],
     session: &Session<'_>,
 ) -> Result<CallOutcome, Failure> {
-    let is_likely = |name: &ServerName| likely.iter().any(|likely| likely == name.as_str());
-    session.start_some(is_likely).await;
-    if session.host.catalog().find(&call.tool).is_err() {
-        if let [server] = likely {
-            session.need(server)?;
+    match likely {
+        [] => session.start().await,
+        [server] => session.start_one(server).await?,
+        several => {
+            let is_likely = |name: &ServerName| several.iter().any(|each| each == name.as_str());
+            session.start_some(is_likely).await;
         }
-        session.start().await;
     }
     let catalog = session.host.catalog();
     let tool = catalog
         .find(&call.tool)
-        .map_err(|error| failure::unknown(error, session))?;
+        .map_err(|error| failure::unknown(&error, session))?;
     let request = CallRequest {
         tool: call.tool.clone(),
         arguments: Some(given.for_schema(tool.input_schema())?),
@@ -75,7 +75,7 @@ async fn perform(
             .map_err(|_| failure::timed_out(&label, limit))?,
         None => calling.await,
     };
-    outcome.map_err(|error: CallError| failure::of(error, session))
+    outcome.map_err(|error| failure::of(&error, session))
 }
 
 /// The servers that may have the tool: the one that had it last time, else those whose names it begins with.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use anstyle::Style;
 use switchboard::Host;
 use switchboard::call::{CallError, CallOutcome, CallRequest};
 use switchboard::peer::Progress;
@@ -11,12 +11,11 @@ use switchboard_config::text::visible;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at};
 
-use crate::printer::Printer;
+use crate::live::{Line, Live, TICK, spinner};
+use crate::printer::{Printer, style};
 
 /// What is faster is not shown.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often the line is drawn anew.
-const TICK: Duration = Duration::from_millis(80);
 
 /// Calls the tool and shows how far it is.
 pub(super) async fn shown(
@@ -33,43 +32,29 @@ pub(super) async fn shown(
         sender.send_replace(Some(progress));
     }));
     let mut calling = std::pin::pin!(host.call(request));
-    let mut ticks = interval_at(Instant::now() + PATIENCE, TICK);
-    let mut line: Option<Line> = None;
+    let started = Instant::now();
+    let mut ticks = interval_at(started + PATIENCE, TICK);
+    let mut live = Live::new(printer);
+    let mut turn = 0;
     loop {
         tokio::select! {
             outcome = &mut calling => return outcome,
             _ = ticks.tick() => {
-                let line = line.get_or_insert_with(|| Line::new(label));
-                line.draw(news.borrow().as_ref());
+                let progress = news.borrow().clone();
+                live.draw(&[line(label, started.elapsed(), progress.as_ref(), turn)]);
+                turn += 1;
             }
         }
     }
 }
 
-/// The line while it is on the screen.
-struct Line(ProgressBar);
-
-impl Line {
-    fn new(label: &str) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{spinner} {prefix}  {wide_msg} {elapsed}")
-            .unwrap_or_else(|_| ProgressStyle::default_spinner());
-        bar.set_style(style.tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "]));
-        bar.set_prefix(visible(label).into_owned());
-        Self(bar)
-    }
-
-    fn draw(&self, progress: Option<&Progress>) {
-        self.0.set_message(progress.map_or_else(String::new, said));
-        self.0.tick();
-    }
-}
-
-impl Drop for Line {
-    /// Whatever ends the wait, the screen is as it was before.
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
+fn line(label: &str, elapsed: Duration, progress: Option<&Progress>, turn: usize) -> Line {
+    let said = progress.map(said).unwrap_or_default();
+    vec![
+        (style::HINT, format!("{} ", spinner(turn))),
+        (style::NAME, visible(label).into_owned()),
+        (Style::new(), format!("  {} s  {said}", elapsed.as_secs())),
+    ]
 }
 
 /// How far a call is, in words.

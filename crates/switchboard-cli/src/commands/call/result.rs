@@ -70,9 +70,10 @@ fn parts(result: &CallToolResult<'_>) -> Vec<Part> {
     for entry in &result.content.set_aside {
         parts.push(Part::Text(json_text::indented(entry.raw.get())));
     }
+    // Where there is content, it is what the server wants people to see; scripts get both.
     if let Some(structured) = &result.structured_content
+        && parts.is_empty()
         && structured.get() != "null"
-        && !says_the_same(structured.get(), &parts)
     {
         parts.push(Part::Text(json_text::indented(structured.get())));
     }
@@ -120,16 +121,6 @@ fn link_note(link: &ResourceLink<'_>) -> String {
     }
     note.push(']');
     note
-}
-
-/// Whether a text has the structured content already, as servers do for clients that know only text.
-fn says_the_same(structured: &str, parts: &[Part]) -> bool {
-    let value: Option<serde_json::Value> = serde_json::from_str(structured).ok();
-    value.is_some()
-        && parts.iter().any(|part| match part {
-            Part::Text(text) => serde_json::from_str(text).ok() == value,
-            _ => false,
-        })
 }
 
 fn to_text(parts: &[Part], written: bool) -> String {
@@ -253,12 +244,8 @@ mod tests {
             ),
             (r#"{"content": ["bare"]}"#, "bare\n"),
             (
-                r#"{"content": [{"type": "text", "text": "{\"a\": 1}"}], "structuredContent": {"a":1}}"#,
-                "{\"a\": 1}\n",
-            ),
-            (
                 r#"{"content": [{"type": "text", "text": "one"}], "structuredContent": {"a":1}}"#,
-                "one\n{\n  \"a\": 1\n}\n",
+                "one\n",
             ),
             (r#"{"structuredContent": [1]}"#, "[\n  1\n]\n"),
             (

@@ -36,6 +36,7 @@ pub(crate) fn run(no_connect: bool, context: &Context) -> Outcome {
 }
 
 /// What is shown of each server.
+#[derive(Clone, Copy)]
 enum Columns {
     /// What the files say.
     Configured,

@@ -1,6 +1,5 @@
 //! Streamable HTTP, both eras on one endpoint, `/mcp`.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -8,12 +7,11 @@ use axum::Extension;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request as HttpRequest, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use futures_util::{Stream, stream};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use serde_json::Value;
 use switchboard_protocol::headers::ReceivedHeaders;
 use switchboard_protocol::{Era, Revision, meta};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,9 +19,13 @@ use tokio::sync::mpsc;
 
 use super::event;
 use super::listen::{Connection, accept};
+use super::response::{
+    event_stream, json_error, plain, record, refuse, refused, status_of, text, typed,
+    unknown_session,
+};
 use super::streams::Streams;
 use super::{QUEUE, run};
-use crate::scripted::engine::{Inbound, Out, Refusal, Request, Server, Session, read};
+use crate::scripted::engine::{Inbound, Out, Request, Server, Session, read};
 use crate::scripted::fault::{Fault, Occasion};
 use crate::scripted::perform::wait_at;
 use crate::scripted::record::Record;
@@ -133,19 +135,21 @@ impl Http {
             .collect();
         let (out, outs) = mpsc::channel(QUEUE);
         let count = requests.len();
+        let mut is_refused = false;
         for request in requests {
             let plan = self.server.plan(&session, &request, Some(&received));
             if plan.faults.contains(&Fault::ForgetSession) {
                 self.server.close_session(&session.id);
                 return unknown_session();
             }
+            is_refused |= plan.faults.iter().any(|fault| status_of(fault).is_some());
             run(&self.server, &session, plan, out.clone());
         }
         drop(out);
         let script = self.server.script();
         let resumable = script.http.resumable_retry_ms.filter(|_| {
             let settled = session.settled();
-            settled.is_some_and(|revision| revision.era() == Era::Stateful)
+            !is_refused && settled.is_some_and(|revision| revision.era() == Era::Stateful)
         });
         let mut response = if let Some(retry_ms) = resumable {
             self.resumable(connection, outs, retry_ms)
@@ -392,72 +396,6 @@ async fn met(server: &Server, connection: &Connection, faults: &[Fault]) -> Opti
     None
 }
 
-/// A refusal of every request on this connection, or of one without the right token.
-pub(crate) fn refused(
-    server: &Server,
-    connection: &Connection,
-    headers: &HeaderMap,
-) -> Option<Response> {
-    if let Some(refusal) = connection.faults.iter().find_map(status_of) {
-        return Some(refusal);
-    }
-    let token = server.script().http.bearer_token.clone()?;
-    let given = text(headers, "authorization").unwrap_or_default();
-    if given == format!("Bearer {token}") {
-        return None;
-    }
-    let mut response = plain(StatusCode::UNAUTHORIZED, "");
-    let challenge = HeaderValue::from_static("Bearer");
-    response
-        .headers_mut()
-        .insert(header::WWW_AUTHENTICATE, challenge);
-    Some(response)
-}
-
-/// Records an HTTP request, without the headers that say nothing.
-pub(crate) fn record(server: &Server, method: &Method, headers: &HeaderMap) {
-    const DULL: [&str; 8] = [
-        "host",
-        "user-agent",
-        "content-length",
-        "connection",
-        "accept-encoding",
-        "upgrade",
-        "sec-websocket-key",
-        "sec-websocket-version",
-    ];
-    let headers: BTreeMap<String, String> = headers
-        .keys()
-        .filter(|name| !DULL.contains(&name.as_str()))
-        .filter_map(|name| Some((name.to_string(), text(headers, name.as_str())?)))
-        .collect();
-    server.recorder.record(Record::Http {
-        method: method.to_string(),
-        headers,
-    });
-}
-
-pub(crate) fn event_stream(
-    events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
-) -> Response {
-    typed(
-        StatusCode::OK,
-        Some(event::CONTENT_TYPE),
-        Body::from_stream(events),
-    )
-}
-
-pub(crate) fn plain(status: StatusCode, body: &'static str) -> Response {
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    response
-}
-
-pub(crate) fn text(headers: &HeaderMap, name: &str) -> Option<String> {
-    let value = headers.get(name)?;
-    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
-}
-
 fn read_all(
     reader: mpsc::UnboundedReceiver<Bytes>,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
@@ -465,56 +403,4 @@ fn read_all(
         let event = reader.recv().await?;
         Some((Ok(event), reader))
     })
-}
-
-fn status_of(fault: &Fault) -> Option<Response> {
-    match fault {
-        Fault::Status {
-            status,
-            headers,
-            body,
-        } => Some(refuse(Refusal {
-            status: *status,
-            headers: headers.clone().into_iter().collect(),
-            body: body.clone(),
-        })),
-        _ => None,
-    }
-}
-
-fn refuse(refusal: Refusal) -> Response {
-    let mut response = Response::new(Body::from(refusal.body));
-    *response.status_mut() = StatusCode::from_u16(refusal.status).unwrap_or_default();
-    for (name, value) in refusal.headers {
-        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
-            response.headers_mut().insert(name, value);
-        }
-    }
-    response
-}
-
-fn unknown_session() -> Response {
-    json_error(StatusCode::NOT_FOUND, -32001, "Session not found")
-}
-
-fn json_error(status: StatusCode, code: i64, message: &str) -> Response {
-    let error = serde_json::json!({
-        "jsonrpc": "2.0",
-        "id": Value::Null,
-        "error": {"code": code, "message": message},
-    });
-    typed(status, None, Body::from(error.to_string()))
-}
-
-fn typed(status: StatusCode, content_type: Option<&str>, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/json");
-    let content_type = content_type
-        .and_then(|one| one.parse().ok())
-        .unwrap_or(json);
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, content_type);
-    response
 }

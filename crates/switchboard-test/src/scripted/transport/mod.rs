@@ -5,6 +5,7 @@
 pub(crate) mod event;
 pub(crate) mod http;
 pub(crate) mod listen;
+pub(crate) mod response;
 pub(crate) mod sse;
 pub mod stdio;
 pub(crate) mod streams;

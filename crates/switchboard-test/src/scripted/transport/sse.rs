@@ -14,8 +14,9 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use super::event;
-use super::http::{event_stream, plain, record, refused, serve_connection};
+use super::http::serve_connection;
 use super::listen::{Connection, accept};
+use super::response::{event_stream, plain, record, refused};
 use super::{QUEUE, take_frame};
 use crate::scripted::engine::{Out, Server};
 use crate::scripted::fault::{Fault, Occasion};

@@ -1,7 +1,7 @@
 //! Standard input and output: one message for each line; and the way back from a process to its test.
 //!
 //! A scripted process connects to the address it is given (`--control`), gets its script as the first line, and from
-//! then on [`Command`](crate::scripted::Command)s, one a line; it sends its records the same way.
+//! then on [`Command`]s, one a line; it sends its records the same way.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;

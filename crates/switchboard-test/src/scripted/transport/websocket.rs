@@ -14,8 +14,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::http::record;
 use super::listen::{Connection, accept};
+use super::response::record;
 use super::{QUEUE, take_frame};
 use crate::scripted::engine::{Out, Server};
 use crate::scripted::fault::Fault;

@@ -10,6 +10,9 @@ use switchboard_config::text::visible;
 /// References and combinators that are looked through to find a type.
 const MAX_HOPS: usize = 16;
 
+/// Parts of one key: objects within objects.
+const MAX_KEYS: usize = 32;
+
 /// A pair that cannot be made an argument.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", visible(.pair))]
@@ -31,6 +34,9 @@ pub enum CoerceProblem {
     /// There is nothing before the `=`, or between two dots.
     #[error("a key is empty")]
     EmptyKey,
+    /// The key reaches too deep.
+    #[error("a key may have {MAX_KEYS} parts")]
+    TooDeep,
     /// The key is there twice, and only lists take several values.
     #[error("{0} is given twice, and it is no list")]
     Twice(String),
@@ -73,6 +79,9 @@ impl<'s> Document<'s> {
         } else {
             key.split('.').collect()
         };
+        if keys.len() > MAX_KEYS {
+            return Err(CoerceProblem::TooDeep);
+        }
         let Some((last, parents)) = keys.split_last() else {
             return Err(CoerceProblem::EmptyKey);
         };

@@ -26,12 +26,13 @@ const MAX_REFERENCES: usize = 500;
 /// Arguments cannot be deeper: the parser stops there.
 const DEEPEST: usize = 128;
 
-/// The depth of arguments up to which a check stays cheap.
+/// How deep the brackets of arguments may be nested for a check to stay cheap.
 pub(super) fn max_depth(schema: &Value) -> Result<usize, NotChecked> {
     let graph = Graph::of(schema)?;
     let order = graph.order()?;
     let mut previous: Vec<Work> = Vec::new();
-    for depth in 1..=DEEPEST {
+    // The innermost brackets have values between them, which are one level more.
+    for levels in 1..=DEEPEST + 1 {
         let mut works = vec![Work::default(); graph.nodes.len()];
         for &index in &order {
             let Some(node) = graph.nodes.get(index) else {
@@ -44,11 +45,10 @@ pub(super) fn max_depth(schema: &Value) -> Result<usize, NotChecked> {
         }
         let root = works.first().copied().unwrap_or_default();
         if root.visits > MAX_VISITS || root.nesting > MAX_NESTING {
-            // Arguments are an object, so one level is the least that can be asked for.
-            return if depth > 1 {
-                Ok(depth - 1)
-            } else {
-                Err(NotChecked::TooCostly)
+            // One level is too many here, and one is the values between the innermost brackets.
+            return match levels - 1 {
+                0 | 1 => Err(NotChecked::TooCostly),
+                cheap => Ok(cheap - 1),
             };
         }
         if works == previous {

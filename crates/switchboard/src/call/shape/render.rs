@@ -103,6 +103,12 @@ fn media<'a>(kind: &str, mime_type: &str, data: &JsonStr<'_>) -> Rendered<'a> {
     }
 }
 
+/// A picture or sound that is to be kept in a file all the same.
+pub(super) fn as_bytes<'a>(media: &Media) -> Rendered<'a> {
+    let what = format!("{}, not shown among so many", media.mime_type);
+    bytes(what, &media.mime_type, &JsonStr::from(media.data.as_str()))
+}
+
 fn bytes<'a>(what: String, mime_type: &str, data: &JsonStr<'_>) -> Rendered<'a> {
     let written = data.decode();
     let compact: String;

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::super::text;
+use super::vocabulary::{
+    LISTS, MAPS, SINGLES, alias, anchors, excerpt, has_hidden_names, holds_schemas, is_count, kind,
+    neutralise, wrong,
+};
 use super::{
     EMPTY, Examined, MAX_BYTES, MAX_DEPTH, Mended, Remedy, SchemaFinding, SchemaProblem, combine,
     is_property_name,
@@ -14,34 +17,8 @@ use crate::json::SharedJson;
 /// Findings beyond these are counted by nobody.
 const MAX_FINDINGS: usize = 100;
 
-const TYPES: [&str; 7] = [
-    "string", "number", "integer", "boolean", "object", "array", "null",
-];
-
-/// Keywords whose value is an object of schemas.
-const MAPS: [&str; 4] = [
-    "$defs",
-    "definitions",
-    "patternProperties",
-    "dependentSchemas",
-];
-
-/// Keywords whose value is a list of schemas.
-const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
-
-/// Keywords whose value is a schema.
-const SINGLES: [&str; 10] = [
-    "additionalProperties",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "additionalItems",
-    "propertyNames",
-    "contains",
-    "not",
-    "if",
-    "then",
-    "else",
-];
+/// Each round takes something out that the one before referred to; more are no accident.
+const MAX_ROUNDS: usize = 4;
 
 /// Looks at a schema and mends it.
 pub(super) fn mend(schema: &str) -> Examined {
@@ -76,8 +53,20 @@ fn run(schema: &str) -> (Value, Vec<SchemaFinding>) {
         mender.refuse(SchemaProblem::Unreadable);
         return (Value::Null, mender.findings);
     };
-    mender.anchors = anchors(&value);
-    mender.root(&mut value);
+    // What is taken out may be what something else refers to, so the result is looked at again.
+    for _ in 0..MAX_ROUNDS {
+        mender.is_changed = false;
+        mender.anchors = anchors(&value);
+        mender.root(&mut value);
+        let is_refused = mender
+            .findings
+            .iter()
+            .any(|finding| finding.remedy == Remedy::SetAside);
+        if !mender.is_changed || is_refused {
+            return (value, mender.findings);
+        }
+    }
+    mender.refuse(SchemaProblem::Unreadable);
     (value, mender.findings)
 }
 
@@ -90,6 +79,8 @@ struct Mender {
     /// The pointers that local references may lead to, once one has been asked for.
     document: Value,
     depth: usize,
+    /// Whether this round has found anything.
+    is_changed: bool,
     hidden_told: bool,
 }
 
@@ -125,7 +116,7 @@ impl Mender {
 
     /// A root that refers is replaced by what it refers to.
     fn root_reference(&mut self, root: &mut Map<String, Value>) {
-        let Some(reference) = root.get("$ref").map(Value::to_string) else {
+        let Some(reference) = root.get("$ref").and_then(Value::as_str).map(str::to_owned) else {
             return;
         };
         match combine::root_reference(root, &self.document) {
@@ -137,7 +128,7 @@ impl Mender {
                 self.mended(SchemaProblem::RootType);
             }
             // What cannot be followed is told by the ordinary check, except a circle, which looks well there.
-            None if self.resolves(reference.trim_matches('"')) => {
+            None if self.resolves(&reference) => {
                 root.remove("$ref");
                 self.mended(SchemaProblem::DanglingReference(excerpt(&reference)));
             }
@@ -168,7 +159,7 @@ impl Mender {
     fn schema(&mut self, schema: &mut Value) {
         match schema {
             Value::Object(members) => {
-                if self.depth > MAX_DEPTH {
+                if self.depth > MAX_DEPTH && !members.is_empty() {
                     members.clear();
                     return self.mended(SchemaProblem::TooDeep);
                 }
@@ -450,7 +441,11 @@ impl Mender {
             .iter_mut()
             .filter(|(keyword, _)| !holds_schemas(keyword))
         {
-            if neutralise(value) && !std::mem::replace(&mut self.hidden_told, true) {
+            if !neutralise(value) {
+                continue;
+            }
+            self.is_changed = true;
+            if !std::mem::replace(&mut self.hidden_told, true) {
                 self.within(keyword, |mender| {
                     mender.mended(SchemaProblem::HiddenCharacters);
                 });
@@ -467,6 +462,7 @@ impl Mender {
     }
 
     fn tell(&mut self, problem: SchemaProblem, remedy: Remedy) {
+        self.is_changed = true;
         if self.findings.len() < MAX_FINDINGS || remedy == Remedy::SetAside {
             self.findings.push(SchemaFinding {
                 path: self.path.clone(),
@@ -484,114 +480,4 @@ impl Mender {
         inner(self);
         self.path.truncate(length);
     }
-}
-
-/// The type a name stands for, also in the spellings of programming languages.
-fn alias(name: &str) -> Option<&'static str> {
-    if let Some(exact) = TYPES.iter().find(|known| **known == name) {
-        return Some(exact);
-    }
-    match name.to_ascii_lowercase().as_str() {
-        "string" | "str" | "text" => Some("string"),
-        "integer" | "int" | "long" => Some("integer"),
-        "number" | "float" | "double" | "decimal" => Some("number"),
-        "boolean" | "bool" => Some("boolean"),
-        "object" | "dict" | "map" => Some("object"),
-        "array" | "list" => Some("array"),
-        "null" | "none" => Some("null"),
-        _ => None,
-    }
-}
-
-fn is_count(value: &Value) -> bool {
-    value.as_u64().is_some()
-        || value
-            .as_f64()
-            .is_some_and(|value| value >= 0.0 && value.fract() == 0.0)
-}
-
-/// Makes all texts in a value harmless; whether anything changed. Recursion is bounded by the parser.
-fn neutralise(value: &mut Value) -> bool {
-    match value {
-        Value::String(text) => match text::neutralise(text) {
-            std::borrow::Cow::Owned(harmless) if harmless != *text => {
-                *text = harmless;
-                true
-            }
-            _ => false,
-        },
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |changed, item| neutralise(item) | changed),
-        Value::Object(members) => members
-            .values_mut()
-            .fold(false, |changed, member| neutralise(member) | changed),
-        _ => false,
-    }
-}
-
-fn holds_schemas(keyword: &str) -> bool {
-    MAPS.contains(&keyword)
-        || LISTS.contains(&keyword)
-        || SINGLES.contains(&keyword)
-        || matches!(
-            keyword,
-            "properties" | "items" | "required" | "$ref" | "$dynamicRef"
-        )
-}
-
-/// Whether the name of anything has characters that nobody sees. A name cannot be changed without changing what it means.
-fn has_hidden_names(value: &Value) -> bool {
-    match value {
-        Value::Object(members) => members
-            .iter()
-            .any(|(name, value)| !text::is_plain(name) || has_hidden_names(value)),
-        Value::Array(items) => items.iter().any(has_hidden_names),
-        _ => false,
-    }
-}
-
-fn anchors(value: &Value) -> HashSet<String> {
-    fn collect(value: &Value, anchors: &mut HashSet<String>) {
-        match value {
-            Value::Object(members) => {
-                for keyword in ["$anchor", "$dynamicAnchor"] {
-                    anchors.extend(
-                        members
-                            .get(keyword)
-                            .and_then(Value::as_str)
-                            .map(str::to_owned),
-                    );
-                }
-                members.values().for_each(|member| collect(member, anchors));
-            }
-            Value::Array(items) => items.iter().for_each(|item| collect(item, anchors)),
-            _ => {}
-        }
-    }
-    let mut found = HashSet::new();
-    collect(value, &mut found);
-    found
-}
-
-fn wrong(keyword: &str, expected: &'static str) -> SchemaProblem {
-    SchemaProblem::Keyword {
-        keyword: excerpt(keyword),
-        expected,
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
-}
-
-fn excerpt(text: &str) -> String {
-    text.chars().take(80).collect()
 }

@@ -14,6 +14,7 @@
 mod combine;
 mod mend;
 mod scan;
+mod vocabulary;
 
 use std::fmt;
 
@@ -154,7 +155,7 @@ pub enum SchemaProblem {
 pub fn examine(schema: &RawValue) -> Examined {
     let mut cursor = Cursor::new(schema.get());
     match scan(&mut cursor) {
-        Ok(Verdict::Clean) => Examined::Fine,
+        Ok(Verdict::Clean | Verdict::Mirrored) => Examined::Fine,
         Ok(Verdict::Doubtful) | Err(Malformed) => mend::mend(schema.get()),
     }
 }
@@ -184,4 +185,74 @@ fn is_property_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn any_schema() -> impl Strategy<Value = Value> {
+        let keyword = prop::sample::select(vec![
+            "type",
+            "properties",
+            "items",
+            "required",
+            "enum",
+            "anyOf",
+            "description",
+            "minimum",
+            "minLength",
+            "additionalProperties",
+            "$ref",
+            "const",
+            "default",
+            "examples",
+            "uniqueItems",
+            "not",
+            "x-other",
+        ]);
+        let leaf = prop::sample::select(vec![
+            json!("object"),
+            json!("array"),
+            json!("string"),
+            json!("text\u{202e}"),
+            json!("#"),
+            json!(1),
+            json!(-1),
+            json!(1.5),
+            json!(true),
+            json!(null),
+            json!([]),
+            json!(["a"]),
+            json!({}),
+            json!(["string", "null"]),
+            json!([{}]),
+            json!({"type": "object"}),
+            json!({"a": {"type": "string"}}),
+            json!({"a b": {}}),
+        ]);
+        leaf.prop_recursive(4, 32, 4, move |inner| {
+            prop::collection::btree_map(keyword.clone().prop_map(str::to_owned), inner, 0..5)
+                .prop_map(|members| json!(members))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_scan_lets_pass_needs_no_mending(mut schema in any_schema()) {
+            if let Value::Object(root) = &mut schema {
+                root.insert("type".to_owned(), json!("object"));
+            }
+            let text = schema.to_string();
+            let mut cursor = Cursor::new(&text);
+            let verdict = scan(&mut cursor);
+            prop_assert_eq!(cursor.position(), text.len());
+            if verdict == Ok(Verdict::Clean) || verdict == Ok(Verdict::Mirrored) {
+                prop_assert!(matches!(mend::mend(&text), Examined::Fine), "{text}");
+            }
+        }
+    }
 }

@@ -3,6 +3,8 @@
 //! It accepts what it is sure of: the subset of JSON Schema that nearly all tools are written in. Whatever it does not
 //! know as harmless (references, combinators at the root, escapes in keys, odd forms) is doubtful, which is not wrong.
 
+use switchboard_protocol::param_headers::ANNOTATION;
+
 use super::super::cursor::{Contents, Cursor, Malformed};
 use super::super::text;
 use super::{MAX_BYTES, MAX_DEPTH, is_property_name};
@@ -10,8 +12,10 @@ use super::{MAX_BYTES, MAX_DEPTH, is_property_name};
 /// What the scan says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::catalog) enum Verdict {
-    /// Every provider takes it.
+    /// Every provider takes it, and nothing in it is mirrored into headers.
     Clean,
+    /// Every provider takes it, and it has annotations for headers.
+    Mirrored,
     /// Somebody has to look.
     Doubtful,
 }
@@ -34,16 +38,26 @@ impl From<Malformed> for Doubt {
 pub(super) fn scan(cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
     cursor.peek();
     let start = cursor.position();
-    let clean = schema(cursor, Place::Root, 0).is_ok();
+    let mut is_mirrored = false;
+    let clean = schema(cursor, Place::Root, 0, &mut is_mirrored).is_ok();
     if clean && cursor.position() - start <= MAX_BYTES {
-        return Ok(Verdict::Clean);
+        return Ok(if is_mirrored {
+            Verdict::Mirrored
+        } else {
+            Verdict::Clean
+        });
     }
     cursor.rewind(start);
     cursor.skip()?;
     Ok(Verdict::Doubtful)
 }
 
-fn schema(cursor: &mut Cursor<'_>, place: Place, depth: usize) -> Result<(), Doubt> {
+fn schema(
+    cursor: &mut Cursor<'_>,
+    place: Place,
+    depth: usize,
+    is_mirrored: &mut bool,
+) -> Result<(), Doubt> {
     if depth > MAX_DEPTH {
         return Err(Doubt);
     }
@@ -57,7 +71,14 @@ fn schema(cursor: &mut Cursor<'_>, place: Place, depth: usize) -> Result<(), Dou
         if key.has_escapes {
             return Err(Doubt);
         }
-        keyword(cursor, key.escaped, place, depth, &mut described)?;
+        keyword(
+            cursor,
+            key.escaped,
+            place,
+            depth,
+            &mut described,
+            is_mirrored,
+        )?;
     }
     if place == Place::Root && described.type_name != Some("object") {
         return Err(Doubt);
@@ -82,6 +103,7 @@ fn keyword<'a>(
     place: Place,
     depth: usize,
     described: &mut Described<'a>,
+    is_mirrored: &mut bool,
 ) -> Result<(), Doubt> {
     match name {
         "type" => types(cursor, described),
@@ -94,19 +116,19 @@ fn keyword<'a>(
                 if name.has_escapes || !is_property_name(name.escaped) {
                     return Err(Doubt);
                 }
-                schema(cursor, Place::Inner, depth + 1)?;
+                schema(cursor, Place::Inner, depth + 1, is_mirrored)?;
             }
             Ok(())
         }
         "required" => strings(cursor),
         "items" => {
             described.has_items = true;
-            schema(cursor, Place::Inner, depth + 1)
+            schema(cursor, Place::Inner, depth + 1, is_mirrored)
         }
         "additionalProperties" | "not" | "propertyNames" | "contains" => {
-            schema(cursor, Place::Inner, depth + 1)
+            schema(cursor, Place::Inner, depth + 1, is_mirrored)
         }
-        "anyOf" | "oneOf" | "allOf" if place == Place::Inner => schemas(cursor, depth),
+        "anyOf" | "oneOf" | "allOf" if place == Place::Inner => schemas(cursor, depth, is_mirrored),
         "enum" => {
             cursor.enter(b'[')?;
             let mut is_empty = true;
@@ -133,7 +155,11 @@ fn keyword<'a>(
             _ => Err(Doubt),
         },
         "examples" if cursor.peek() != b'[' => Err(Doubt),
-        "const" | "default" | "examples" | "example" | "nullable" | "x-mcp-header" => data(cursor),
+        "const" | "default" | "examples" | "example" | "nullable" => data(cursor),
+        ANNOTATION => {
+            *is_mirrored = true;
+            data(cursor)
+        }
         _ => Err(Doubt),
     }
 }
@@ -163,12 +189,12 @@ fn type_name(name: Contents<'_>) -> Result<&str, Doubt> {
     }
 }
 
-fn schemas(cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Doubt> {
+fn schemas(cursor: &mut Cursor<'_>, depth: usize, is_mirrored: &mut bool) -> Result<(), Doubt> {
     cursor.enter(b'[')?;
     let mut is_empty = true;
     while cursor.next_item()? {
         is_empty = false;
-        schema(cursor, Place::Inner, depth + 1)?;
+        schema(cursor, Place::Inner, depth + 1, is_mirrored)?;
     }
     if is_empty { Err(Doubt) } else { Ok(()) }
 }

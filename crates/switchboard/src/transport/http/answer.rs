@@ -165,13 +165,17 @@ impl Answers {
     /// Notes the answer to a request, and says whether that is the stream's own.
     fn note_answer(&self, id: Option<u64>, own: Option<u64>) -> bool {
         let Some(id) = id else { return false };
-        if let Some(note) = lock(&self.in_flight).get_mut(&id) {
-            note.answered = true;
-            if own != Some(id) {
-                // It came by another way; its own has nothing left to bring.
-                note.task.abort();
+        let mut in_flight = lock(&self.in_flight);
+        if own == Some(id) {
+            if let Some(note) = in_flight.get_mut(&id) {
+                note.answered = true;
             }
+            return true;
         }
-        own == Some(id)
+        // It came by another way; its own has nothing left to bring.
+        if let Some(note) = in_flight.remove(&id) {
+            note.task.abort();
+        }
+        false
     }
 }

@@ -281,11 +281,12 @@ impl Shared {
         if content(&response) != Content::Body {
             return Ok(());
         }
-        let body = match read_body(response, self.channel.limit(), self.channel.address()).await {
-            Ok(body) => body,
-            Err(failure @ RequestFailure::TooLarge { .. }) => return Err(failure),
-            // The answer is to come on the stream, so a body that breaks off is no loss.
-            Err(_) => return Ok(()),
+        let body = read_body(response, self.channel.limit(), self.channel.address());
+        let body = match tokio::time::timeout(TAKE_DEADLINE, body).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(failure @ RequestFailure::TooLarge { .. })) => return Err(failure),
+            // The answer is to come on the stream, so a body that breaks off or stalls is no loss.
+            Ok(Err(_)) | Err(_) => return Ok(()),
         };
         if looks_like_json(&body) && body.len() > 2 {
             self.inbound.frame(body);

@@ -101,7 +101,9 @@ impl Shared {
         let mut retry = None;
         let mut last_id: Option<Bytes> = None;
         loop {
-            match self.open_stream(last_id.as_ref()).await {
+            let opened = self.open_stream(last_id.as_ref()).await;
+            self.has_listened();
+            match opened {
                 Ok(response) if content(&response) == Content::Events => {
                     let mut stream = EventStream::new(response, self.limit(), last_id.take());
                     self.hear(&mut stream, &mut pace).await;

@@ -292,11 +292,11 @@ mod tests {
 
     fn decode(chunks: &[&[u8]]) -> Outcome {
         let mut decoder = Decoder::new(LIMIT, None);
-        let mut decoded = Vec::new();
+        let mut events = Vec::new();
         for chunk in chunks {
             decoder.push(Bytes::copy_from_slice(chunk));
             while let Some(event) = decoder.next() {
-                decoded.push(event);
+                events.push(event);
             }
             assert!(
                 decoder.partial.len() <= LIMIT.max(MAX_FIELD) + AROUND_VALUE + 3,
@@ -304,7 +304,7 @@ mod tests {
             );
         }
         Outcome {
-            decoded,
+            decoded: events,
             last_id: decoder.last_id.clone(),
             retry: decoder.retry,
         }

@@ -15,7 +15,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
 use switchboard_config::entry::Transport;
 use switchboard_protocol::{Era, Feature, Revision, headers};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::address::Address;
 use super::answer::{Answers, Delivered};
@@ -29,7 +29,7 @@ use crate::transport::{
     RequestFailure, TransportError, TransportErrorKind,
 };
 
-/// How long the server may take to take a message that is no request.
+/// How long the server may take to take a message that is no request, and then once more for what it says to it.
 pub(super) const TAKE_DEADLINE: Duration = Duration::from_secs(30);
 /// How long deleting the session may take.
 const DELETE_DEADLINE: Duration = Duration::from_secs(2);
@@ -81,6 +81,7 @@ impl Connector for StreamableConnector {
                 channel: Arc::clone(&self.channel),
                 handshake: Mutex::default(),
                 listening: AtomicUsize::new(0),
+                listened: watch::Sender::new(false),
                 lifetime: Lifetime::new(),
             });
             let supervisor = Arc::clone(&shared).supervise();
@@ -105,6 +106,8 @@ pub(super) struct Shared {
     handshake: Mutex<Handshake>,
     /// How many streams of the server's own messages are open: one or none.
     listening: AtomicUsize,
+    /// Whether the server has answered the first request for that stream, one way or the other.
+    listened: watch::Sender<bool>,
     lifetime: Lifetime,
 }
 
@@ -143,6 +146,17 @@ impl Link for StreamableLink {
                 .lifetime
                 .spawn(async move { shared.listen().await });
         }
+    }
+
+    fn listening(&self) -> BoxFuture<'_, ()> {
+        let mut listened = self.shared.listened.subscribe();
+        let revision = lock(&self.shared.handshake).revision;
+        let has_stream = revision.is_some_and(|revision| revision.has(Feature::GetStream));
+        Box::pin(async move {
+            if has_stream {
+                let _ = listened.wait_for(|listened| *listened).await;
+            }
+        })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -270,7 +284,7 @@ impl Shared {
             }
         };
         let _ = report.send(Ok(()));
-        self.take_stray(response).await;
+        let _ = tokio::time::timeout(TAKE_DEADLINE, self.take_stray(response)).await;
     }
 
     /// Hands on what a server says where it should say nothing.
@@ -283,13 +297,15 @@ impl Shared {
                     self.answers.deliver_event(decoded, None);
                 }
             }
-            Content::Body if !is_taken => {
+            Content::Body => {
+                // Read in any case: only then can the connection be used again.
                 let body = read_body(response, self.limit(), self.channel.address()).await;
-                if let Some(body) = body.ok().filter(|body| looks_like_json(body)) {
+                let is_message = |body: &Bytes| !is_taken && looks_like_json(body);
+                if let Some(body) = body.ok().filter(is_message) {
                     self.answers.deliver(body, None);
                 }
             }
-            Content::Body | Content::Nothing => {}
+            Content::Nothing => {}
         }
     }
 
@@ -316,6 +332,11 @@ impl Shared {
         }
         self.listening.fetch_add(1, Ordering::AcqRel);
         Listening(&self.listening)
+    }
+
+    /// Notes that the server has answered the request for the stream of its own messages.
+    pub(super) fn has_listened(&self) {
+        self.listened.send_replace(true);
     }
 
     pub(super) fn answers(&self) -> &Answers {

@@ -99,7 +99,8 @@ fn key(name: &OsStr) -> OsString {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -173,7 +173,8 @@ fn not_found(program: &Path, folders: &[PathBuf]) -> TransportError {
     TransportError::new(TransportErrorKind::ProgramNotFound, message)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

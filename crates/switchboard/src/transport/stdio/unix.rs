@@ -311,7 +311,11 @@ impl Kept {
     /// Hands the pipes over; if nobody wants them any more, the server ends.
     fn answer(self: &Arc<Self>, reply: Reply, pipes: Pipes) {
         if reply.send(Ok(pipes)).is_err() {
-            self.end();
+            // Whoever gave up has asked for the end, possibly before there was anything to end.
+            match &self.control {
+                Some(_) => self.end(),
+                None => self.end_alone(),
+            }
         }
     }
 

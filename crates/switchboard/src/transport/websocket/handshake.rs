@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HOST, HeaderMap};
 use rustls::pki_types::ServerName;
 use switchboard_config::text::visible;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_tungstenite::tungstenite::handshake::client::{Response, generate_key, generate_request};
+use tokio_tungstenite::tungstenite::handshake::client::{Response, generate_key};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::handshake::machine::TryParse as _;
-use tokio_tungstenite::tungstenite::http::Request;
+use url::Position;
 
 use crate::transport::http::{
     Address, HttpClient, describe_io, describe_tls, refusal_head, tls_error,
@@ -53,7 +53,7 @@ pub(super) async fn open(
         )
     })??;
     let key = generate_key();
-    let request = upgrade(address, headers, &key)?;
+    let request = upgrade(address, headers, &key);
     let failed = |error: std::io::Error| {
         let (kind, message) = describe_io(&error, &address.place());
         TransportError::new(kind, message)
@@ -114,41 +114,26 @@ async fn connect(client: &HttpClient, address: &Address) -> Result<Socket, Trans
 }
 
 /// The request to upgrade, as it goes over the wire.
-fn upgrade(address: &Address, headers: &HeaderMap, key: &str) -> Result<Vec<u8>, TransportError> {
-    let invalid = || {
-        TransportError::new(
-            TransportErrorKind::Invalid,
-            format!("no WebSocket request can be made for {}", address.shown()),
-        )
-    };
+///
+/// It is put together here, because the library would write it to its trace with all its secrets. Names and values
+/// of headers are valid by their type, and the parts of an address by theirs.
+fn upgrade(address: &Address, headers: &HeaderMap, key: &str) -> Vec<u8> {
     let url = address.url();
-    let host = match (url.host_str(), url.port()) {
-        (Some(host), Some(port)) => format!("{host}:{port}"),
-        (Some(host), None) => host.to_owned(),
-        (None, _) => return Err(invalid()),
-    };
-    let mut target = url.clone();
-    let _ = target.set_username("");
-    let _ = target.set_password(None);
-    let mut request = Request::builder().uri(target.as_str());
-    if let Some(own) = request.headers_mut() {
-        own.extend(headers.clone());
+    let target = &url[Position::BeforePath..Position::AfterQuery];
+    let host = &url[Position::BeforeHost..Position::AfterPort];
+    let own = format!(
+        "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Protocol: {SUBPROTOCOL}\r\n"
+    );
+    let mut request = own.into_bytes();
+    for (name, value) in headers.iter().filter(|(name, _)| *name != HOST) {
+        request.extend_from_slice(name.as_str().as_bytes());
+        request.extend_from_slice(b": ");
+        request.extend_from_slice(value.as_bytes());
+        request.extend_from_slice(b"\r\n");
     }
-    // These come last, so that they win over configured ones.
-    let mut request = request.body(()).map_err(|_| invalid())?;
-    for (name, value) in [
-        ("host", host.as_str()),
-        ("connection", "Upgrade"),
-        ("upgrade", "websocket"),
-        ("sec-websocket-version", "13"),
-        ("sec-websocket-key", key),
-        ("sec-websocket-protocol", SUBPROTOCOL),
-    ] {
-        let value = value.parse().map_err(|_| invalid())?;
-        request.headers_mut().insert(name, value);
-    }
-    let (bytes, _) = generate_request(request).map_err(|_| invalid())?;
-    Ok(bytes)
+    request.extend_from_slice(b"\r\n");
+    request
 }
 
 async fn read_head(

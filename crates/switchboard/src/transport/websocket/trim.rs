@@ -175,8 +175,8 @@ impl Trimmer {
         }
         self.is_cut = true;
         self.cut.push_back(self.messages);
-        let room = (KEPT_START as u64).saturating_sub(before);
-        let pass = header.length.min(room).min(self.limit as u64);
+        let room = (KEPT_START.min(self.limit) as u64).saturating_sub(before);
+        let pass = header.length.min(room);
         write_header(first | FINAL, pass, ready);
         self.state = State::Payload {
             pass,

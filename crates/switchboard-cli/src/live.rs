@@ -1,0 +1,93 @@
+//! Lines that change while something goes on, and are gone afterwards.
+//!
+//! No line is as wide as the terminal: what Ctrl-C echoes after the last one must not wrap, or the lines could not be
+//! taken away again.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::printer::Printer;
+use crate::terminal::{self, Size, fitted};
+
+/// How often lines that move are drawn anew.
+pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(80);
+
+/// Room for what Ctrl-C echoes.
+const MARGIN: usize = 3;
+
+/// One line, in pieces of different styles.
+pub(crate) type Line = Vec<(Style, String)>;
+
+/// Lines on the terminal. Dropped, they are taken away.
+#[derive(Debug)]
+pub(crate) struct Live<'p> {
+    printer: &'p Printer,
+    /// How many lines are on the screen.
+    drawn: usize,
+}
+
+impl<'p> Live<'p> {
+    pub(crate) fn new(printer: &'p Printer) -> Self {
+        Self { printer, drawn: 0 }
+    }
+
+    /// Draws these lines in place of those that were there, as many as the terminal has room for.
+    pub(crate) fn draw(&mut self, lines: &[Line]) {
+        let size = terminal::error_size().unwrap_or(Size {
+            columns: 80,
+            rows: 24,
+        });
+        let mut text = self.removal();
+        let most = size.rows.saturating_sub(1).max(1);
+        for (index, line) in lines.iter().take(most).enumerate() {
+            if index > 0 {
+                text.push('\n');
+            }
+            let is_last = index + 1 == most && lines.len() > most;
+            if is_last {
+                let _ = write!(text, "… and {} more", lines.len() - index);
+            } else {
+                self.add(&mut text, line, size.columns.saturating_sub(MARGIN));
+            }
+        }
+        self.drawn = lines.len().min(most);
+        self.printer.draw(&text);
+    }
+
+    fn add(&self, text: &mut String, line: &Line, mut room: usize) {
+        for (style, piece) in line {
+            if room == 0 {
+                break;
+            }
+            let piece = fitted(piece, room);
+            room = room.saturating_sub(piece.width());
+            text.push_str(&self.printer.styled(*style, piece));
+        }
+    }
+
+    /// What takes the lines away: to the start of the first, then everything from there.
+    fn removal(&self) -> String {
+        match self.drawn {
+            0 => String::new(),
+            1 => "\r\u{1b}[J".to_owned(),
+            lines => format!("\r\u{1b}[{}A\u{1b}[J", lines - 1),
+        }
+    }
+}
+
+impl Drop for Live<'_> {
+    fn drop(&mut self) {
+        let removal = self.removal();
+        if !removal.is_empty() {
+            self.printer.draw(&removal);
+        }
+    }
+}
+
+/// What moves at the beginning of a line, by how often it was drawn.
+pub(crate) fn spinner(turn: usize) -> &'static str {
+    const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+    FRAMES.get(turn % FRAMES.len()).copied().unwrap_or("•")
+}

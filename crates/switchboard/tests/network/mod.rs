@@ -1,0 +1,195 @@
+//! What the tests of network transports share: an inbound that records, and servers that do as they are told.
+
+use std::fmt::Write as _;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use switchboard::transport::http::{HttpClient, HttpSettings};
+use switchboard::transport::{
+    Closed, Inbound, Link, Outgoing, OutgoingKind, RequestFailure, TransportError,
+};
+use tokio::sync::mpsc;
+use tokio_rustls::TlsAcceptor;
+
+/// Longer than anything here takes, shorter than anybody's patience.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The limit on size that the tests' clients have.
+pub(crate) const LIMIT: usize = 64 * 1024;
+
+/// One call of an inbound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    Frame(String),
+    Oversized { start: String, limit: usize },
+    Failed(u64, String),
+    Diagnostic(String),
+    Closed(Closed),
+}
+
+pub(crate) fn frame(text: &str) -> Event {
+    Event::Frame(text.to_owned())
+}
+
+/// An inbound that writes everything down.
+pub(crate) struct Recorder(mpsc::UnboundedSender<Event>);
+
+/// What an inbound has written down.
+pub(crate) struct Record(mpsc::UnboundedReceiver<Event>);
+
+pub(crate) fn recorder() -> (Arc<dyn Inbound>, Record) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (Arc::new(Recorder(sender)), Record(receiver))
+}
+
+impl Record {
+    pub(crate) async fn next(&mut self) -> Event {
+        let next = within(self.0.recv()).await;
+        next.expect("the inbound is still there")
+    }
+
+    /// Whatever has been written down and not looked at.
+    pub(crate) fn rest(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.0.try_recv().ok()).collect()
+    }
+
+    /// Waits until the inbound itself is dropped, which means that nothing holds the link any longer.
+    pub(crate) async fn end(mut self) -> Vec<Event> {
+        let mut rest = Vec::new();
+        while let Some(event) = within(self.0.recv()).await {
+            rest.push(event);
+        }
+        rest
+    }
+}
+
+impl Inbound for Recorder {
+    fn frame(&self, frame: Bytes) {
+        let _ = self.0.send(Event::Frame(text(&frame)));
+    }
+
+    fn oversized(&self, start: &[u8], limit: usize) {
+        let start = text(&start[..start.len().min(24)]);
+        let _ = self.0.send(Event::Oversized { start, limit });
+    }
+
+    fn failed(&self, request: u64, failure: RequestFailure) {
+        let _ = self.0.send(Event::Failed(request, render(&failure)));
+    }
+
+    fn diagnostic(&self, line: &str) {
+        let _ = self.0.send(Event::Diagnostic(line.to_owned()));
+    }
+
+    fn closed(&self, closed: Closed) {
+        let _ = self.0.send(Event::Closed(closed));
+    }
+}
+
+/// A failure on one line, every field of it.
+pub(crate) fn render(failure: &RequestFailure) -> String {
+    match failure {
+        RequestFailure::Refused(refusal) => {
+            let mut line = format!("refused {}", refusal.status);
+            if refusal.in_session {
+                line.push_str(" in session");
+            }
+            for challenge in &refusal.challenges {
+                let _ = write!(line, " challenge<{challenge}>");
+            }
+            if let Some(after) = refusal.retry_after {
+                let _ = write!(line, " retry<{}s>", after.as_secs());
+            }
+            if let Some(location) = &refusal.location {
+                let _ = write!(line, " location<{location}>");
+            }
+            let _ = write!(line, " <{}>", text(&refusal.body));
+            line
+        }
+        RequestFailure::NotSent(error) => format!("not sent: {}", kind(error)),
+        RequestFailure::Lost(error) => format!("lost: {}", kind(error)),
+        other => other.to_string(),
+    }
+}
+
+pub(crate) fn kind(error: &TransportError) -> String {
+    format!("{:?}: {}", error.kind, error.message)
+}
+
+pub(crate) fn client() -> HttpClient {
+    client_with(HttpSettings::default())
+}
+
+pub(crate) fn client_with(settings: HttpSettings) -> HttpClient {
+    HttpClient::new(HttpSettings {
+        max_message_bytes: LIMIT,
+        ..settings
+    })
+    .expect("a client")
+}
+
+/// A request in the manner of the stateful era.
+pub(crate) fn request(id: u64) -> Outgoing {
+    Outgoing {
+        payload: format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#).into_bytes(),
+        kind: OutgoingKind::Request(id),
+        headers: Vec::new(),
+    }
+}
+
+pub(crate) fn notification() -> Outgoing {
+    Outgoing {
+        payload: br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_vec(),
+        kind: OutgoingKind::Notification,
+        headers: Vec::new(),
+    }
+}
+
+pub(crate) fn answer(id: u64) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+}
+
+pub(crate) async fn send(link: &Arc<dyn Link>, message: Outgoing) {
+    within(link.send(message))
+        .await
+        .expect("the message is sent");
+}
+
+/// A TLS server for `localhost` and its certificate, which is its own authority and valid for a hundred years.
+///
+/// It was made with `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500
+/// -subj '/CN=switchboard tests' -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE`; its key
+/// guards nothing.
+pub(crate) fn certificate(protocols: &[&str]) -> (Vec<u8>, TlsAcceptor) {
+    let certificate = include_bytes!("localhost.cert.der").to_vec();
+    let key = include_bytes!("localhost.key.der").to_vec();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.clone().into()],
+            PrivatePkcs8KeyDer::from(key).into(),
+        )
+        .expect("a configuration");
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
+    (certificate, TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Fails a test that waits for something that does not come.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .expect("it happens in time")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -389,3 +389,185 @@ fn listed(items: impl Iterator<Item = String> + Clone) -> String {
     }
     shown.join("; ")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use switchboard_protocol::types::capabilities::ServerCapabilities;
+
+    use super::*;
+    use crate::catalog::{ListLimits, Provenance, Reach, ToolRules};
+    use crate::json::SharedJson;
+    use crate::spec::ConnectionKey;
+    use crate::transport::stdio::StdioConnector;
+
+    /// A server with one small tool, of the newest era, that did everything at once.
+    struct Server {
+        spec: ServerSpec,
+        destination: Destination,
+        steps: Vec<StepReport>,
+        facts: ServerFacts,
+        tools: String,
+        cut: Option<&'static str>,
+        noise: Vec<String>,
+        ended: Duration,
+    }
+
+    impl Server {
+        fn new() -> Self {
+            let connector = Arc::new(StdioConnector::new("npx"));
+            let done = |step| StepReport {
+                step,
+                outcome: Outcome::Done,
+                duration: Duration::from_millis(1),
+            };
+            Self {
+                spec: ServerSpec::new("s", connector, ConnectionKey::of(&[])),
+                destination: Destination::Program("/usr/bin/npx".to_owned()),
+                steps: [Step::Spawn, Step::Discover, Step::Tools, Step::Probe]
+                    .map(done)
+                    .to_vec(),
+                facts: ServerFacts {
+                    revision: Revision::LATEST,
+                    transport: Transport::Stdio,
+                    implementation: None,
+                    capabilities: Some(ServerCapabilities::default()),
+                    instructions: None,
+                },
+                tools: r#"{"name":"a","inputSchema":{"type":"object"}}"#.to_owned(),
+                cut: None,
+                noise: Vec::new(),
+                ended: Duration::from_millis(1),
+            }
+        }
+
+        fn took(&mut self, step: Step, outcome: Outcome, duration: Duration) {
+            for report in self.steps.iter_mut().filter(|report| report.step == step) {
+                report.outcome = outcome.clone();
+                report.duration = duration;
+            }
+        }
+    }
+
+    /// What is found odd about a server that differs from the good one by this.
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Server), expected: &[&str]) -> Vec<Finding> {
+        let mut server = Server::new();
+        change(&mut server);
+        let page = Bytes::from(format!(r#"{{"tools":[{}]}}"#, server.tools));
+        let raw = serde_json::from_slice(&page).unwrap();
+        let tools = ServerTools::from_pages(
+            &"s".into(),
+            &[SharedJson::part_of(&page, raw)],
+            &ToolRules::default(),
+            Reach::Other,
+            Provenance::Live,
+            ListLimits::default(),
+        );
+        let found = findings(&Habits {
+            spec: &server.spec,
+            destination: &server.destination,
+            steps: &server.steps,
+            facts: &server.facts,
+            tools: &tools,
+            cut: server.cut,
+            noise: &server.noise,
+            patience: Duration::from_secs(2),
+            ended: server.ended,
+        });
+        let codes: Vec<_> = found.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, expected, "{found:#?}");
+        found
+    }
+
+    #[test]
+    fn a_good_server_has_no_oddities() {
+        check(|_| {}, &[]);
+    }
+
+    #[test]
+    fn time_is_told_when_it_is_long() {
+        let long = Duration::from_secs(12);
+        let slow = check(
+            |server| server.took(Step::Spawn, Outcome::Done, long),
+            &["slow-start"],
+        );
+        let first = slow.first().unwrap();
+        assert_eq!(first.what, "it took 12.0 s until its tools were there");
+        assert!(
+            first.why.starts_with("most of it went to spawn (12.0 s)"),
+            "{first:?}"
+        );
+        assert!(first.remedy.contains("install it"), "{first:?}");
+        check(
+            |server| {
+                server.spec.startup_timeout = Duration::from_secs(4);
+                server.took(Step::Tools, Outcome::Done, Duration::from_secs(3));
+            },
+            &["slow-start"],
+        );
+        check(
+            |server| server.took(Step::Probe, Outcome::Done, Duration::from_secs(2)),
+            &["slow-answers"],
+        );
+        check(
+            |server| server.took(Step::Discover, Outcome::NotSpoken, Duration::from_secs(2)),
+            &["silent-about-discover"],
+        );
+        check(
+            |server| server.ended = Duration::from_secs(2),
+            &["slow-to-end"],
+        );
+    }
+
+    #[test]
+    fn ways_that_are_old_are_told() {
+        check(
+            |server| server.facts.revision = Revision::V2025_06_18,
+            &["older-era"],
+        );
+        check(
+            |server| server.facts.transport = Transport::Sse,
+            &["legacy-transport"],
+        );
+        check(
+            |server| server.took(Step::Spawn, Outcome::Done, Duration::ZERO),
+            &[],
+        );
+    }
+
+    #[test]
+    fn lists_are_looked_through() {
+        check(
+            |server| server.cut = Some("more than 1000 pages"),
+            &["list-incomplete"],
+        );
+        check(|server| server.noise = vec!["log".to_owned()], &["noise"]);
+        check(|server| server.tools = String::new(), &["no-tools"]);
+        check(
+            |server| server.tools = r#"{"name":"a","inputSchema":{"type":"array"}}"#.to_owned(),
+            &["tools-set-aside"],
+        );
+        let property = |number: usize| {
+            format!(
+                r#""p{number}":{{"type":"string","description":"{}"}}"#,
+                "x".repeat(90)
+            )
+        };
+        let properties: Vec<String> = (0..300).map(property).collect();
+        let schema = format!(
+            r#"{{"type":"object","properties":{{{}}}}}"#,
+            properties.join(",")
+        );
+        let found = check(
+            |server| server.tools = format!(r#"{{"name":"big","inputSchema":{schema}}}"#),
+            &["expensive", "expensive-tools"],
+        );
+        assert!(
+            found.iter().any(|finding| finding.why.starts_with("big (")),
+            "{found:?}"
+        );
+    }
+}

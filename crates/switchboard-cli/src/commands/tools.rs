@@ -70,7 +70,7 @@ fn show(catalog: &Catalog, all: bool, context: &Context) -> Result<(), Failure> 
     printer.data(to_text(catalog, all, terminal::width()))
 }
 
-/// A tool for scripts: the model's name and description, the rest as the server wrote it.
+/// A tool for scripts: the name that a model knows it by, and the rest as the server wrote it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry<'c> {

@@ -34,6 +34,8 @@ const STORE_FILE: &str = "switchboard.db";
 const SPILL_FOLDER: &str = "output";
 /// How long work on files may go on once everything else has ended.
 const LAST_WORK: Duration = Duration::from_secs(2);
+/// What to do about a server that wants a login.
+const LOGIN: &str = "give it a token with `headers` or `bearer_token_env_var`";
 /// So much of a reason is shown on the narrowest terminal.
 const SHORTEST_REASON: usize = 30;
 
@@ -201,7 +203,7 @@ impl Session<'_> {
                 printer.warning(format!("{name} failed: {reason}; {hint}"), None);
             }
             State::NeedsAuth => {
-                let message = format!("{name} wants a login; `switchboard mcp login {name}`");
+                let message = format!("{name} wants a login; {LOGIN}");
                 printer.warning(message, None);
             }
             State::Connected => printer.detail(format!("{name} is connected")),
@@ -217,7 +219,7 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
         State::Connected => return None,
         State::NeedsAuth => {
             let message = format!("the server `{name}` wants a login");
-            Failure::new(Exit::NeedsLogin, message).hint(format!("`switchboard mcp login {name}`"))
+            Failure::new(Exit::NeedsLogin, message).hint(LOGIN)
         }
         State::Disabled => Failure::failed(format!("the server `{name}` is disabled"))
             .hint(format!("`switchboard mcp enable {name}`")),

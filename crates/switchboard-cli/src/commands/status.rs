@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard::status::{ServerStatus, State};
+use switchboard_config::entry::Transport;
+use switchboard_config::resolve::Server;
 use switchboard_protocol::{Era, Revision};
 
 use crate::context::Context;
@@ -21,7 +23,12 @@ pub(crate) fn run(context: &Context) -> Outcome {
         session.start().await;
         let statuses = session.host.statuses();
         let mut rows: Vec<Row> = statuses.iter().map(Row::of).collect();
-        rows.extend(session.held_back.iter().map(Row::held_back));
+        rows.extend(
+            session
+                .held_back
+                .iter()
+                .map(|held| Row::held_back(held, &servers)),
+        );
         rows.sort_by(|one, other| one.name.cmp(&other.name));
         let printer = &context.printer;
         if printer.json {
@@ -67,7 +74,8 @@ impl Row {
         }
     }
 
-    fn held_back(held: &HeldBack) -> Self {
+    fn held_back(held: &HeldBack, servers: &Servers) -> Self {
+        let server = servers.config.server(&held.name);
         Self {
             name: held.name.clone(),
             state: held.state,
@@ -76,7 +84,7 @@ impl Row {
             } else {
                 style::WARNING
             },
-            transport: None,
+            transport: server.and_then(Server::transport).map(Transport::name),
             revision: None,
             uptime: None,
             restarts: 0,

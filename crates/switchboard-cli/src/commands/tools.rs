@@ -5,11 +5,13 @@
 
 use std::fmt::Write as _;
 
+use anstyle::Style;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, SetAside};
+use switchboard::catalog::{Catalog, CatalogServer, CatalogTool};
 use switchboard::remembered;
 use switchboard_config::text::visible;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::cli::ToolsArguments;
 use crate::context::Context;
@@ -70,7 +72,7 @@ fn show(catalog: &Catalog, all: bool, context: &Context) -> Result<(), Failure> 
     printer.data(to_text(catalog, all, terminal::width()))
 }
 
-/// A tool for scripts: the model's name and description, the rest as the server wrote it.
+/// A tool for scripts: the name that a model knows it by, and the rest as the server wrote it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry<'c> {
@@ -116,53 +118,47 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
 
 /// One block for each server: what it costs, and its tools with their costs and first lines.
 fn to_text(catalog: &Catalog, all: bool, width: Option<usize>) -> String {
-    let mut text = String::new();
-    let longest = |names: &mut dyn Iterator<Item = usize>| names.max().unwrap_or_default();
-    let name_width = longest(&mut catalog.iter().map(|tool| tool.exposed().as_str().len()));
-    let cost_width = longest(&mut catalog.iter().map(|tool| tool.tokens().0.to_string().len()));
+    let blocks: Vec<(&CatalogServer, Vec<Row>)> = catalog
+        .servers()
+        .iter()
+        .map(|server| (server, rows(server, all)))
+        .collect();
+    let cells = || blocks.iter().flat_map(|(_, rows)| rows);
+    let name_width = cells().map(|row| row.name.width()).max();
+    let name_width = name_width.unwrap_or_default();
+    let cost_width = cells().map(|row| row.cost.width()).max();
+    let cost_width = cost_width.unwrap_or_default();
     let room = width.map(|width| {
         let taken = 2 + name_width + 2 + cost_width + 2;
         width.saturating_sub(taken).max(NARROWEST)
     });
-    for server in catalog.servers() {
-        let tools: Vec<&CatalogTool> = server.tools().collect();
+    let mut text = String::new();
+    for (server, rows) in &blocks {
         if !text.is_empty() {
             text.push('\n');
         }
-        let cost = format!(
-            "{}, {} tokens",
-            counted(tools.len(), "tool"),
-            server.tokens().0
-        );
-        let name = visible(server.name().as_str());
-        let _ = writeln!(
-            text,
-            "{}  {}",
-            paint(style::NAME, name),
-            paint(style::QUIET, cost)
-        );
-        for tool in tools {
-            let about = first_line(tool);
+        let tools = counted(server.tools().count(), "tool");
+        let cost = format!("{tools}, {} tokens", server.tokens().0);
+        let name = paint(style::NAME, visible(server.name().as_str()));
+        let _ = writeln!(text, "{name}  {}", paint(style::QUIET, cost));
+        for row in rows {
             let about = match room {
-                Some(room) => fitted(&about, room),
-                None => about.as_str().into(),
+                Some(room) => fitted(&row.about, room),
+                None => row.about.as_str().into(),
             };
-            let name = format!("{:name_width$}", tool.exposed().as_str());
-            let cost = format!("{:>cost_width$}", tool.tokens().0);
-            let line = format!("  {name}  {}  {about}", paint(style::QUIET, cost));
+            let gap = name_width.saturating_sub(row.name.width()) + 2;
+            let cost = " ".repeat(cost_width.saturating_sub(row.cost.width())) + &row.cost;
+            let name = paint(row.style, &row.name);
+            let cost = paint(style::QUIET, cost);
+            let line = format!("  {name}{:gap$}{cost}  {about}", "");
             let _ = writeln!(text, "{}", line.trim_end());
         }
-        if all {
-            for aside in server.aside() {
-                let _ = writeln!(text, "  {}", paint(style::WARNING, aside_line(aside)));
-            }
-        }
     }
-    if catalog.servers().len() > 1 {
-        let servers = counted(catalog.servers().len(), "server");
+    if blocks.len() > 1 {
         let total = format!(
-            "\n{} of {servers}, {} tokens",
+            "\n{} of {}, {} tokens",
             counted(catalog.len(), "tool"),
+            counted(blocks.len(), "server"),
             catalog.tokens().0
         );
         let _ = writeln!(text, "{}", paint(style::QUIET, total));
@@ -170,10 +166,28 @@ fn to_text(catalog: &Catalog, all: bool, width: Option<usize>) -> String {
     text
 }
 
-fn aside_line(aside: &SetAside) -> String {
-    let name = aside.name.as_deref().unwrap_or("(no name)");
-    let reason = aside.reason.to_string();
-    format!("{} is set aside: {}", visible(name), visible(&reason))
+/// A tool as it is shown to people; all of it is safe to show.
+struct Row {
+    style: Style,
+    name: String,
+    cost: String,
+    about: String,
+}
+
+fn rows(server: &CatalogServer, all: bool) -> Vec<Row> {
+    let offered = server.tools().map(|tool| Row {
+        style: Style::new(),
+        name: visible(tool.exposed().as_str()).into_owned(),
+        cost: tool.tokens().0.to_string(),
+        about: first_line(tool),
+    });
+    let aside = server.aside().filter(|_| all).map(|aside| Row {
+        style: style::WARNING,
+        name: visible(aside.name.as_deref().unwrap_or("(no name)")).into_owned(),
+        cost: "–".to_owned(),
+        about: format!("set aside: {}", visible(&aside.reason.to_string())),
+    });
+    offered.chain(aside).collect()
 }
 
 /// The first line of what a tool does that says something.

@@ -1,7 +1,8 @@
 //! Commands that talk to servers: the embedded one, and a small one over stdio that does as it is told.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
@@ -291,6 +292,58 @@ fn a_required_server_that_fails_is_told_by_the_exit_code() {
     assert_eq!(context.line("call alpha/echo text=hi").code, 0);
     assert_eq!(context.line("mcp list").code, 0);
     assert_eq!(context.line("status").code, 0);
+}
+
+/// A server on loopback that answers every request with this status.
+fn refusing(status: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let mut length = 0;
+            let mut line = String::new();
+            // A request is read whole, or the answer could be lost when the connection is closed.
+            while reader
+                .read_line(&mut line)
+                .is_ok_and(|_| !line.trim().is_empty())
+            {
+                let header = line.to_lowercase();
+                if let Some(value) = header.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            let _ = reader.read_exact(&mut body);
+            let answer = format!(
+                "HTTP/1.1 {status}\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            let _ = reader.get_mut().write_all(answer.as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn a_server_that_wants_a_login_is_told_from_one_that_is_down() {
+    for (status, code, state) in [
+        ("401 Unauthorized", 6, "needs-auth"),
+        ("503 Service Unavailable", 4, "failed"),
+    ] {
+        let context = TestContext::new();
+        let url = refusing(status);
+        context.write(
+            "config/mcp.toml",
+            format!("[mcp_servers.far]\nurl = {url:?}\n"),
+        );
+        for line in ["tools --server far", "call far/anything"] {
+            let run = context.line(line);
+            assert_eq!(run.code, code, "{status}: {line}\n{}", run.stderr);
+        }
+        let listed = context.json("mcp list --json");
+        assert_eq!(named(&listed, "far")["state"], state);
+    }
 }
 
 #[test]

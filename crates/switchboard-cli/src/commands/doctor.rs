@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anstyle::Style;
-use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Value, json};
 use switchboard::doctor::{
     Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Severity, StepReport,
@@ -15,16 +14,20 @@ use switchboard_config::diagnostic::{self, Diagnostic};
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::Config;
 use switchboard_config::text::visible;
+use tokio::time::{Instant, interval_at};
 
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::Exit;
+use crate::live::{Live, TICK, spinner};
 use crate::printer::{Printer, Verbosity, paint, style};
 use crate::servers::{HeldBack, Servers};
 use crate::session::{self, Session};
 use crate::startup::counted;
 
-/// Lines of stderr that are shown of a server that works, unless more are asked for.
+/// What is faster is not shown.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Lines of stderr that are shown, unless more are asked for.
 const STDERR_SHOWN: usize = 10;
 
 pub(crate) fn run(wanted: Option<&str>, context: &Context) -> Outcome {
@@ -62,9 +65,8 @@ async fn examine(session: &Session<'_>, context: &Context) -> (Vec<Diagnosis>, O
         settings: HostSettings::from(&session.servers.config.settings),
         home: Some(context.environment.home.clone()),
     };
-    let waiting = Waiting::new(&context.printer, session.specs.len());
-    let mut patients = diagnose_all(&session.specs, &options).await;
-    drop(waiting);
+    let examination = diagnose_all(&session.specs, &options);
+    let mut patients = shown(&context.printer, session.specs.len(), examination).await;
     let config = &session.servers.config;
     let absent = session.held_back.iter();
     patients.extend(absent.map(|held| held_back(held, config)));
@@ -348,25 +350,28 @@ fn facts_json(facts: &Facts) -> Value {
     })
 }
 
-/// A line on the terminal while servers are examined; nothing is left of it.
-struct Waiting(Option<ProgressBar>);
-
-impl Waiting {
-    fn new(printer: &Printer, count: usize) -> Self {
-        if !printer.is_live() {
-            return Self(None);
-        }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        bar.set_message(format!("examining {}", counted(count, "server")));
-        bar.enable_steady_tick(Duration::from_millis(100));
-        Self(Some(bar))
+/// Waits for the examination, with a line on a terminal of which nothing is left.
+async fn shown<T>(printer: &Printer, count: usize, work: impl Future<Output = T>) -> T {
+    if !printer.is_live() {
+        return work.await;
     }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
+    let mut work = std::pin::pin!(work);
+    let started = Instant::now();
+    let mut ticks = interval_at(started + PATIENCE, TICK);
+    let mut live = Live::new(printer);
+    let mut turn = 0;
+    loop {
+        tokio::select! {
+            outcome = &mut work => return outcome,
+            _ = ticks.tick() => {
+                let elapsed = started.elapsed().as_secs();
+                let said = format!("examining {}  {elapsed} s", counted(count, "server"));
+                live.draw(&[vec![
+                    (style::HINT, format!("{} ", spinner(turn))),
+                    (Style::new(), said),
+                ]]);
+                turn += 1;
+            }
         }
     }
 }

@@ -197,7 +197,7 @@ impl Session {
                 .await
                 .map(drop),
             "sse-retry" => self.call("test_reconnection", json!({})).await.map(drop),
-            "sep-2322-client-request-state" => self.calls_with_input().await,
+            "sep-2322-client-request-state" => Box::pin(self.calls_with_input()).await,
             "http-standard-headers" => self.every_kind_of_request().await,
             "http-custom-headers" => self.calls_of_the_context(&job.context).await,
             "http-invalid-tool-headers" => self.every_tool_that_is_left().await,

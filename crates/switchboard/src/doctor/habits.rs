@@ -227,7 +227,9 @@ fn slow_answer(habits: &Habits<'_>) -> Option<Finding> {
 fn silent_about_discover(habits: &Habits<'_>) -> Option<Finding> {
     let discover = not_spoken(habits, Step::Discover)?;
     let is_local = habits.facts.transport == Transport::Stdio;
-    (is_local && discover.duration >= habits.patience).then(|| {
+    // One that speaks the stateless era has answered after all, only late.
+    let is_stateful = habits.facts.revision.era() == Era::Stateful;
+    (is_local && is_stateful && discover.duration >= habits.patience).then(|| {
         finding(
             "silent-about-discover",
             Severity::Note,

@@ -138,8 +138,9 @@ impl Peer {
         let result = self.0.exchange(method, params, options).await?;
         match self.0.unfinished(method, &result, options) {
             None => Ok(result),
-            Some(ResultType::Task) => self.0.follow_task(&result, options).await,
-            Some(_) => self.0.give_input(method, params, result, options).await,
+            // Rare, and large as futures: boxed, so that every other request stays small.
+            Some(ResultType::Task) => Box::pin(self.0.follow_task(&result, options)).await,
+            Some(_) => Box::pin(self.0.give_input(method, params, result, options)).await,
         }
     }
 

@@ -192,3 +192,52 @@ fn logs_are_what_the_server_wrote_made_safe() {
         json!({"source": "stderr", "level": null, "logger": null, "text": "oh \u{1b}[31mno"})
     );
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_text_made_safe_and_no_other_bytes() {
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    let context = scene();
+    context.write("project/escape.txt", "a\u{202e}b\u{1b}[2Jc\n");
+    for (file, code, expected) in [
+        ("escape.txt", 0, "a\\u{202e}b\\u{1b}[2Jc\r\n"),
+        ("picture.png", 2, ""),
+    ] {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap();
+        let terminal = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open(name.to_str().unwrap())
+            .unwrap();
+        let output = Command::new(assert_cmd::cargo::cargo_bin("switchboard"))
+            .args(["read", "workspace", &uri(&context, file)])
+            .env_clear()
+            .env("HOME", context.path("home"))
+            .env("SWITCHBOARD_CONFIG_DIR", context.path("config"))
+            .env("SWITCHBOARD_STATE_DIR", context.path("state"))
+            .env("SWITCHBOARD_MANAGED_FILE", context.path("managed.toml"))
+            .env("NO_COLOR", "1")
+            .current_dir(context.path("project"))
+            .stdout(Stdio::from(terminal))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+            .wait_with_output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        // With nobody left who could write to the terminal, reading ends with an error after what was written.
+        let mut shown = Vec::new();
+        let _ = std::fs::File::from(controller).read_to_end(&mut shown);
+        assert_eq!(String::from_utf8(shown).unwrap(), expected);
+        let refused = said.contains("the resource is no text (application/octet-stream, 6 B)");
+        assert_eq!(refused, code == 2, "{said}");
+    }
+}

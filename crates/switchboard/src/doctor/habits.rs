@@ -445,7 +445,7 @@ mod tests {
             }
         }
 
-        fn took(&mut self, step: Step, outcome: Outcome, duration: Duration) {
+        fn took(&mut self, step: Step, outcome: &Outcome, duration: Duration) {
             for report in self.steps.iter_mut().filter(|report| report.step == step) {
                 report.outcome = outcome.clone();
                 report.duration = duration;
@@ -493,7 +493,7 @@ mod tests {
     fn time_is_told_when_it_is_long() {
         let long = Duration::from_secs(12);
         let slow = check(
-            |server| server.took(Step::Spawn, Outcome::Done, long),
+            |server| server.took(Step::Spawn, &Outcome::Done, long),
             &["slow-start"],
         );
         let first = slow.first().unwrap();
@@ -506,16 +506,16 @@ mod tests {
         check(
             |server| {
                 server.spec.startup_timeout = Duration::from_secs(4);
-                server.took(Step::Tools, Outcome::Done, Duration::from_secs(3));
+                server.took(Step::Tools, &Outcome::Done, Duration::from_secs(3));
             },
             &["slow-start"],
         );
         check(
-            |server| server.took(Step::Probe, Outcome::Done, Duration::from_secs(2)),
+            |server| server.took(Step::Probe, &Outcome::Done, Duration::from_secs(2)),
             &["slow-answers"],
         );
         check(
-            |server| server.took(Step::Discover, Outcome::NotSpoken, Duration::from_secs(2)),
+            |server| server.took(Step::Discover, &Outcome::NotSpoken, Duration::from_secs(2)),
             &["silent-about-discover"],
         );
         check(
@@ -535,7 +535,7 @@ mod tests {
             &["legacy-transport"],
         );
         check(
-            |server| server.took(Step::Spawn, Outcome::Done, Duration::ZERO),
+            |server| server.took(Step::Spawn, &Outcome::Done, Duration::ZERO),
             &[],
         );
     }

@@ -488,6 +488,9 @@ fn file_missing(log: &Log<'_>) -> Option<Finding> {
         "filenotfounderror",
         "enoent",
         "cannot find the path",
+        "cannot access",
+        "does not exist",
+        "is not a directory",
         "can't open file",
     ])?;
     Some(by_line(

@@ -259,6 +259,11 @@ fn servers_tell_what_they_miss() {
         "a file or folder it needs does not exist",
     );
     check_stderr(
+        "Warning: Cannot access directory /nowhere, skipping\nError: None of the specified directories are accessible",
+        "file-missing",
+        "a file or folder it needs does not exist",
+    );
+    check_stderr(
         "PermissionError: [Errno 13] Permission denied: '/data'",
         "permission-denied",
         "it may not use a file or folder it needs",

@@ -80,13 +80,24 @@ impl ProxySettings {
         }
     }
 
-    /// Whether there is a proxy for addresses like this one; exceptions are not looked at.
+    /// Whether there is a proxy for addresses like this one. Hosts that are excepted by their name, or by a domain
+    /// they are in, are known; networks are not looked at.
     pub(super) fn applies_to(&self, address: &Address) -> bool {
         let own = match address.url().scheme() {
             "https" => &self.https,
             _ => &self.http,
         };
-        address.socket().is_none() && (own.is_some() || self.all.is_some())
+        let host = address.url().host_str().unwrap_or_default();
+        let host = host.trim_matches(['[', ']']);
+        let is_excepted = |except: &str| {
+            let except = except.trim().trim_start_matches('.');
+            let before = host.strip_suffix(except).filter(|_| !except.is_empty());
+            except == "*" || before.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        let excepted = self.except.as_deref().unwrap_or_default();
+        address.socket().is_none()
+            && (own.is_some() || self.all.is_some())
+            && !excepted.split(',').any(is_excepted)
     }
 }
 
@@ -256,6 +267,26 @@ mod tests {
         assert_eq!(settings.https, Some(Secret::new("http://lower:1")));
         assert_eq!(settings.all, Some(Secret::new("http://all:1")));
         assert_eq!(settings.except.as_deref(), Some("localhost,.internal"));
+    }
+
+    #[test]
+    fn a_proxy_applies_unless_the_host_is_excepted() {
+        let settings = ProxySettings {
+            https: Some(Secret::new("http://proxy:1")),
+            except: Some("localhost, .internal,10.0.0.1".to_owned()),
+            ..ProxySettings::default()
+        };
+        for (url, expected) in [
+            ("https://example.com/mcp", true),
+            ("http://example.com/mcp", false),
+            ("https://localhost:1/mcp", false),
+            ("https://a.internal/mcp", false),
+            ("https://notinternal/mcp", true),
+            ("https://10.0.0.1/mcp", false),
+        ] {
+            let address = Address::parse(url, &["http", "https"]).unwrap();
+            assert_eq!(settings.applies_to(&address), expected, "{url}");
+        }
     }
 
     #[test]

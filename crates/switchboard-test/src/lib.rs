@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`shared`] | the protocol's schemas and examples, where they lie beside the repository |
 //! | [`scripted`] | servers that do what a script says, over every transport, with faults to arm |
+//! | `hosted` | a host in a test: its servers, what it tells, what it holds (feature `host`) |
 //! | [`interop`] | the servers of others, from npm and `PyPI` |
 //! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client` |
 //!
@@ -11,6 +12,8 @@
 
 pub mod shared;
 
+#[cfg(all(feature = "servers", feature = "host"))]
+pub mod hosted;
 #[cfg(feature = "servers")]
 pub mod interop;
 #[cfg(feature = "servers")]

@@ -10,7 +10,9 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use crate::catalog::{Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools};
+use crate::catalog::{
+    Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
+};
 use crate::events::{Event, Events, LogLine};
 use crate::manager::{Command, Live, Manager, Resources, View};
 use crate::memory::Memory;
@@ -148,6 +150,12 @@ impl Host {
             .map_or_else(Vec::new, |logs| logs.lines())
     }
 
+    /// How many requests to a server wait for their answers; `None` if it is not connected.
+    pub fn in_flight(&self, name: &ServerName) -> Option<usize> {
+        let view = self.view();
+        view.live.get(name).map(|live| live.peer.in_flight())
+    }
+
     /// What happens from now on.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.events.subscribe()
@@ -183,11 +191,17 @@ impl Host {
 
     /// Waits until every server has settled, those that wait for their first use aside.
     pub async fn settled(&self) {
+        self.settled_or(|_| false).await;
+    }
+
+    /// Waits until every server has settled, or the catalogue has what is wanted.
+    pub(crate) async fn settled_or(&self, is_there: impl Fn(&Catalog) -> bool) {
         let mut view = self.0.view.clone();
         let _ = view
             .wait_for(|view| {
                 let mut statuses = view.statuses.iter();
                 statuses.all(|status| status.state.is_settled() || status.is_lazy)
+                    || is_there(&view.catalog)
             })
             .await;
     }
@@ -196,7 +210,8 @@ impl Host {
     pub async fn connect_all(&self) {
         for status in self.statuses() {
             if status.is_lazy {
-                let _ = self.0.commands.send(Command::Connect(status.name)).await;
+                self.command(|done| Command::Connect(status.name, done))
+                    .await;
             }
         }
     }
@@ -242,7 +257,8 @@ impl Host {
         if let Some(live) = self.view().live.get(name) {
             return Ok(live.clone());
         }
-        self.tell(Command::Connect(name.clone())).await;
+        self.command(|done| Command::Connect(name.clone(), done))
+            .await;
         let mut view = self.0.view.clone();
         let view = view
             .wait_for(|view| {
@@ -314,15 +330,16 @@ impl std::fmt::Debug for Host {
 
 /// The tools of a server by its rules.
 pub(crate) fn server_tools(
-    spec: &ServerSpec,
+    server: &ServerName,
+    rules: &ToolRules,
     catalog: &ServerCatalog,
     reach: Reach,
     provenance: Provenance,
 ) -> ServerTools {
     ServerTools::from_pages(
-        &spec.name,
+        server,
         &catalog.tools,
-        &spec.rules,
+        rules,
         reach,
         provenance,
         ListLimits::default(),

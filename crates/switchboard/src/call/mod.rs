@@ -21,13 +21,14 @@ use switchboard_protocol::types::wire::Encode as _;
 use switchboard_protocol::{Era, ErrorCode, Method};
 use tokio::time::{Instant, sleep};
 
-use crate::catalog::{Catalog, CatalogTool, LookupError};
+use crate::catalog::{Catalog, CatalogTool, LookupError, exposed};
 use crate::events::Event;
 use crate::host::{Host, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, ToolRef};
 use crate::peer::{ListKind, Progress, ProgressSink, RequestError, RequestOptions};
+use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
 use gate::{PendingCall, Verdict};
 
@@ -207,17 +208,36 @@ impl Host {
             }
             Err(error) => error,
         };
-        // A server that is not connected yet may have it.
-        let waits = |status: &crate::status::ServerStatus| !status.state.is_settled();
-        if !self.statuses().iter().any(waits) {
+        let statuses = self.statuses();
+        let meant = statuses
+            .iter()
+            .find(|status| begins_with_server(name, status.name.as_str()));
+        if let Some(status) = meant {
+            // Its server may have to be connected first, or be back; if it cannot be, that is what is wrong.
+            self.connected(&status.name).await?;
+        } else if statuses.iter().any(|status| !status.state.is_settled()) {
+            // A server that is not connected yet may have it.
+            self.connect_all().await;
+            self.settled_or(|catalog| catalog.find(name).is_ok()).await;
+        } else {
             return Err(unknown.into());
         }
-        self.connect_all().await;
-        self.settled().await;
         let catalog = self.catalog();
         let reference = catalog.find(name)?.reference().clone();
         Ok((catalog, reference))
     }
+}
+
+/// Whether a name is written as that of one of the server's tools would be. Routing never depends on this.
+fn begins_with_server(name: &str, server: &str) -> bool {
+    let is_followed_by = |name: &str, separators: &[&str]| {
+        name.strip_prefix(server)
+            .is_some_and(|rest| separators.iter().any(|after| rest.starts_with(after)))
+    };
+    is_followed_by(name, &["/", "."])
+        || name
+            .strip_prefix(exposed::PREFIX)
+            .is_some_and(|name| is_followed_by(name, &[exposed::SEPARATOR]))
 }
 
 /// The arguments, if they fit the tool's schema.
@@ -308,8 +328,14 @@ impl Sending<'_> {
         let harmless = self.tool.live_annotations().is_some_and(|hints| {
             live.spec.trust_annotations && (hints.is_read_only() || hints.is_idempotent())
         });
+        let is_open = !matches!(error, RequestError::NotSent(error) if error.kind == TransportErrorKind::Closed);
         if error.session_expired() {
             tell(Trouble::SessionExpired).await;
+        } else if matches!(error, RequestError::Unwritable(_)) {
+            // The next time it would be as before.
+            return None;
+        } else if error.never_sent() && is_open && self.is_back(live).await {
+            return Some(live.clone());
         } else if error.never_sent() || (matches!(error, RequestError::Lost(_)) && harmless) {
             tell(Trouble::Suspect).await;
         } else {
@@ -321,6 +347,12 @@ impl Sending<'_> {
         self.host
             .connected_after(server, live.generation, RECONNECT_PATIENCE)
             .await
+    }
+
+    /// Whether the server can be reached after all over the connection there is.
+    async fn is_back(&self, live: &Live) -> bool {
+        let deadline = self.host.options().settings.health_timeout;
+        live.peer.probe(deadline).await.is_ok()
     }
 
     async fn once(&self, live: &Live) -> Result<SharedJson, RequestError> {

@@ -11,7 +11,7 @@ use switchboard_config::entry::ServerEntry;
 use super::server::SetAsideReason;
 
 /// The rules of one server entry, ready to be asked.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolRules {
     enabled: Option<Patterns>,
     disabled: Patterns,
@@ -75,5 +75,12 @@ impl Patterns {
                 .globs
                 .as_ref()
                 .is_some_and(|globs| globs.is_match(name))
+    }
+}
+
+impl PartialEq for Patterns {
+    fn eq(&self, other: &Self) -> bool {
+        // The globs are made from the same entries.
+        self.exact == other.exact
     }
 }

@@ -117,7 +117,8 @@ impl Examination<'_> {
             (Transport::Http, Era::Stateless) => Reach::StatelessHttp,
             _ => Reach::Other,
         };
-        server_tools(self.spec, &catalog, reach, Provenance::Live)
+        let ServerSpec { name, rules, .. } = self.spec;
+        server_tools(name, rules, &catalog, reach, Provenance::Live)
     }
 
     /// What else there is to see once the tools are there.

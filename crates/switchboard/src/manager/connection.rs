@@ -16,11 +16,11 @@ use switchboard_protocol::types::subscription::{
 use switchboard_protocol::types::wire::List;
 use switchboard_protocol::{Era, Method};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::lists::Lists;
 use super::{Report, backoff};
-use crate::catalog::{Provenance, Reach, ServerCatalog, ServerTools};
+use crate::catalog::{Provenance, Reach, ServerCatalog, ServerTools, ToolRules};
 use crate::events::{Event, Events, LogLine, LogSource};
 use crate::handler::ClientHandler;
 use crate::host::server_tools;
@@ -29,7 +29,7 @@ use crate::memory::Memory;
 use crate::names::{Generation, ServerName};
 use crate::options::HostSettings;
 use crate::peer::{
-    self, ListKind, Notice, Observer, OpenError, OpenErrorKind, OpenOptions, OpenStep, Peer,
+    self, ListKind, Notice, Observer, OpenError, OpenErrorKind, OpenOptions, OpenStep, Pages, Peer,
     RequestError, RequestOptions,
 };
 use crate::spec::ServerSpec;
@@ -49,6 +49,7 @@ pub(super) struct Connection {
     pub(super) logs: Arc<LogRing>,
     pub(super) signals: Arc<Signals>,
     pub(super) subscriptions: watch::Receiver<Vec<String>>,
+    pub(super) rules: watch::Receiver<ToolRules>,
     pub(super) reports: mpsc::Sender<(ServerName, Generation, Report)>,
 }
 
@@ -191,6 +192,13 @@ impl Connection {
         let pages = lists
             .fetch(ListKind::Tools, self.settings.list_timeout)
             .await?;
+        let (catalog, tools) = self.offered(peer, &pages);
+        self.memory.remember_catalog(self.spec.key, &catalog).await;
+        Ok(Arc::new(tools))
+    }
+
+    /// What a list of tools comes to by the rules of the moment.
+    fn offered(&self, peer: &Peer, pages: &Pages) -> (ServerCatalog, ServerTools) {
         let catalog = ServerCatalog {
             tools: pages.pages.clone(),
             instructions: peer.facts().instructions.clone(),
@@ -204,41 +212,62 @@ impl Connection {
             (Transport::Http, Era::Stateless) => Reach::StatelessHttp,
             _ => Reach::Other,
         };
-        let tools = server_tools(&self.spec, &catalog, reach, Provenance::Live);
-        self.memory.remember_catalog(self.spec.key, &catalog).await;
-        Ok(Arc::new(tools))
+        let rules = self.rules.borrow().clone();
+        let tools = server_tools(&self.spec.name, &rules, &catalog, reach, Provenance::Live);
+        (catalog, tools)
     }
 
     /// Looks after a connection until it is lost, and says how.
     async fn keep(&self, peer: &Peer, lists: &Arc<Lists>) -> Failure {
-        let mut health = interval(self.settings.health_interval);
-        health.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        health.reset();
+        let mut next_probe = Instant::now() + self.settings.health_interval;
+        let mut next_refresh = self.next_refresh(lists);
+        let mut listed: Option<Instant> = None;
+        let mut spacing = COALESCED;
+        let mut rules = self.rules.clone();
         let mut subscriptions = self.subscriptions.clone();
         let mut listening = self.listen(peer, &subscriptions.borrow_and_update());
         loop {
-            let stale = lists
-                .fresh_until(ListKind::Tools)
-                .map(|until| until.max(Instant::now() + SHORTEST_REFRESH));
-            let refresh = async {
-                match stale {
-                    Some(until) => sleep_until(until).await,
-                    None => pending().await,
-                }
-            };
             tokio::select! {
                 closed = peer.closed() => return self.lost(&closed),
                 () = self.signals.woken.notified() => {
                     if let Err(failure) = self.act_on_signals(peer, lists).await {
                         return failure;
                     }
+                    if self.signals.tools.load(Ordering::Acquire) {
+                        let earliest = listed.map(|listed| listed + spacing);
+                        if let Some(earliest) = earliest.filter(|at| Instant::now() < *at) {
+                            // However often a list changes, it is not fetched each time.
+                            next_refresh = earliest;
+                        } else {
+                            // The longer it goes on changing, the less often it is fetched.
+                            let goes_on = listed.is_some_and(|at| at.elapsed() < 2 * spacing);
+                            spacing = if goes_on { (2 * spacing).min(MOST_COALESCED) } else { COALESCED };
+                            self.list_again(peer, lists).await;
+                            listed = Some(Instant::now());
+                            next_refresh = self.next_refresh(lists);
+                        }
+                    }
                 }
-                () = refresh => self.signals.refresh(ListKind::Tools),
-                _ = health.tick() => {
-                    let is_idle = peer.heard().elapsed() >= self.settings.health_interval;
+                () = sleep_until(next_refresh) => {
+                    // In case the signal finds the list unchanged or unreadable, it is not asked for in a loop.
+                    next_refresh = Instant::now() + SHORTEST_REFRESH;
+                    self.signals.refresh(ListKind::Tools);
+                }
+                () = sleep_until(next_probe) => {
+                    let interval = self.settings.health_interval;
+                    // A server that is at work may be too busy to answer, and its callers have deadlines.
+                    let is_idle = !peer.is_busy() && peer.heard().elapsed() >= interval;
                     if is_idle && let Err(failure) = self.probe(peer).await {
                         return failure;
                     }
+                    let heard = if peer.is_busy() { Instant::now() } else { peer.heard() };
+                    next_probe = (heard + interval).max(Instant::now() + SHORTEST_WAIT);
+                }
+                changed = rules.changed() => {
+                    if changed.is_err() {
+                        return self.lost(&Closed::ByUs);
+                    }
+                    self.apply_rules(peer, lists).await;
                 }
                 ended = &mut listening => {
                     tracing::debug!(server = %self.spec.name, ?ended, "the subscription has ended");
@@ -259,6 +288,28 @@ impl Connection {
         }
     }
 
+    /// When the tools are listed again by themselves.
+    fn next_refresh(&self, lists: &Lists) -> Instant {
+        let now = Instant::now();
+        let stale = lists
+            .fresh_until(ListKind::Tools)
+            .unwrap_or(now + self.settings.catalog_ttl);
+        stale.max(now + SHORTEST_REFRESH)
+    }
+
+    /// Offers the tools by rules that have changed. The server need not know.
+    async fn apply_rules(&self, peer: &Peer, lists: &Arc<Lists>) {
+        match lists.get(ListKind::Tools, self.settings.list_timeout).await {
+            Ok(pages) => {
+                let (_, tools) = self.offered(peer, &pages);
+                self.report(Report::Tools(Arc::new(tools))).await;
+            }
+            Err(error) => {
+                tracing::warn!(server = %self.spec.name, %error, "the tools could not be listed again");
+            }
+        }
+    }
+
     async fn act_on_signals(&self, peer: &Peer, lists: &Arc<Lists>) -> Result<(), Failure> {
         if Signals::take(&self.signals.probe) {
             self.probe(peer).await?;
@@ -269,17 +320,19 @@ impl Connection {
                 self.report(Report::ListChanged(kind)).await;
             }
         }
-        if Signals::take(&self.signals.tools) {
-            lists.changed(ListKind::Tools);
-            match self.fetch_tools(peer, lists).await {
-                Ok(tools) => self.report(Report::Tools(tools)).await,
-                Err(error) => {
-                    // The old list stays: better tools that may be gone than none.
-                    tracing::warn!(server = %self.spec.name, %error, "the tools could not be listed again");
-                }
+        Ok(())
+    }
+
+    async fn list_again(&self, peer: &Peer, lists: &Arc<Lists>) {
+        Signals::take(&self.signals.tools);
+        lists.changed(ListKind::Tools);
+        match self.fetch_tools(peer, lists).await {
+            Ok(tools) => self.report(Report::Tools(tools)).await,
+            Err(error) => {
+                // The old list stays: better tools that may be gone than none.
+                tracing::warn!(server = %self.spec.name, %error, "the tools could not be listed again");
             }
         }
-        Ok(())
     }
 
     async fn probe(&self, peer: &Peer) -> Result<(), Failure> {
@@ -373,6 +426,12 @@ impl Connection {
     }
 }
 
+/// Changes of a list that follow each other this fast count as one.
+const COALESCED: Duration = Duration::from_millis(100);
+/// The most that this becomes for a list that never stops changing.
+const MOST_COALESCED: Duration = Duration::from_secs(5);
+/// The least time between two looks at a connection's health.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 /// Lines of stderr that go with a failure.
 const STDERR_SHOWN: usize = 10;
 /// However short-lived a list is, it is not fetched more often by itself.

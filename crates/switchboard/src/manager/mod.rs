@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::catalog::ServerTools;
+use crate::catalog::{ServerTools, ToolRules};
 use crate::events::{Event, Events};
 use crate::handler::ClientHandler;
 use crate::logs::LogRing;
@@ -68,7 +68,7 @@ pub(crate) enum Command {
     /// This server anew, whatever its state.
     Restart(ServerName, oneshot::Sender<bool>),
     /// This server, if it waits for its first use.
-    Connect(ServerName),
+    Connect(ServerName, oneshot::Sender<()>),
     /// This server's tools are to be listed again.
     Refresh(ServerName),
     /// A call has met with trouble on this connection.
@@ -118,6 +118,8 @@ pub(crate) struct Manager {
 /// One server.
 struct Managed {
     spec: Arc<ServerSpec>,
+    /// Whether it was switched on or off at run time, until its configuration says otherwise.
+    switched: Option<bool>,
     state: ConnectionState,
     since: SystemTime,
     generation: Generation,
@@ -127,6 +129,8 @@ struct Managed {
     failure: Option<Box<Failure>>,
     logs: Arc<LogRing>,
     subscriptions: watch::Sender<Vec<String>>,
+    /// Which tools are wanted, for the connection there is: it does not depend on them.
+    rules: watch::Sender<ToolRules>,
 }
 
 /// A state with all that lives only as long as it does.
@@ -256,27 +260,31 @@ impl Manager {
             Command::Remove(name, done) => {
                 let existed = self.remove(&name);
                 self.publish();
+                self.check_startup();
                 let _ = done.send(existed);
             }
             Command::SetEnabled(name, enabled, done) => {
                 let _ = done.send(self.set_enabled(&name, enabled).await);
             }
             Command::Restart(name, done) => {
-                let exists = self.servers.contains_key(&name);
-                if exists {
+                let managed = self.servers.get(&name);
+                let exists = managed.is_some();
+                // What is switched off stays off until it is switched on.
+                if managed.is_some_and(Managed::is_enabled) {
                     self.forget_needs_auth(&name).await;
-                    self.connect(&name, 0);
+                    self.connect(&name, 0, Duration::ZERO);
                 }
                 let _ = done.send(exists);
             }
-            Command::Connect(name) => {
+            Command::Connect(name, done) => {
                 let waits = self
                     .servers
                     .get(&name)
                     .is_some_and(|managed| matches!(managed.state, ConnectionState::Lazy));
                 if waits {
-                    self.connect(&name, 0);
+                    self.connect(&name, 0, Duration::ZERO);
                 }
+                let _ = done.send(());
             }
             Command::Trouble(name, generation, trouble) => {
                 self.trouble(&name, generation, trouble).await;
@@ -319,7 +327,7 @@ impl Manager {
             self.starting = Some(
                 specs
                     .iter()
-                    .filter(|spec| spec.enabled && spec.start == Start::Eager)
+                    .filter(|spec| spec.enabled && is_eager(spec))
                     .map(|spec| spec.name.clone())
                     .collect(),
             );
@@ -336,13 +344,19 @@ impl Manager {
         let name = spec.name.clone();
         let spec = Arc::new(spec);
         if let Some(managed) = self.servers.get_mut(&name) {
-            let same = managed.spec.key == spec.key && managed.spec.enabled == spec.enabled;
+            let was_enabled = managed.is_enabled();
+            if managed.spec.enabled != spec.enabled {
+                managed.switched = None;
+            }
+            let same_link = managed.spec.key == spec.key;
             managed.spec = Arc::clone(&spec);
-            if same {
-                // The link does not depend on what has changed; the tools may.
-                if let ConnectionState::Connected(connected) = &managed.state {
-                    connected.signals.refresh(ListKind::Tools);
-                }
+            // The link does not depend on the rest; which tools are offered may.
+            managed.rules.send_if_modified(|rules| {
+                let differ = *rules != spec.rules;
+                rules.clone_from(&spec.rules);
+                differ
+            });
+            if same_link && managed.is_enabled() == was_enabled {
                 return;
             }
         } else {
@@ -356,17 +370,28 @@ impl Manager {
                 failure: None,
                 logs: Arc::default(),
                 subscriptions: watch::Sender::new(Vec::new()),
+                rules: watch::Sender::new(spec.rules.clone()),
+                switched: None,
             };
             self.servers.insert(name.clone(), managed);
         }
-        if !spec.enabled {
-            self.set_state(&name, ConnectionState::Disabled, None);
+        self.begin(&name).await;
+    }
+
+    /// Brings a server into the state that it begins in.
+    async fn begin(&mut self, name: &ServerName) {
+        let Some(managed) = self.servers.get(name) else {
+            return;
+        };
+        let spec = Arc::clone(&managed.spec);
+        if !managed.is_enabled() {
+            self.set_state(name, ConnectionState::Disabled, None);
         } else if self.resources.memory.needs_auth(spec.key).await {
-            self.set_state(&name, ConnectionState::needs_auth(&name), None);
-        } else if spec.start == Start::Lazy {
-            self.set_state(&name, ConnectionState::Lazy, None);
+            self.set_state(name, ConnectionState::needs_auth(name), None);
+        } else if is_eager(&spec) {
+            self.connect(name, 0, Duration::ZERO);
         } else {
-            self.connect(&name, 0);
+            self.set_state(name, ConnectionState::Lazy, None);
         }
     }
 
@@ -389,17 +414,22 @@ impl Manager {
         let Some(managed) = self.servers.get_mut(name) else {
             return false;
         };
-        if managed.spec.enabled != enabled {
-            let mut spec = (*managed.spec).clone();
-            spec.enabled = enabled;
-            self.put(spec).await;
-            self.publish();
+        let was_enabled = managed.is_enabled();
+        managed.switched = Some(enabled);
+        if was_enabled != enabled {
+            self.begin(name).await;
         }
         true
     }
 
-    /// Begins a connection, after the wait that belongs to the attempt.
-    fn connect(&mut self, name: &ServerName, attempt: u32) {
+    /// Begins a connection that was lost anew, after the wait that belongs to the attempt.
+    fn connect_again(&mut self, name: &ServerName, attempt: u32) {
+        let delay = backoff::before_attempt(attempt.saturating_sub(1));
+        self.connect(name, attempt, delay);
+    }
+
+    /// Begins a connection. An attempt of zero is one that is not repeated by itself.
+    fn connect(&mut self, name: &ServerName, attempt: u32, delay: Duration) {
         let Some(managed) = self.servers.get_mut(name) else {
             return;
         };
@@ -410,10 +440,7 @@ impl Manager {
         let connection = Connection {
             spec: Arc::clone(&managed.spec),
             generation: managed.generation,
-            delay: match attempt {
-                0 => Duration::ZERO,
-                attempt => backoff::before_attempt(attempt - 1),
-            },
+            delay,
             settings: Arc::clone(&self.resources.settings),
             pool: if transport.is_local() {
                 Arc::clone(&self.local_pool)
@@ -426,6 +453,7 @@ impl Manager {
             logs: Arc::clone(&managed.logs),
             signals: Arc::clone(&signals),
             subscriptions: managed.subscriptions.subscribe(),
+            rules: managed.rules.subscribe(),
             reports: self.report_to.clone(),
         };
         let handle = tokio::spawn(connection.run()).abort_handle();
@@ -508,7 +536,7 @@ impl Manager {
         let attempts = managed.attempts;
         if attempts > 0 && attempts < self.resources.settings.reconnect_attempts {
             self.note_failure(name, failure);
-            self.connect(name, attempts + 1);
+            self.connect_again(name, attempts + 1);
         } else {
             self.set_state(name, ConnectionState::Failed, Some(failure));
         }
@@ -527,7 +555,7 @@ impl Manager {
         let failure = Box::new(failure);
         if attempts < self.resources.settings.reconnect_attempts {
             self.note_failure(name, failure);
-            self.connect(name, attempts + 1);
+            self.connect_again(name, attempts + 1);
         } else {
             self.set_state(name, ConnectionState::Failed, Some(failure));
         }
@@ -547,7 +575,8 @@ impl Manager {
             Trouble::Suspect => connected.signals.probe(),
             Trouble::SessionExpired => {
                 managed.restarts += 1;
-                self.connect(name, 0);
+                // The server is there and wants a new session: no need to wait, but to try again if that fails.
+                self.connect(name, 1, Duration::ZERO);
             }
             Trouble::Unauthorized => {
                 let failure = Failure {
@@ -581,7 +610,7 @@ impl Manager {
             }
         }
         for name in again {
-            self.connect(&name, 0);
+            self.connect(&name, 0, Duration::ZERO);
         }
     }
 
@@ -651,8 +680,9 @@ impl Manager {
             return;
         };
         starting.retain(|name| {
+            // One that is not there yet is about to be taken in; one that is removed leaves this set by itself.
             let managed = self.servers.get(name);
-            managed.is_some_and(|managed| managed.state.kind() == State::Pending)
+            managed.is_none_or(|managed| managed.state.kind() == State::Pending)
         });
         if !starting.is_empty() {
             return;
@@ -730,6 +760,10 @@ impl Manager {
 }
 
 impl Managed {
+    fn is_enabled(&self) -> bool {
+        self.switched.unwrap_or(self.spec.enabled)
+    }
+
     fn status(&self) -> ServerStatus {
         let connected = match &self.state {
             ConnectionState::Connected(connected) => Some(connected),
@@ -783,4 +817,9 @@ impl ConnectionState {
             Self::Disabled => State::Disabled,
         }
     }
+}
+
+/// Whether a server is connected before it is used: what start-up waits for cannot wait for its first use.
+fn is_eager(spec: &ServerSpec) -> bool {
+    spec.start == Start::Eager || spec.required
 }

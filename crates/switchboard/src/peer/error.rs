@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use switchboard_protocol::ErrorObject;
 
-use crate::transport::{Closed, HttpRefusal, RequestFailure, TransportError};
+use crate::transport::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
 
 /// Why a request has no result.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -75,6 +75,10 @@ impl From<RequestFailure> for RequestError {
         match failure {
             RequestFailure::Refused(refusal) => Self::Refused(refusal),
             RequestFailure::NotSent(error) => Self::NotSent(error),
+            // Something came, and it was no answer.
+            RequestFailure::Lost(error) if error.kind == TransportErrorKind::Protocol => {
+                Self::Malformed(error.to_string())
+            }
             RequestFailure::Lost(error) => Self::Lost(error.to_string()),
             RequestFailure::TooLarge { limit } => Self::TooLarge(limit),
         }

@@ -12,7 +12,7 @@ mod pending;
 mod tasks;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -52,6 +52,8 @@ struct Shared {
     meta: MetaMembers,
     /// The task that answers the server's questions.
     questions: AbortOnDrop,
+    /// How many requests the server is at work on; a subscription is no work.
+    working: AtomicUsize,
 }
 
 /// How long a request may take, and who hears of its progress.
@@ -92,6 +94,8 @@ impl std::fmt::Debug for RequestOptions {
     }
 }
 
+/// The HTTP status of a server that is there and has heard enough for now.
+const TOO_MANY_REQUESTS: u16 = 429;
 /// How often a server may ask for input before a request counts as lost.
 const MAX_ROUNDS: usize = 16;
 
@@ -119,6 +123,11 @@ impl Peer {
     /// How many requests wait for their answers.
     pub fn in_flight(&self) -> usize {
         self.0.receiver.pending.len()
+    }
+
+    /// Whether the server is at work on something, a subscription aside.
+    pub fn is_busy(&self) -> bool {
+        self.0.working.load(Ordering::Relaxed) > 0
     }
 
     /// When something was last heard from the server.
@@ -181,6 +190,7 @@ impl Peer {
         {
             // An error is an answer: somebody is there.
             Ok(_) | Err(RequestError::Rejected(_)) => Ok(()),
+            Err(RequestError::Refused(refusal)) if refusal.status == TOO_MANY_REQUESTS => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -229,11 +239,7 @@ impl Shared {
             .pending
             .enter(options.progress.clone())
             .map_err(|closed| not_sent(&closed))?;
-        let in_flight = InFlight {
-            shared: self,
-            id,
-            method,
-        };
+        let in_flight = InFlight::begin(self, id, method);
         let message = self.encode_request(id, method, params, options)?;
         let exchange = async {
             self.link
@@ -297,8 +303,8 @@ impl Shared {
     ) -> Result<T, RequestError> {
         let mut exchange = std::pin::pin!(exchange);
         let started = Instant::now();
-        let end = started + options.total;
-        let mut wake = end.min(started + options.idle);
+        let end = later(started, options.total);
+        let mut wake = end.min(later(started, options.idle));
         loop {
             if let Ok(outcome) = timeout_at(wake, &mut exchange).await {
                 return Ok(outcome);
@@ -312,7 +318,7 @@ impl Shared {
                 Some(heard) if !is_asking => heard,
                 _ => now,
             };
-            wake = end.min(heard + options.idle);
+            wake = end.min(later(heard, options.idle));
             if wake <= now {
                 return Err(RequestError::Idle(options.idle));
             }
@@ -347,9 +353,21 @@ struct InFlight<'a> {
     method: Method,
 }
 
+impl<'a> InFlight<'a> {
+    fn begin(shared: &'a Shared, id: u64, method: Method) -> Self {
+        if method != Method::SubscriptionsListen {
+            shared.working.fetch_add(1, Ordering::Relaxed);
+        }
+        Self { shared, id, method }
+    }
+}
+
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         let Self { shared, id, method } = self;
+        if *method != Method::SubscriptionsListen {
+            shared.working.fetch_sub(1, Ordering::Relaxed);
+        }
         if !shared.receiver.pending.forget(*id) {
             return;
         }
@@ -396,4 +414,10 @@ fn unwritable(error: impl std::fmt::Display) -> RequestError {
 
 fn to_raw<P: Encode>(params: &P) -> Result<Box<RawValue>, RequestError> {
     RawValue::from_string(wire::encode(params)).map_err(unwritable)
+}
+
+/// That long after, or as long as a clock can tell.
+fn later(start: Instant, duration: Duration) -> Instant {
+    const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    start + duration.min(LONGEST)
 }

@@ -4,6 +4,7 @@
 //! [`switchboard_protocol::negotiate`]; this module asks, waits and follows.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -147,6 +148,10 @@ const MAX_RETRIES: usize = 2;
 const MAX_STEPS: usize = 8;
 /// How much more patience a server behind HTTP gets: it always answers something, if only slowly.
 const HTTP_PATIENCE: u32 = 5;
+/// How long to wait for the reason why a message could not be sent.
+const STATUS_PATIENCE: Duration = Duration::from_millis(500);
+/// From which level on servers are asked for log messages.
+const LOG_LEVEL: &str = "info";
 /// How long to wait for a server to say that it will talk unasked.
 const LISTENING_PATIENCE: Duration = Duration::from_millis(500);
 /// The extension by which calls may become tasks.
@@ -329,7 +334,15 @@ impl Opening<'_> {
         } else {
             self.options.discover_patience
         };
-        if let Ok(reply) = timeout(patience, &mut asked.answer).await {
+        // With nothing to fall back on, only the deadline of the start ends the waiting.
+        let supported = &self.options.supported;
+        let can_shake_hands = supported.iter().any(|known| known.era() == Era::Stateful);
+        let reply = if can_shake_hands {
+            timeout(patience, &mut asked.answer).await.ok()
+        } else {
+            Some((&mut asked.answer).await)
+        };
+        if let Some(reply) = reply {
             return self.after_discover(is_http, revision, reply_or_closed(reply));
         }
         *unanswered = Some(asked);
@@ -370,20 +383,22 @@ impl Opening<'_> {
             self.options.client.clone(),
         );
         let params = super::to_raw(&params).map_err(OpenErrorKind::Request)?;
-        let mut asked = self
-            .ask(
-                wire,
-                Method::Initialize,
-                revision,
-                Some(&params),
-                &MetaMembers::new(),
-            )
-            .await?;
+        let was_probed = unanswered.is_some();
+        let members = MetaMembers::new();
+        let asked = self.ask(wire, Method::Initialize, revision, Some(&params), &members);
+        let mut asked = match asked.await {
+            Err(OpenErrorKind::Closed(closed)) if was_probed => {
+                *unanswered = None;
+                return self.after_handshake(wire, revision, Reply::Closed(closed), was_probed);
+            }
+            asked => asked?,
+        };
         // The answer to the probe may come after all, from a modern server that was slow to start.
         while let Some(mut probe) = unanswered.take() {
             match select(&mut asked.answer, &mut probe.answer).await {
                 Either::Left((reply, _)) => {
-                    return self.after_initialize(wire, revision, reply_or_closed(reply));
+                    let reply = reply_or_closed(reply);
+                    return self.after_handshake(wire, revision, reply, was_probed);
                 }
                 Either::Right((Ok(reply @ Reply::Result(_)), _)) => {
                     let is_http = wire.transport == Transport::Http;
@@ -396,6 +411,21 @@ impl Opening<'_> {
             }
         }
         let reply = reply_or_closed(asked.answer.await);
+        self.after_handshake(wire, revision, reply, was_probed)
+    }
+
+    fn after_handshake(
+        &self,
+        wire: &Wire,
+        revision: Revision,
+        reply: Reply,
+        was_probed: bool,
+    ) -> Result<Reached, OpenErrorKind> {
+        // A server that was slow to start may have ended over the probe, and take the handshake by itself.
+        if was_probed && matches!(reply, Reply::Closed(_)) {
+            let because = Because::Closed;
+            return Ok((Step::Initialize { revision, because }, None));
+        }
         self.after_initialize(wire, revision, reply)
     }
 
@@ -445,8 +475,13 @@ impl Opening<'_> {
         };
         let sent = wire.link.send(message).await;
         if let Err(error) = sent {
-            // A process that ended says more by its status than the broken pipe does.
-            let closed = wire.receiver.closed.borrow().clone();
+            // A process that ended says more by its status than the broken pipe does, if a little later.
+            let mut closed = wire.receiver.closed.subscribe();
+            let closed = timeout(STATUS_PATIENCE, closed.wait_for(Option::is_some)).await;
+            let closed = closed
+                .ok()
+                .and_then(Result::ok)
+                .and_then(|closed| closed.clone());
             return Err(closed.map_or(OpenErrorKind::Transport(error), OpenErrorKind::Closed));
         }
         Ok(Asked { revision, answer })
@@ -458,9 +493,15 @@ impl Opening<'_> {
         revision: Revision,
         result: Option<&SharedJson>,
     ) -> Result<Peer, OpenErrorKind> {
-        let meta = self.stateless_meta(revision)?;
+        let mut meta = self.stateless_meta(revision)?;
         let said: Option<DiscoverResult<'_>> =
             result.and_then(|result| wire::decode(result.raw()).ok());
+        let capabilities = said.as_ref().and_then(|said| said.capabilities.as_ref());
+        if capabilities.is_some_and(|capabilities| capabilities.logging.is_some()) {
+            // In this era nothing is logged to who does not ask for it.
+            meta.set(meta::LOG_LEVEL, LOG_LEVEL)
+                .map_err(|error| OpenErrorKind::Request(super::unwritable(error)))?;
+        }
         let facts = ServerFacts {
             revision,
             transport: wire.transport,
@@ -523,6 +564,7 @@ impl Opening<'_> {
             handler: Arc::clone(&self.handler),
             meta,
             questions: wire.questions,
+            working: AtomicUsize::new(0),
         }))
     }
 

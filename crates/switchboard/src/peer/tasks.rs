@@ -37,7 +37,7 @@ impl Shared {
             shared: self,
             task_id: Some(task.task_id.to_string()),
         };
-        let end = Instant::now() + options.total;
+        let end = super::later(Instant::now(), options.total);
         let outcome = self.poll(task, options, end).await;
         if !matches!(
             outcome,

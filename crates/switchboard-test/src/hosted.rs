@@ -1,0 +1,248 @@
+//! A host in a test: servers as it wants them, what it tells, and what it must not leave behind.
+//!
+//! Owns the way from a scripted or installed server to a [`ServerSpec`], the waiting for states, and the counting of
+//! tasks, descriptors and processes. What is right is for the tests to say.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use switchboard::Host;
+use switchboard::call::{CallError, CallOutcome, CallRequest};
+use switchboard::events::Event;
+use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::status::State;
+use switchboard::transport::Connector;
+use switchboard::transport::http::{
+    HttpClient, HttpSettings, LegacyConnector, RemoteServer, StreamableConnector,
+};
+use switchboard::transport::stdio::{Grace, StdioConnector, StdioLimits};
+use switchboard::transport::websocket::WebSocketConnector;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::time::{sleep, timeout};
+
+use crate::scripted::{Endpoint, Over, Running};
+
+/// How long anything is waited for. It is only ever used up by a test that fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that runs, as a host wants it. Its messages may have so many bytes.
+pub fn spec(name: &str, server: &Running, over: Over, max_message_bytes: usize) -> ServerSpec {
+    match &server.endpoint {
+        Endpoint::Command { program, arguments } => {
+            spec_of_command(name, program.clone(), arguments, max_message_bytes)
+        }
+        Endpoint::Url(url) => spec_of_url(name, url, over, max_message_bytes),
+    }
+}
+
+/// A server that is a command.
+pub fn spec_of_command(
+    name: &str,
+    program: PathBuf,
+    arguments: &[String],
+    max_message_bytes: usize,
+) -> ServerSpec {
+    let key = format!("{}{arguments:?}", program.display());
+    let connector = StdioConnector {
+        program,
+        args: arguments.iter().map(Into::into).collect(),
+        env: Vec::new(),
+        env_vars: Vec::new(),
+        inherit_env: false,
+        base_env: std::env::vars_os().collect(),
+        cwd: None,
+        guard: None,
+        limits: StdioLimits {
+            max_message_bytes,
+            max_queued_bytes: 4 * max_message_bytes,
+        },
+        grace: Grace::default(),
+    };
+    spec_of(name, Arc::new(connector), &key)
+}
+
+/// A server at an address.
+///
+/// # Panics
+///
+/// If the address is none: the test is wrong then.
+pub fn spec_of_url(name: &str, url: &str, over: Over, max_message_bytes: usize) -> ServerSpec {
+    let made = || -> Result<Arc<dyn Connector>, switchboard::transport::TransportError> {
+        let client = HttpClient::new(HttpSettings {
+            max_message_bytes,
+            ..HttpSettings::default()
+        })?;
+        let server = RemoteServer::new(url);
+        Ok(match over {
+            Over::Sse => Arc::new(LegacyConnector::new(&client, server)?),
+            Over::WebSocket => Arc::new(WebSocketConnector::new(&client, server)?),
+            Over::Http | Over::Stdio => Arc::new(StreamableConnector::new(&client, server)?),
+        })
+    };
+    #[expect(clippy::expect_used, reason = "a test fails by panicking")]
+    let connector = made().expect("the address of a test server can be used");
+    spec_of(name, connector, url)
+}
+
+/// A server behind a connector of the test's own.
+pub fn spec_of(name: &str, connector: Arc<dyn Connector>, key: &str) -> ServerSpec {
+    let key = ConnectionKey::of(&[name.as_bytes(), key.as_bytes()]);
+    ServerSpec::new(name, connector, key)
+}
+
+/// Calls a tool and waits for silence no longer than this.
+pub async fn call(
+    host: &Host,
+    tool: &str,
+    arguments: Value,
+    idle: Duration,
+) -> Result<CallOutcome, CallError> {
+    host.call(CallRequest {
+        tool: tool.to_owned(),
+        arguments: serde_json::value::to_raw_value(&arguments).ok(),
+        timeout: Some(idle),
+        progress: None,
+    })
+    .await
+}
+
+/// What a host tells, from the moment this was made.
+#[derive(Debug)]
+pub struct Told {
+    events: broadcast::Receiver<Event>,
+    seen: Vec<Event>,
+}
+
+impl Told {
+    /// Listens from now on.
+    pub fn by(host: &Host) -> Self {
+        Self {
+            events: host.events(),
+            seen: Vec::new(),
+        }
+    }
+
+    /// Waits until something is told that is looked for. What was told before counts too.
+    ///
+    /// # Panics
+    ///
+    /// If it does not come.
+    pub async fn until<T>(&mut self, look: impl Fn(&[Event]) -> Option<T>) -> T {
+        let search = async {
+            loop {
+                if let Some(found) = look(&self.seen) {
+                    return Some(found);
+                }
+                match self.events.recv().await {
+                    Ok(event) => self.seen.push(event),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return None,
+                }
+            }
+        };
+        let found = timeout(PATIENCE, search).await.ok().flatten();
+        #[expect(clippy::panic, reason = "a test fails by panicking")]
+        found.unwrap_or_else(|| panic!("not told; told so far: {:#?}", self.seen))
+    }
+
+    /// Waits until the server has gone through so many states, and gives them.
+    pub async fn states(&mut self, server: &str, count: usize) -> Vec<State> {
+        self.until(|events| {
+            let states = states_of(events, server);
+            (states.len() >= count).then_some(states)
+        })
+        .await
+    }
+
+    /// The states that the server has gone through so far.
+    pub fn states_so_far(&mut self, server: &str) -> Vec<State> {
+        states_of(self.so_far(), server)
+    }
+
+    /// Everything told so far.
+    pub fn so_far(&mut self) -> &[Event] {
+        loop {
+            match self.events.try_recv() {
+                Ok(event) => self.seen.push(event),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(_) => return &self.seen,
+            }
+        }
+    }
+}
+
+fn states_of(events: &[Event], name: &str) -> Vec<State> {
+    let states = events.iter().filter_map(|event| match event {
+        Event::StateChanged { server, state, .. } if server.as_str() == name => Some(*state),
+        _ => None,
+    });
+    states.collect()
+}
+
+/// What a host could leave behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// Tasks of this runtime.
+    pub tasks: usize,
+    /// Open descriptors of this process.
+    pub descriptors: usize,
+    /// Child processes of this process.
+    pub children: usize,
+}
+
+impl Held {
+    /// What is held now. Only tasks can be counted everywhere.
+    pub fn now() -> Self {
+        Self {
+            tasks: tokio::runtime::Handle::current()
+                .metrics()
+                .num_alive_tasks(),
+            descriptors: entries("/proc/self/fd").len(),
+            children: children(),
+        }
+    }
+
+    /// Waits until no more is held than this: what ends does so in its own time, and tells nobody.
+    pub async fn again(self) -> Result<(), Self> {
+        let over = async {
+            loop {
+                let now = Self::now();
+                if now.tasks <= self.tasks
+                    && now.descriptors <= self.descriptors
+                    && now.children <= self.children
+                {
+                    return;
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, over).await.map_err(|_| Self::now())
+    }
+}
+
+/// Resident memory of this process in bytes; zero where it cannot be read.
+pub fn resident_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    kibibytes.unwrap_or_default() * 1024
+}
+
+fn children() -> usize {
+    let own = std::process::id();
+    let parents = entries("/proc").into_iter().filter_map(|folder| {
+        let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
+        // The name may have spaces and parentheses, so the fields are counted from its end.
+        let (_, fields) = stat.rsplit_once(')')?;
+        fields.split_whitespace().nth(1)?.parse::<u32>().ok()
+    });
+    parents.filter(|parent| *parent == own).count()
+}
+
+fn entries(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
+}

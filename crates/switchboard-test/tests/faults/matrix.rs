@@ -1,0 +1,425 @@
+//! Faults of one call: how it ends, which states its server goes through, and that nobody else notices.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join;
+use futures_util::stream;
+use serde_json::{Value, json};
+use switchboard::Host;
+use switchboard::call::{CallError, CallOutcome};
+use switchboard::host::ServerError;
+use switchboard::options::{HostOptions, HostSettings};
+use switchboard::peer::RequestError;
+use switchboard::status::State::{self, Connected, Failed, NeedsAuth, Pending};
+use switchboard_protocol::Era::{self, Stateful, Stateless};
+use switchboard_test::hosted::{Held, Told, call, spec};
+use switchboard_test::scripted::{
+    Fault, IdFault, Moment, Over, Rule, Running, Script, Tool, start,
+};
+
+use tokio::time::Instant;
+
+use super::{ALONE, cells};
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+enum End {
+    /// With a result of the tool that has this in it.
+    Answer(&'static str),
+    /// Nothing was heard of it in time.
+    Idle,
+    /// The connection was lost under it.
+    Lost,
+    /// What came could not be read.
+    Malformed,
+    /// What came was over the limit.
+    TooLarge,
+    /// The server answered with this error.
+    Rejected(i64),
+    /// The server answered with this HTTP status.
+    Refused(u16),
+}
+
+/// One fault.
+struct Row {
+    name: &'static str,
+    faults: Vec<Fault>,
+    /// How many calls are struck; all of them without it.
+    times: Option<u32>,
+    /// How long the call may be silent: short where it will be.
+    idle: Duration,
+    /// What is expected; `None` where the fault does not exist.
+    expected: Expected,
+}
+
+type Expected = fn(Over, Era) -> Option<(End, &'static [State])>;
+
+const LONG: Duration = Duration::from_secs(30);
+const SHORT: Duration = Duration::from_millis(300);
+/// The limit on messages in these tests.
+const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+
+fn row(name: &'static str, fault: Fault, expected: Expected) -> Row {
+    Row {
+        name,
+        faults: vec![fault],
+        times: None,
+        idle: LONG,
+        expected,
+    }
+}
+
+impl Row {
+    fn idle(mut self, idle: Duration) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    fn once(mut self) -> Self {
+        self.times = Some(1);
+        self
+    }
+}
+
+const SLOWER: &str = "slower than the deadline";
+/// What the tools of these servers answer.
+const ECHO: &str = r#"{\"text\":\"hello\"}"#;
+
+fn rows() -> Vec<Row> {
+    let exit = |at| Fault::Exit { code: 3, at };
+    let garbage = "this is no message";
+    vec![
+        // A process comes back, a listener that is gone does not.
+        row(
+            "killed before the answer",
+            exit(Moment::Before),
+            |over, _| Some((End::Lost, gone(over))),
+        ),
+        row("killed half way", exit(Moment::Half), |over, _| {
+            Some((End::Lost, gone(over)))
+        }),
+        row(
+            "connection dropped",
+            Fault::Abort { at: Moment::Before },
+            |over, _| Some((End::Lost, dropped(over))),
+        ),
+        row(
+            "connection dropped half way",
+            Fault::Abort { at: Moment::Half },
+            |over, _| Some((End::Lost, dropped(over))),
+        ),
+        row("silent", Fault::Silent, |_, _| Some((End::Idle, &[]))).idle(SHORT),
+        row(
+            "garbage before",
+            Fault::GarbageBefore {
+                text: garbage.to_owned(),
+            },
+            |_, _| Some((End::Answer(ECHO), &[])),
+        ),
+        row(
+            "garbage after",
+            Fault::GarbageAfter {
+                text: garbage.to_owned(),
+            },
+            |_, _| Some((End::Answer(ECHO), &[])),
+        ),
+        row(
+            "an answer over the limit",
+            Fault::Oversized {
+                bytes: 4 * MAX_MESSAGE_BYTES,
+            },
+            |_, _| Some((End::TooLarge, &[])),
+        ),
+        row("10,000 levels", Fault::Deep { levels: 10_000 }, |_, _| {
+            Some((End::Malformed, &[]))
+        }),
+        row("another call's id", Fault::Id(IdFault::Wrong), |over, _| {
+            Some((strange_id(over), &[]))
+        })
+        .idle(SHORT),
+        row(
+            "an id nobody has",
+            Fault::Id(IdFault::Unknown),
+            |over, _| Some((strange_id(over), &[])),
+        )
+        .idle(SHORT),
+        row("the id as a float", Fault::Id(IdFault::Float), |_, _| {
+            Some((End::Answer(ECHO), &[]))
+        }),
+        row("the id as a string", Fault::Id(IdFault::Text), |_, _| {
+            Some((End::Answer(ECHO), &[]))
+        }),
+        row("no id", Fault::Id(IdFault::Missing), |over, _| {
+            Some((strange_id(over), &[]))
+        })
+        .idle(SHORT),
+        row("null as id", Fault::Id(IdFault::Null), |over, _| {
+            Some((strange_id(over), &[]))
+        })
+        .idle(SHORT),
+        row("an object as id", Fault::Id(IdFault::Object), |over, _| {
+            Some((strange_id(over), &[]))
+        })
+        .idle(SHORT),
+        row("three answers", Fault::Repeat { times: 3 }, |_, _| {
+            Some((End::Answer(ECHO), &[]))
+        }),
+        row("slow", Fault::Trickle { bytes: 16, ms: 2 }, |_, _| {
+            Some((End::Answer(ECHO), &[]))
+        }),
+        row(SLOWER, Fault::Trickle { bytes: 1, ms: 10 }, |_, _| {
+            Some((End::Idle, &[]))
+        })
+        .idle(SHORT),
+        row("401", Fault::status(401), |over, _| {
+            (over == Over::Http).then_some((End::Refused(401), &[NeedsAuth]))
+        }),
+        row("403", Fault::status(403), |over, _| refused(over, 403)),
+        row("404 in a session", Fault::ForgetSession, |over, era| {
+            let expected: &[State] = &[Pending, Connected];
+            (over == Over::Http && era == Stateful).then_some((End::Answer(ECHO), expected))
+        })
+        .once(),
+        row("404 without a session", Fault::status(404), |over, era| {
+            (era == Stateless).then(|| refused(over, 404)).flatten()
+        }),
+        row("429", Fault::status(429), |over, _| refused(over, 429)),
+        row("500", Fault::status(500), |over, _| refused(over, 500)),
+        row("503", Fault::status(503), |over, _| refused(over, 503)),
+        row(
+            "a storm of changes",
+            Fault::Storm {
+                method: "notifications/tools/list_changed".to_owned(),
+                count: 2_000,
+            },
+            |_, _| Some((End::Answer(ECHO), &[])),
+        ),
+        row("an error", Fault::error(-32000, "no"), |_, _| {
+            Some((End::Rejected(-32000), &[]))
+        }),
+        row(
+            "an error that is text",
+            Fault::Error(json!("no")),
+            |_, _| Some((End::Rejected(0), &[])),
+        ),
+        row(
+            "an error that is null",
+            Fault::Error(Value::Null),
+            |_, _| Some((End::Malformed, &[])),
+        ),
+        row(
+            "an error with a code that is text",
+            Fault::Error(json!({"code": "E_NO", "message": "no"})),
+            |_, _| Some((End::Rejected(0), &[])),
+        ),
+        // There is nothing in it, and nothing wrong with it.
+        row(
+            "a result that is null",
+            Fault::Result(Value::Null),
+            |_, _| Some((End::Answer("null"), &[])),
+        ),
+        row(
+            "a result that is a list",
+            Fault::Result(json!([1])),
+            |_, _| Some((End::Malformed, &[])),
+        ),
+        row(
+            "an unknown block",
+            Fault::Result(json!({
+                "content": [{"type": "hologram", "depth": 3}, {"type": "text", "text": "beside it"}]
+            })),
+            |_, _| Some((End::Answer("hologram"), &[])),
+        ),
+        row("not JSON", Fault::Text(garbage.to_owned()), |over, _| {
+            Some((strange_id(over), &[]))
+        })
+        .idle(SHORT),
+    ]
+}
+
+/// The states after the whole server is gone.
+fn gone(over: Over) -> &'static [State] {
+    match over {
+        Over::Stdio => &[Pending, Connected],
+        _ => &[Pending, Failed],
+    }
+}
+
+/// The states after one connection is gone and the server is not.
+fn dropped(over: Over) -> &'static [State] {
+    match over {
+        // HTTP has no connection to lose.
+        Over::Http => &[],
+        _ => &[Pending, Connected],
+    }
+}
+
+/// An answer that names no request, or the wrong one, is nobody's: only HTTP knows whose it must be.
+fn strange_id(over: Over) -> End {
+    match over {
+        Over::Http => End::Malformed,
+        _ => End::Idle,
+    }
+}
+
+fn refused(over: Over, status: u16) -> Option<(End, &'static [State])> {
+    (over == Over::Http).then_some((End::Refused(status), &[]))
+}
+
+#[tokio::test]
+async fn every_fault_of_a_call_costs_that_call_and_no_more() {
+    let _alone = ALONE.lock().await;
+    // What a process opens once and keeps is opened before the first count.
+    let rows = rows();
+    let healthy = start(Script::new("healthy").tool(Tool::new("echo")), Over::Http)
+        .await
+        .unwrap();
+    assert_eq!(
+        check(&rows[5], Over::Stdio, Stateful, &healthy).await,
+        Ok(())
+    );
+    let before = Held::now();
+    let cells = rows
+        .iter()
+        .flat_map(|row| cells().map(move |cell| (row, cell)));
+    let outcomes: Vec<_> = stream::iter(cells)
+        .filter(|(row, (over, era))| std::future::ready((row.expected)(*over, *era).is_some()))
+        .map(|(row, (over, era))| {
+            let outcome = check(row, over, era, &healthy);
+            async move { (row.name, over, era, outcome.await) }
+        })
+        .buffer_unordered(16)
+        .collect()
+        .await;
+    let wrong: Vec<String> = outcomes
+        .iter()
+        .filter_map(|(name, over, era, outcome)| {
+            let wrong = outcome.as_ref().err()?;
+            Some(format!("{name}, {over:?}, {era:?}: {wrong}"))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(outcomes.len() > 200, "{} cells", outcomes.len());
+    // Connections of the healthy server outlive the hosts in its own pool of tasks, so it ends first.
+    drop(healthy);
+    assert_eq!(before.again().await, Ok(()));
+}
+
+/// One fault over one transport in one era.
+async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(), String> {
+    let Some((end, states)) = (row.expected)(over, era) else {
+        return Ok(());
+    };
+    let mut rule = Rule::on_tool("struck", Fault::Silent);
+    rule.faults.clone_from(&row.faults);
+    rule.times = row.times;
+    let script = Script::new("faulty")
+        .era(era)
+        .tool(Tool::new("struck"))
+        .tool(Tool::new("other"))
+        .rule(rule);
+    let server = start(script, over)
+        .await
+        .map_err(|error| error.to_string())?;
+    let host = Host::new(HostOptions {
+        settings: HostSettings {
+            reconnect_attempts: 2,
+            ..HostSettings::default()
+        },
+        ..HostOptions::default()
+    });
+    let mut told = Told::by(&host);
+    let started = Instant::now();
+    for (name, server, over) in [("faulty", &server, over), ("healthy", healthy, Over::Http)] {
+        let added = host
+            .add_server(spec(name, server, over, MAX_MESSAGE_BYTES))
+            .await;
+        added.map_err(|error| format!("{name} does not start: {error}"))?;
+    }
+    let arguments = json!({"text": "hello"});
+    let struck = call(&host, "faulty/struck", arguments.clone(), row.idle);
+    let others = async {
+        for _ in 0..3 {
+            call(&host, "healthy/echo", json!({}), LONG)
+                .await
+                .map_err(|error| format!("the healthy server's call failed: {error}"))?;
+        }
+        Ok::<(), String>(())
+    };
+    let (struck, others) = join(struck, others).await;
+    others?;
+    let expected = format!("{end:?}");
+    if !is_end(&struck, &end) {
+        return Err(format!("{expected} was expected, not {struck:?}"));
+    }
+    let mut sequence = vec![Connected];
+    sequence.extend(states);
+    let seen = told.states("faulty", sequence.len()).await;
+    if seen != sequence {
+        return Err(format!("the states were {seen:?}, not {sequence:?}"));
+    }
+    // Whoever goes away in the middle of a message leaves a stream that nobody can read on.
+    if row.name == SLOWER && over != Over::Http {
+        host.shutdown().await;
+        return Ok(());
+    }
+    // What is left works as before, and waits for nothing.
+    let other = call(&host, "faulty/other", arguments, LONG).await;
+    match sequence.last() {
+        Some(Connected) => {
+            if !is_end(&other, &End::Answer(ECHO)) {
+                return Err(format!("the next call: {other:?}"));
+            }
+            let subscriptions = usize::from(era == Stateless);
+            // A list that has changed may be on its way still.
+            while host
+                .in_flight(&"faulty".into())
+                .is_none_or(|waiting| waiting > subscriptions)
+            {
+                if started.elapsed() > 2 * LONG {
+                    return Err("requests wait for nothing".to_owned());
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        Some(Failed) if matches!(other, Err(CallError::Server(ServerError::Failed { .. }))) => {}
+        Some(NeedsAuth) if matches!(other, Err(CallError::Server(ServerError::NeedsAuth(_)))) => {}
+        state => return Err(format!("{state:?}, and the next call: {other:?}")),
+    }
+    let listed = server.control.methods();
+    let listed = listed
+        .iter()
+        .filter(|method| *method == "tools/list")
+        .count();
+    if listed > 20 {
+        return Err(format!("the tools were listed {listed} times"));
+    }
+    let seen = told.states_so_far("faulty");
+    if seen != sequence {
+        return Err(format!("in the end the states were {seen:?}"));
+    }
+    let healthy = told.states_so_far("healthy");
+    if healthy != [Connected] {
+        return Err(format!("the healthy server's states were {healthy:?}"));
+    }
+    host.shutdown().await;
+    Ok(())
+}
+
+fn is_end(outcome: &Result<CallOutcome, CallError>, end: &End) -> bool {
+    let error = match (outcome, end) {
+        (Ok(outcome), End::Answer(text)) => return outcome.result.as_str().contains(text),
+        (Err(CallError::Request { error, .. }), _) => error,
+        _ => return false,
+    };
+    match (error, end) {
+        (RequestError::Idle(_), End::Idle)
+        | (RequestError::Lost(_), End::Lost)
+        | (RequestError::Malformed(_), End::Malformed)
+        | (RequestError::TooLarge(_), End::TooLarge) => true,
+        (RequestError::Rejected(error), End::Rejected(code)) => error.code.0 == *code,
+        (RequestError::Refused(refusal), End::Refused(status)) => refusal.status == *status,
+        _ => false,
+    }
+}

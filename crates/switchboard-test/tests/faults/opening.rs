@@ -1,0 +1,332 @@
+//! Faults before the first call: of the connection, of the negotiation, of the first list.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use switchboard::Host;
+use switchboard::options::{HostOptions, HostSettings};
+use switchboard::peer::OpenOptions;
+use switchboard::status::State;
+use switchboard_protocol::Era::{self, Stateful, Stateless};
+use switchboard_test::hosted::{Held, Told, spec};
+use switchboard_test::scripted::{Fault, IdFault, Moment, On, Over, Rule, Script, Tool, start};
+
+use super::{ALONE, cells};
+
+/// One fault of the opening. What comes of it is the state in a word, and the revision or the step and the cause.
+struct Row {
+    name: &'static str,
+    on: On,
+    fault: Fault,
+    /// What is expected; `None` where the fault does not exist.
+    expected: fn(Over, Era) -> Option<&'static str>,
+}
+
+/// How long a server may take to start where it will not.
+const SHORT: Duration = Duration::from_millis(1_500);
+const PATIENCE: Duration = Duration::from_millis(100);
+
+fn on(method: &str) -> On {
+    On::Request {
+        method: method.to_owned(),
+        name: None,
+    }
+}
+
+fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    // A server of the stateful era that does not know the question, and says so in its own way.
+    for (name, fault) in [
+        ("no such method", Fault::error(-32601, "no such method")),
+        (
+            "an invalid request",
+            Fault::error(-32600, "initialize first"),
+        ),
+        ("an error of its own", Fault::error(-1, "what?")),
+        ("an error that is text", Fault::Error(json!("what?"))),
+        ("an error that is null", Fault::Error(Value::Null)),
+        ("an empty result", Fault::Result(json!({}))),
+        ("a result that is null", Fault::Result(Value::Null)),
+        ("a result nobody can read", Fault::Deep { levels: 10_000 }),
+        ("silence", Fault::Silent),
+        ("garbage", Fault::Text("what?".to_owned())),
+        ("somebody else's answer", Fault::Id(IdFault::Unknown)),
+    ] {
+        rows.push(Row {
+            name,
+            on: on("server/discover"),
+            fault,
+            expected: |over, era| {
+                (era == Stateful && over != Over::Sse).then_some("connected 2025-11-25")
+            },
+        });
+    }
+    for (name, fault) in [
+        (
+            "exits",
+            Fault::Exit {
+                code: 3,
+                at: Moment::Before,
+            },
+        ),
+        ("hangs up", Fault::Abort { at: Moment::Before }),
+    ] {
+        rows.push(Row {
+            name,
+            on: on("server/discover"),
+            fault,
+            expected: |over, era| match over {
+                Over::Stdio if era == Stateful => Some("connected 2025-11-25"),
+                _ => None,
+            },
+        });
+    }
+    for status in [400, 404, 405, 406, 415] {
+        rows.push(Row {
+            name: "a status that leads to the handshake",
+            on: on("server/discover"),
+            fault: Fault::status(status),
+            expected: |over, era| {
+                (over == Over::Http && era == Stateful).then_some("connected 2025-11-25")
+            },
+        });
+    }
+    let http = |name, method: &str, status, expected| Row {
+        name,
+        on: on(method),
+        fault: Fault::status(status),
+        expected,
+    };
+    rows.extend([
+        http("401", "server/discover", 401, |over, era| {
+            is(over, era, Stateless).then_some("needs-auth, server/discover: Unauthorized")
+        }),
+        http("429", "server/discover", 429, |over, era| {
+            is(over, era, Stateless).then_some("failed, server/discover: Unavailable")
+        }),
+        http("503", "server/discover", 503, |over, era| {
+            is(over, era, Stateless).then_some("failed, server/discover: Unavailable")
+        }),
+        http("401 for the handshake", "initialize", 401, |over, era| {
+            is(over, era, Stateful).then_some("needs-auth, initialize: Unauthorized")
+        }),
+        http("503 for the handshake", "initialize", 503, |over, era| {
+            is(over, era, Stateful).then_some("failed, initialize: Unavailable")
+        }),
+        http("401 for the list", "tools/list", 401, |over, _| {
+            (over == Over::Http).then_some("needs-auth, tools/list: Unauthorized")
+        }),
+    ]);
+    let row = |name, method: &str, fault, expected| Row {
+        name,
+        on: on(method),
+        fault,
+        expected,
+    };
+    let exit = Fault::Exit {
+        code: 3,
+        at: Moment::Before,
+    };
+    rows.extend([
+        row("no handshake", "initialize", Fault::Silent, |_, era| {
+            (era == Stateful).then_some("failed, initialize: Timeout")
+        }),
+        row(
+            "a handshake refused",
+            "initialize",
+            Fault::error(-32000, "no"),
+            |_, era| (era == Stateful).then_some("failed, initialize: Protocol"),
+        ),
+        row(
+            "exits at the handshake",
+            "initialize",
+            exit.clone(),
+            |over, era| {
+                (era == Stateful && over == Over::Stdio).then_some("failed, initialize: Exited")
+            },
+        ),
+        row("no list", "tools/list", Fault::Silent, |_, _| {
+            Some("failed, tools/list: Timeout")
+        }),
+        row(
+            "a list refused",
+            "tools/list",
+            Fault::error(-32603, "no"),
+            |_, _| Some("failed, tools/list: Rejected"),
+        ),
+        row("exits at the list", "tools/list", exit, |over, _| {
+            (over == Over::Stdio).then_some("failed, tools/list: Lost")
+        }),
+        row(
+            "no list at all",
+            "tools/list",
+            Fault::error(-32601, "no such method"),
+            |_, era| Some(connected(era)),
+        ),
+        row(
+            "the same cursor again",
+            "tools/list",
+            Fault::EndlessCursor("again".to_owned()),
+            |_, era| Some(connected(era)),
+        ),
+        Row {
+            name: "a half-open socket",
+            on: On::Connect,
+            fault: Fault::Silent,
+            expected: |over, era| match (over, era) {
+                (Over::Stdio, _) => None,
+                (Over::WebSocket | Over::Sse, _) => Some("failed, connecting: Timeout"),
+                (Over::Http, _) => Some("failed, initialize: Timeout"),
+            },
+        },
+    ]);
+    rows
+}
+
+fn is(over: Over, era: Era, wanted: Era) -> bool {
+    over == Over::Http && era == wanted
+}
+
+fn connected(era: Era) -> &'static str {
+    match era {
+        Stateful => "connected 2025-11-25",
+        Stateless => "connected 2026-07-28",
+    }
+}
+
+#[tokio::test]
+async fn a_fault_of_the_opening_is_got_over_or_named_with_its_step() {
+    let _alone = ALONE.lock().await;
+    let before = Held::now();
+    let rows = rows();
+    let cells = rows
+        .iter()
+        .flat_map(|row| cells().map(move |cell| (row, cell)));
+    let wrong: Vec<String> = stream::iter(cells)
+        .map(|(row, (over, era))| async move {
+            let expected = (row.expected)(over, era)?;
+            let seen = open(row, over, era).await;
+            let name = row.name;
+            (seen != expected).then(|| format!("{name}, {over:?}, {era:?}: {seen}, not {expected}"))
+        })
+        .buffer_unordered(16)
+        .filter_map(std::future::ready)
+        .collect()
+        .await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(before.again().await, Ok(()));
+}
+
+/// Opens a server with this fault and says what came of it.
+async fn open(row: &Row, over: Over, era: Era) -> String {
+    let script = Script::new("faulty")
+        .era(era)
+        .tool(Tool::new("echo"))
+        .rule(Rule::at(row.on.clone(), row.fault.clone()));
+    let server = start(script, over).await.unwrap();
+    let host = Host::new(HostOptions {
+        settings: HostSettings {
+            open: OpenOptions {
+                discover_patience: PATIENCE,
+                ..OpenOptions::default()
+            },
+            ..HostSettings::default()
+        },
+        ..HostOptions::default()
+    });
+    let mut told = Told::by(&host);
+    let mut wanted = spec("faulty", &server, over, 1024 * 1024);
+    // Where it will be used up, it is short; where the server is to start, a loaded machine may need long.
+    if (row.expected)(over, era).is_some_and(|expected| expected.ends_with("Timeout")) {
+        wanted.startup_timeout = SHORT;
+    }
+    host.apply(vec![wanted]).await;
+    host.settled().await;
+    let states = told.states("faulty", 1).await;
+    let status = host.status(&"faulty".into()).unwrap();
+    assert_eq!(states, [status.state], "{}", row.name);
+    let seen = match (&status.failure, status.revision) {
+        (Some(failure), _) => {
+            let step = failure.step.map_or("later", |step| step.name());
+            format!("{}, {step}: {:?}", status.state.word(), failure.cause)
+        }
+        (None, Some(revision)) => format!("{} {revision}", status.state.word()),
+        (None, None) => status.state.word().to_owned(),
+    };
+    host.shutdown().await;
+    seen
+}
+
+#[tokio::test]
+async fn a_sloppy_list_costs_its_bad_items() {
+    let good = |name: &str| Tool::new(name);
+    let listed = |definition: Value| Tool::listed(definition);
+    let cases: [(&str, Vec<Tool>, &[&str]); 5] = [
+        (
+            "schemas that are none",
+            vec![
+                good("good"),
+                listed(json!({"name": "null", "inputSchema": null})),
+                listed(json!({"name": "missing"})),
+                listed(json!({"name": "text", "inputSchema": "object"})),
+            ],
+            &["good", "missing", "null", "text"],
+        ),
+        (
+            "items that are none",
+            vec![
+                listed(json!(null)),
+                listed(json!("tool")),
+                listed(json!([])),
+                listed(json!({})),
+                listed(json!({"name": 7, "inputSchema": {"type": "object"}})),
+                good("good"),
+            ],
+            &["good"],
+        ),
+        (
+            "the same name twice",
+            vec![good("good"), good("good")],
+            &["good"],
+        ),
+        (
+            "odd members",
+            vec![listed(json!({
+                "name": "good",
+                "title": 5,
+                "description": ["a", "b"],
+                "annotations": "none",
+                "inputSchema": {"type": "object"},
+            }))],
+            &["good"],
+        ),
+        ("nothing", vec![], &[]),
+    ];
+    for (name, tools, expected) in cases {
+        for (over, era) in cells() {
+            let script = tools
+                .iter()
+                .cloned()
+                .fold(Script::new("sloppy").era(era), Script::tool);
+            let server = start(script, over).await.unwrap();
+            let host = Host::new(HostOptions::default());
+            let count = host
+                .add_server(spec("sloppy", &server, over, 1024 * 1024))
+                .await;
+            let catalog = host.catalog();
+            let mut names: Vec<&str> = catalog
+                .iter()
+                .map(|tool| tool.reference().tool.as_str())
+                .collect();
+            names.sort_unstable();
+            assert_eq!(names, expected, "{name}, {over:?}, {era:?}");
+            assert_eq!(count.unwrap(), expected.len(), "{name}, {over:?}, {era:?}");
+            assert_eq!(
+                host.status(&"sloppy".into()).unwrap().state,
+                State::Connected
+            );
+            host.shutdown().await;
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What is large: a line of 100 MB, ten thousand tools.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use switchboard::Host;
+use switchboard::call::CallError;
+use switchboard::options::HostOptions;
+use switchboard::peer::RequestError;
+use switchboard_protocol::Limits;
+use switchboard_test::hosted::{call, resident_bytes, spec};
+use switchboard_test::scripted::{Fault, Over, Rule, Script, Tool, start};
+
+use super::{ALONE, cells};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const MEBIBYTE: usize = 1024 * 1024;
+
+/// The most memory this process has had since, beyond what it had then.
+struct Peak {
+    start: usize,
+    most: Arc<AtomicUsize>,
+    over: Arc<AtomicBool>,
+    watching: std::thread::JoinHandle<()>,
+}
+
+impl Peak {
+    fn begin() -> Self {
+        let start = resident_bytes();
+        let (most, over) = (
+            Arc::new(AtomicUsize::new(start)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (seen, ended) = (Arc::clone(&most), Arc::clone(&over));
+        let watching = std::thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                seen.fetch_max(resident_bytes(), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Self {
+            start,
+            most,
+            over,
+            watching,
+        }
+    }
+
+    fn growth(self) -> usize {
+        self.over.store(true, Ordering::Relaxed);
+        self.watching.join().unwrap();
+        self.most.load(Ordering::Relaxed).saturating_sub(self.start)
+    }
+}
+
+#[tokio::test]
+async fn a_line_of_100_mb_costs_no_more_than_the_limit() {
+    let _alone = ALONE.lock().await;
+    let limit = Limits::DEFAULT.max_bytes;
+    // The server is a process of its own, so that what is measured is the host alone.
+    let script = Script::new("large")
+        .tool(Tool::new("large"))
+        .tool(Tool::new("small"))
+        .rule(Rule::on_tool(
+            "large",
+            Fault::Oversized { bytes: 100_000_000 },
+        ));
+    let server = start(script, Over::Stdio).await.unwrap();
+    let host = Host::new(HostOptions::default());
+    host.add_server(spec("large", &server, Over::Stdio, limit))
+        .await
+        .unwrap();
+    let peak = Peak::begin();
+    let error = call(&host, "large/large", json!({}), PATIENCE)
+        .await
+        .unwrap_err();
+    let growth = peak.growth();
+    assert!(
+        matches!(&error, CallError::Request { error: RequestError::TooLarge(max), .. } if *max == limit),
+        "{error}"
+    );
+    call(&host, "large/small", json!({}), PATIENCE)
+        .await
+        .unwrap();
+    let allowed = limit + limit / 10;
+    assert!(
+        growth <= allowed,
+        "{} MiB of {} MiB",
+        growth / MEBIBYTE,
+        allowed / MEBIBYTE
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn ten_thousand_tools_are_offered_over_every_transport() {
+    let _alone = ALONE.lock().await;
+    for (over, era) in cells() {
+        let mut script = Script::new("many").era(era).generated_tools(10_000, 100);
+        script.page_size = Some(2_500);
+        let server = start(script, over).await.unwrap();
+        let host = Host::new(HostOptions::default());
+        let added = host
+            .add_server(spec("many", &server, over, 16 * MEBIBYTE))
+            .await;
+        assert_eq!(added.unwrap(), 10_000, "{over:?}, {era:?}");
+        let outcome = call(&host, "many/tool_9999", json!({"a": 1}), PATIENCE)
+            .await
+            .unwrap();
+        assert!(
+            outcome.result.as_str().contains(r#"{\"a\":1}"#),
+            "{over:?}, {era:?}"
+        );
+        let lists = server.control.methods();
+        let lists = lists
+            .iter()
+            .filter(|method| *method == "tools/list")
+            .count();
+        assert_eq!(lists, 4, "{over:?}, {era:?}");
+        host.shutdown().await;
+    }
+}

@@ -1,0 +1,997 @@
+//! How servers come, go and come back: start-up, states, health, deadlines and repeats.
+//!
+//! Time is paused wherever nothing but this process takes part, so a test of an hour takes a moment.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, join_all};
+use serde_json::{Value, json};
+use switchboard::Host;
+use switchboard::call::{CallError, CallRequest};
+use switchboard::events::Event;
+use switchboard::host::ServerError;
+use switchboard::options::{HostOptions, HostSettings};
+use switchboard::peer::{ListKind, OpenOptions, OpenStep, RequestError};
+use switchboard::service::{
+    Changes, Features, Reply, RequestContext, Service, text_result, unknown_tool,
+};
+use switchboard::spec::{ConnectionKey, ServerSpec, Start};
+use switchboard::status::Cause;
+use switchboard::status::State::{self, Connected, Disabled, Failed, NeedsAuth, Pending};
+use switchboard::transport::in_process::InProcessConnector;
+use switchboard::transport::{
+    Abandoned, Closed, Connector, Inbound, Link, Outgoing, TransportError, TransportErrorKind,
+};
+use switchboard::watch::{FileWatcher, follow};
+use switchboard_config::entry::{ServerEntry, Transport};
+use switchboard_protocol::types::lifecycle::Implementation;
+use switchboard_protocol::types::tool::{
+    CallToolRequestParams, CallToolResult, Tool, ToolAnnotations,
+};
+use switchboard_protocol::{Era, Revision};
+use switchboard_store::MemoryStore;
+use switchboard_test::hosted::{Held, Told, call, spec};
+use switchboard_test::scripted::{self, Fault, On, Over, Rule, Script, start};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+
+const LONG: Duration = Duration::from_secs(100);
+
+/// A server of this process whose connection can be cut, silenced, refused and looked at.
+struct Lab {
+    service: Arc<Workshop>,
+    transport: Transport,
+    /// When each connection was begun.
+    begun: Mutex<Vec<Instant>>,
+    refusing: AtomicBool,
+    /// Whether what is sent gets lost: a half-open connection.
+    silent: Arc<AtomicBool>,
+    /// Whether connecting takes for ever.
+    stuck: AtomicBool,
+    /// Whether the next call cannot be sent, though the connection lives.
+    hitch: Arc<AtomicBool>,
+    open: Mutex<Vec<Arc<dyn Inbound>>>,
+    /// The methods of all that was sent.
+    sent: Arc<Mutex<Vec<String>>>,
+}
+
+impl Lab {
+    fn new() -> Arc<Self> {
+        Self::over(Transport::Sdk)
+    }
+
+    fn over(transport: Transport) -> Arc<Self> {
+        Arc::new(Self {
+            service: Arc::default(),
+            transport,
+            begun: Mutex::default(),
+            refusing: AtomicBool::new(false),
+            silent: Arc::default(),
+            stuck: AtomicBool::new(false),
+            hitch: Arc::default(),
+            open: Mutex::default(),
+            sent: Arc::default(),
+        })
+    }
+
+    fn spec(self: &Arc<Self>, name: &str) -> ServerSpec {
+        let connector = LabConnector(Arc::clone(self));
+        ServerSpec::new(
+            name,
+            Arc::new(connector),
+            ConnectionKey::of(&[name.as_bytes()]),
+        )
+    }
+
+    /// Cuts every connection there is.
+    fn cut(&self) {
+        for inbound in self.open.lock().unwrap().drain(..) {
+            inbound.closed(Closed::ByServer);
+        }
+    }
+
+    fn connections(&self) -> usize {
+        self.begun.lock().unwrap().len()
+    }
+
+    fn sent(&self, method: &str) -> usize {
+        let sent = self.sent.lock().unwrap();
+        sent.iter().filter(|sent| *sent == method).count()
+    }
+}
+
+struct LabConnector(Arc<Lab>);
+
+impl fmt::Debug for LabConnector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LabConnector")
+    }
+}
+
+impl Connector for LabConnector {
+    fn transport(&self) -> Transport {
+        self.0.transport
+    }
+
+    fn connect(
+        &self,
+        inbound: Arc<dyn Inbound>,
+    ) -> BoxFuture<'_, Result<Arc<dyn Link>, TransportError>> {
+        Box::pin(async move {
+            let lab = &self.0;
+            lab.begun.lock().unwrap().push(Instant::now());
+            if lab.stuck.load(Ordering::Relaxed) {
+                inbound.diagnostic("loading the model");
+                return std::future::pending().await;
+            }
+            if lab.refusing.load(Ordering::Relaxed) {
+                return Err(TransportError::new(
+                    TransportErrorKind::Refused,
+                    "nobody listens",
+                ));
+            }
+            lab.open.lock().unwrap().push(Arc::clone(&inbound));
+            let service: Arc<dyn Service> = lab.service.clone();
+            let link = InProcessConnector::new(service).connect(inbound).await?;
+            Ok(Arc::new(LabLink {
+                link,
+                silent: Arc::clone(&lab.silent),
+                hitch: Arc::clone(&lab.hitch),
+                sent: Arc::clone(&lab.sent),
+            }) as Arc<dyn Link>)
+        })
+    }
+}
+
+struct LabLink {
+    link: Arc<dyn Link>,
+    silent: Arc<AtomicBool>,
+    hitch: Arc<AtomicBool>,
+    sent: Arc<Mutex<Vec<String>>>,
+}
+
+impl Link for LabLink {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+        let parsed: Value = serde_json::from_slice(&message.payload).unwrap();
+        let method = parsed["method"].as_str().unwrap_or("an answer").to_owned();
+        if method == "tools/call" && self.hitch.swap(false, Ordering::Relaxed) {
+            let error = TransportError::new(TransportErrorKind::Unreachable, "no way there");
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        self.sent.lock().unwrap().push(method);
+        if self.silent.load(Ordering::Relaxed) {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        self.link.send(message)
+    }
+
+    fn abandon(&self, request: u64) -> Abandoned {
+        self.link.abandon(request)
+    }
+
+    fn opened(&self, revision: Revision) {
+        self.link.opened(revision);
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.link.close()
+    }
+}
+
+/// A service with tools to wait for.
+#[derive(Default)]
+struct Workshop {
+    changes: Changes,
+    calls: AtomicUsize,
+    called: Notify,
+    go_on: Notify,
+    cancelled: Arc<Notify>,
+}
+
+/// Tells when the request that holds it is dropped.
+struct TellsWhenDropped(Arc<Notify>);
+
+impl Drop for TellsWhenDropped {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+impl Service for Workshop {
+    fn identity(&self) -> Implementation<'static> {
+        Implementation::new("workshop".into())
+    }
+
+    fn features(&self) -> Features {
+        Features {
+            tools: true,
+            ..Features::NONE
+        }
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        Some(&self.changes)
+    }
+
+    fn tools(&self) -> Vec<Tool<'static>> {
+        let tool = |name: &'static str| Tool::new(name.into());
+        let mut reading = tool("read");
+        let mut annotations = ToolAnnotations::new();
+        annotations.read_only_hint = Some(true);
+        reading.annotations = Some(Box::new(annotations));
+        vec![tool("wait"), reading, tool("steps")]
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        call: CallToolRequestParams<'a>,
+        context: &'a RequestContext,
+    ) -> Reply<'a, CallToolResult<'static>> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            self.called.notify_one();
+            match &*call.name {
+                "wait" | "read" => {
+                    let dropped = TellsWhenDropped(Arc::clone(&self.cancelled));
+                    self.go_on.notified().await;
+                    drop(dropped);
+                    Ok(text_result("done"))
+                }
+                // One step every fifty seconds, for ever.
+                "steps" => {
+                    for step in 1_u32.. {
+                        sleep(Duration::from_secs(50)).await;
+                        context.progress(step.into(), None, None);
+                    }
+                    Ok(text_result("never"))
+                }
+                other => Err(unknown_tool(other)),
+            }
+        })
+    }
+}
+
+fn host(settings: HostSettings) -> Host {
+    Host::new(HostOptions {
+        settings,
+        ..HostOptions::default()
+    })
+}
+
+/// Settings with which only revisions of this era are spoken.
+fn of_era(era: Era) -> HostSettings {
+    let of_era = Revision::ALL
+        .into_iter()
+        .filter(|revision| revision.era() == era);
+    HostSettings {
+        open: OpenOptions {
+            supported: of_era.collect(),
+            ..OpenOptions::default()
+        },
+        ..HostSettings::default()
+    }
+}
+
+fn name() -> switchboard::names::ServerName {
+    "lab".into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_is_tried_five_times_and_by_hand_again() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    let mut told = Told::by(&host);
+    host.add_server(lab.spec("lab")).await.unwrap();
+    lab.refusing.store(true, Ordering::Relaxed);
+    let lost = Instant::now();
+    lab.cut();
+    assert_eq!(told.states("lab", 3).await, [Connected, Pending, Failed]);
+    let begun = lab.begun.lock().unwrap().clone();
+    assert_eq!(begun.len(), 6);
+    let mut before = lost;
+    for (at, full) in begun[1..].iter().zip([100, 200, 400, 800, 1_600]) {
+        let waited = at.duration_since(before).as_millis();
+        // Timers have a resolution of a millisecond.
+        assert!(
+            (full / 2..=full + 2).contains(&waited),
+            "{waited} of {full} ms"
+        );
+        before = *at;
+    }
+    let failure = host.status(&name()).unwrap().failure.unwrap();
+    assert_eq!(failure.cause, Cause::Transport(TransportErrorKind::Refused));
+    let error = call(&host, "lab/wait", json!({}), LONG).await.unwrap_err();
+    assert!(
+        matches!(error, CallError::Server(ServerError::Failed { .. })),
+        "{error}"
+    );
+    // Nothing more happens by itself, however long one waits.
+    sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(lab.connections(), 6);
+    lab.refusing.store(false, Ordering::Relaxed);
+    assert!(host.restart(&name()).await);
+    let states = told.states("lab", 5).await;
+    assert_eq!(states, [Connected, Pending, Failed, Pending, Connected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_lasted_starts_counting_anew() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    let mut told = Told::by(&host);
+    host.add_server(lab.spec("lab")).await.unwrap();
+    let mut expected = vec![Connected];
+    for _ in 0..8 {
+        sleep(Duration::from_secs(60)).await;
+        lab.cut();
+        expected.extend([Pending, Connected]);
+        assert_eq!(told.states("lab", expected.len()).await, expected);
+    }
+    // One that never lasts is given up.
+    for _ in 0..5 {
+        lab.cut();
+        expected.extend([Pending, Connected]);
+        if told.states("lab", expected.len() - 1).await.last() == Some(&Failed) {
+            return;
+        }
+        told.states("lab", expected.len()).await;
+    }
+    lab.cut();
+    expected.push(Failed);
+    assert_eq!(told.states("lab", expected.len()).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_is_probed_every_thirty_seconds_in_the_way_of_its_era() {
+    for (era, probe) in [(Era::Stateful, "ping"), (Era::Stateless, "server/discover")] {
+        let (lab, host) = (Lab::new(), host(of_era(era)));
+        let mut told = Told::by(&host);
+        host.add_server(lab.spec("lab")).await.unwrap();
+        let before = lab.sent(probe);
+        sleep(Duration::from_secs(301)).await;
+        let probes = lab.sent(probe) - before;
+        assert!(
+            (9..=10).contains(&probes),
+            "{era:?}: {probes} probes in 300 s"
+        );
+        // Half-open from now on: noticed by the next probe.
+        lab.silent.store(true, Ordering::Relaxed);
+        lab.refusing.store(true, Ordering::Relaxed);
+        let silent = Instant::now();
+        assert_eq!(told.states("lab", 2).await, [Connected, Pending]);
+        assert!(
+            silent.elapsed() <= Duration::from_secs(36),
+            "{:?}",
+            silent.elapsed()
+        );
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_connection_is_probed_at_once_after_a_sleep() {
+    let (lab, host) = (Lab::new(), host(of_era(Era::Stateful)));
+    let mut told = Told::by(&host);
+    host.add_server(lab.spec("lab")).await.unwrap();
+    lab.silent.store(true, Ordering::Relaxed);
+    lab.refusing.store(true, Ordering::Relaxed);
+    let woken = Instant::now();
+    host.probe_all().await;
+    assert_eq!(told.states("lab", 2).await, [Connected, Pending]);
+    assert!(
+        woken.elapsed() <= Duration::from_secs(6),
+        "{:?}",
+        woken.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_at_work_is_not_probed_to_death() {
+    let (lab, host) = (Lab::new(), host(of_era(Era::Stateful)));
+    let mut told = Told::by(&host);
+    host.add_server(lab.spec("lab")).await.unwrap();
+    let idle = Duration::from_secs(1_000);
+    let working = async {
+        lab.service.called.notified().await;
+        // It works in its only thread, so it hears nothing.
+        lab.silent.store(true, Ordering::Relaxed);
+        sleep(Duration::from_secs(600)).await;
+        lab.silent.store(false, Ordering::Relaxed);
+        lab.service.go_on.notify_one();
+    };
+    let (outcome, ()) = tokio::join!(call(&host, "lab/wait", json!({}), idle), working);
+    assert!(outcome.unwrap().result.as_str().contains("done"));
+    assert_eq!(told.states_so_far("lab"), [Connected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    let mut told = Told::by(&host);
+    let mut wanted = lab.spec("lab");
+    wanted.tool_max = Duration::from_secs(1_000);
+    host.add_server(wanted).await.unwrap();
+    // The default of 60 s without a word.
+    let started = Instant::now();
+    let request = |tool: &str| CallRequest {
+        tool: tool.to_owned(),
+        ..CallRequest::default()
+    };
+    let error = host.call(request("lab/wait")).await.unwrap_err();
+    let idle = Duration::from_secs(60);
+    assert!(
+        matches!(&error, CallError::Request { error: RequestError::Idle(limit), .. } if *limit == idle),
+        "{error}"
+    );
+    assert_eq!(started.elapsed().as_secs(), 60);
+    timeout(LONG, lab.service.cancelled.notified())
+        .await
+        .unwrap();
+    // A step every 50 s keeps it alive until the cap.
+    let started = Instant::now();
+    let error = host.call(request("lab/steps")).await.unwrap_err();
+    assert!(
+        matches!(&error, CallError::Request { error: RequestError::Expired(limit), .. } if limit.as_secs() == 1_000),
+        "{error}"
+    );
+    assert_eq!(started.elapsed().as_secs(), 1_000);
+    // Something is told at least every thirty seconds (CALL-6).
+    let mut last = BTreeMap::new();
+    for event in told.so_far() {
+        if let Event::CallProgress { call, elapsed, .. } = event {
+            let before = last.insert(*call, *elapsed).unwrap_or_default();
+            assert!(
+                *elapsed - before <= Duration::from_secs(31),
+                "{before:?} to {elapsed:?}"
+            );
+        }
+    }
+    let last: Vec<u64> = last.values().map(Duration::as_secs).collect();
+    assert!(matches!(last[..], [30 | 60, 990]), "{last:?}");
+    assert_eq!(told.states_so_far("lab"), [Connected]);
+    assert_eq!(host.in_flight(&name()), Some(1), "the subscription alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_reaches_the_server_and_the_connection_survives() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    let mut told = Told::by(&host);
+    host.add_server(lab.spec("lab")).await.unwrap();
+    {
+        let calling = call(&host, "lab/wait", json!({}), LONG);
+        tokio::select! {
+            outcome = calling => panic!("{outcome:?}"),
+            () = lab.service.called.notified() => {}
+        }
+    }
+    timeout(LONG, lab.service.cancelled.notified())
+        .await
+        .unwrap();
+    lab.service.go_on.notify_one();
+    assert!(call(&host, "lab/wait", json!({}), LONG).await.is_ok());
+    let errors: Vec<Option<String>> = told
+        .so_far()
+        .iter()
+        .filter_map(|event| match event {
+            Event::CallEnd { error, .. } => Some(error.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(errors, [Some("called off".to_owned()), None]);
+    assert_eq!(told.states_so_far("lab"), [Connected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_repeated_only_where_nothing_can_have_come_of_it() {
+    // (the tool, whether the server's hints are trusted, how often it is called, whether there is a result)
+    for (tool, trusted, calls, has_result) in [
+        ("lab/wait", true, 1, false),
+        ("lab/read", false, 1, false),
+        ("lab/read", true, 2, true),
+    ] {
+        let (lab, host) = (Lab::new(), host(HostSettings::default()));
+        let mut wanted = lab.spec("lab");
+        wanted.trust_annotations = trusted;
+        host.add_server(wanted).await.unwrap();
+        let cutting = async {
+            lab.service.called.notified().await;
+            lab.cut();
+            if has_result {
+                lab.service.called.notified().await;
+                lab.service.go_on.notify_waiters();
+            }
+        };
+        let (outcome, ()) = tokio::join!(call(&host, tool, json!({}), LONG), cutting);
+        match outcome {
+            Ok(_) => assert!(has_result, "{tool}"),
+            Err(CallError::Request {
+                error: RequestError::Lost(_),
+                ..
+            }) => {
+                assert!(!has_result, "{tool}");
+            }
+            Err(error) => panic!("{tool}: {error}"),
+        }
+        assert_eq!(lab.service.calls.load(Ordering::Relaxed), calls, "{tool}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_could_not_be_sent_is_sent_again_over_the_same_connection() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    let mut told = Told::by(&host);
+    host.add_server(lab.spec("lab")).await.unwrap();
+    lab.hitch.store(true, Ordering::Relaxed);
+    lab.service.go_on.notify_one();
+    let started = Instant::now();
+    assert!(call(&host, "lab/wait", json!({}), LONG).await.is_ok());
+    assert!(started.elapsed() < Duration::from_secs(1));
+    assert_eq!(lab.service.calls.load(Ordering::Relaxed), 1);
+    assert_eq!(told.states_so_far("lab"), [Connected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_more_servers_start_at_once_than_the_pool_holds() {
+    let settings = HostSettings {
+        local_connections: 2,
+        remote_connections: 3,
+        ..HostSettings::default()
+    };
+    let host = host(settings);
+    let stuck: Vec<_> = (0..2).map(|_| Lab::over(Transport::Sdk)).collect();
+    let local: Vec<_> = (0..4).map(|_| Lab::over(Transport::Sdk)).collect();
+    let remote: Vec<_> = (0..9).map(|_| Lab::over(Transport::Http)).collect();
+    let mut specs = Vec::new();
+    for (number, lab) in stuck.iter().enumerate() {
+        lab.stuck.store(true, Ordering::Relaxed);
+        specs.push(lab.spec(&format!("a-stuck-{number}")));
+    }
+    specs.extend(
+        local
+            .iter()
+            .enumerate()
+            .map(|(n, lab)| lab.spec(&format!("local-{n}"))),
+    );
+    specs.extend(
+        remote
+            .iter()
+            .enumerate()
+            .map(|(n, lab)| lab.spec(&format!("remote-{n}"))),
+    );
+    let started = Instant::now();
+    let mut told = Told::by(&host);
+    host.apply(specs).await;
+    // Remote servers do not wait for local ones; local ones wait for a place in their pool, and no longer.
+    for number in 0..9 {
+        told.states(&format!("remote-{number}"), 1).await;
+    }
+    assert!(started.elapsed() < Duration::from_secs(1));
+    assert!(local.iter().all(|lab| lab.connections() == 0));
+    assert!(stuck.iter().all(|lab| lab.connections() == 1));
+    host.settled().await;
+    assert_eq!(started.elapsed().as_secs(), 60);
+    let failure = host.status(&"a-stuck-0".into()).unwrap().failure.unwrap();
+    assert_eq!(
+        (failure.step, failure.cause),
+        (Some(OpenStep::Connect), Cause::Timeout)
+    );
+    assert_eq!(failure.message, "not ready within 60 s");
+    assert_eq!(failure.stderr, ["loading the model"]);
+    let connected = host
+        .statuses()
+        .iter()
+        .filter(|status| status.state == Connected)
+        .count();
+    assert_eq!(connected, 13);
+    let complete = told
+        .until(|events| {
+            events.iter().find_map(|event| match event {
+                Event::StartupComplete { ready, failed } => Some((ready.len(), failed.len())),
+                _ => None,
+            })
+        })
+        .await;
+    assert_eq!(complete, (13, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn start_up_waits_for_what_is_required_and_for_nothing_else() {
+    let (needed, optional) = (Lab::new(), Lab::new());
+    optional.stuck.store(true, Ordering::Relaxed);
+    let host = host(HostSettings::default());
+    let mut required = needed.spec("needed");
+    required.required = true;
+    // What is required is connected at once, whatever else it says.
+    required.start = Start::Lazy;
+    host.apply(vec![required.clone(), optional.spec("optional")])
+        .await;
+    let started = Instant::now();
+    assert!(host.ready().await.is_ok());
+    assert!(started.elapsed() < Duration::from_secs(1));
+    needed.refusing.store(true, Ordering::Relaxed);
+    host.restart(&"needed".into()).await;
+    let error = host.ready().await.unwrap_err();
+    assert!(matches!(error, ServerError::Failed { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lazy_server_is_connected_by_its_first_use() {
+    let (lab, other) = (Lab::new(), Lab::new());
+    let host = host(HostSettings::default());
+    let lazy = |lab: &Arc<Lab>, name| {
+        let mut spec = lab.spec(name);
+        spec.start = Start::Lazy;
+        spec
+    };
+    other.stuck.store(true, Ordering::Relaxed);
+    host.apply(vec![lazy(&lab, "lab"), lazy(&other, "other")])
+        .await;
+    host.settled().await;
+    assert_eq!((lab.connections(), host.statuses()[0].is_lazy), (0, true));
+    let started = Instant::now();
+    lab.service.go_on.notify_one();
+    assert!(call(&host, "mcp__lab__wait", json!({}), LONG).await.is_ok());
+    // The other one is not needed for that.
+    assert!(started.elapsed() < Duration::from_secs(1));
+    assert_eq!((lab.connections(), other.connections()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn applying_touches_only_what_has_changed() {
+    let labs: Vec<_> = (0..3).map(|_| Lab::new()).collect();
+    let host = host(HostSettings::default());
+    let specs = || -> Vec<ServerSpec> {
+        let named = ["a", "b", "c"].iter().zip(&labs);
+        named.map(|(name, lab)| lab.spec(name)).collect()
+    };
+    host.apply(specs()).await;
+    host.settled().await;
+    let listed = |lab: &Arc<Lab>| lab.sent("tools/list");
+    let counts = || -> Vec<(usize, usize)> {
+        labs.iter()
+            .map(|lab| (lab.connections(), listed(lab)))
+            .collect()
+    };
+    // The same again: nobody notices.
+    host.apply(specs()).await;
+    host.settled().await;
+    assert_eq!(counts(), [(1, 1), (1, 1), (1, 1)]);
+    // Other tools of one, another link of another, and the third switched off at run time.
+    assert!(host.set_enabled(&"c".into(), false).await);
+    let mut told = Told::by(&host);
+    let mut changed = specs();
+    let only_read = ServerEntry {
+        enabled_tools: vec!["read".to_owned()],
+        ..ServerEntry::default()
+    };
+    changed[0].rules = switchboard::catalog::ToolRules::of(&only_read);
+    changed[1].key = ConnectionKey::of(&[b"another"]);
+    host.apply(changed.clone()).await;
+    told.until(|events| {
+        let is_a = |event: &Event| matches!(event, Event::CatalogChanged { server, .. } if server.as_str() == "a");
+        events.iter().any(is_a).then_some(())
+    })
+    .await;
+    assert_eq!(told.states("b", 2).await, [Pending, Connected]);
+    assert_eq!(counts(), [(1, 1), (2, 2), (1, 1)]);
+    let offered = host.catalog();
+    let offered: Vec<&str> = offered.iter().map(|tool| tool.exposed().as_str()).collect();
+    assert_eq!(
+        offered,
+        [
+            "mcp__a__read",
+            "mcp__b__read",
+            "mcp__b__steps",
+            "mcp__b__wait"
+        ]
+    );
+    let states: Vec<State> = host.statuses().iter().map(|status| status.state).collect();
+    assert_eq!(states, [Connected, Connected, Disabled]);
+    // Switched off means off: a restart does not change that, its configuration does.
+    assert!(host.restart(&"c".into()).await);
+    assert_eq!(host.status(&"c".into()).unwrap().state, Disabled);
+    changed[2].enabled = false;
+    host.apply(changed.clone()).await;
+    changed[2].enabled = true;
+    changed.remove(0);
+    host.apply(changed).await;
+    host.settled().await;
+    let states: Vec<(String, State)> = host
+        .statuses()
+        .iter()
+        .map(|status| (status.name.to_string(), status.state))
+        .collect();
+    assert_eq!(
+        states,
+        [("b".to_owned(), Connected), ("c".to_owned(), Connected)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_are_fetched_again_when_they_are_old_and_once_for_many_changes() {
+    let (lab, host) = (Lab::new(), host(of_era(Era::Stateful)));
+    let mut told = Told::by(&host);
+    host.add_server(lab.spec("lab")).await.unwrap();
+    assert_eq!(lab.sent("tools/list"), 1);
+    // Changes of other lists, and probes, do not put it off.
+    for _ in 0..31 {
+        sleep(Duration::from_secs(10)).await;
+        lab.service.changes.prompts();
+    }
+    assert_eq!(lab.sent("tools/list"), 2, "after 310 s");
+    for _ in 0..1_000 {
+        lab.service.changes.tools();
+    }
+    sleep(Duration::from_secs(5)).await;
+    let lists = lab.sent("tools/list");
+    assert!((3..=5).contains(&lists), "{lists}");
+    assert_eq!(told.states_so_far("lab"), [Connected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconnect_drops_every_list() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    let mut told = Told::by(&host);
+    host.add_server(lab.spec("lab")).await.unwrap();
+    let before = host.list(&name(), ListKind::Tools).await.unwrap();
+    let again = host.list(&name(), ListKind::Tools).await.unwrap();
+    assert!(Arc::ptr_eq(&before, &again));
+    lab.cut();
+    told.states("lab", 3).await;
+    let after = host.list(&name(), ListKind::Tools).await.unwrap();
+    assert!(!Arc::ptr_eq(&before, &after));
+}
+
+#[tokio::test]
+async fn a_stale_list_never_overwrites_a_newer_one() {
+    for over in [Over::Stdio, Over::WebSocket, Over::Http] {
+        let script = |tool: &str| Script::new("lab").tool(scripted::Tool::new(tool));
+        let mut slow = script("old");
+        slow.resources.push(scripted::Resource {
+            definition: json!({"uri": "test://old", "name": "old"}),
+            contents: Vec::new(),
+        });
+        let gate = Fault::Gate {
+            gate: "list".to_owned(),
+        };
+        let server = start(slow.rule(Rule::on("resources/list", gate).once()), over)
+            .await
+            .unwrap();
+        let host = host(HostSettings::default());
+        let mut told = Told::by(&host);
+        host.add_server(spec("lab", &server, over, 1024 * 1024))
+            .await
+            .unwrap();
+        // A list is asked for, and changes before the answer comes.
+        let changing = async {
+            server.control.wait_for_gate("list", 1).await.unwrap();
+            server
+                .control
+                .notify("notifications/resources/list_changed", json!({}));
+            told.until(|events| {
+                let is_resources = |event: &Event| {
+                    matches!(
+                        event,
+                        Event::CatalogChanged {
+                            list: ListKind::Resources,
+                            ..
+                        }
+                    )
+                };
+                events.iter().any(is_resources).then_some(())
+            })
+            .await;
+            server.control.release("list");
+        };
+        let lab = name();
+        let (stale, ()) = tokio::join!(host.list(&lab, ListKind::Resources), changing);
+        let stale = stale.unwrap();
+        let fresh = host.list(&lab, ListKind::Resources).await.unwrap();
+        assert!(!Arc::ptr_eq(&stale, &fresh), "{over:?}");
+        server
+            .control
+            .wait_for_method("resources/list", 2)
+            .await
+            .unwrap();
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn an_expired_session_is_opened_anew_with_new_lists() {
+    let script = Script::new("lab")
+        .era(Era::Stateful)
+        .tool(scripted::Tool::new("echo"))
+        .resource("test://a", "a");
+    let server = start(script, Over::Http).await.unwrap();
+    let host = host(HostSettings::default());
+    let mut told = Told::by(&host);
+    host.add_server(spec("lab", &server, Over::Http, 1024 * 1024))
+        .await
+        .unwrap();
+    let before = host.list(&name(), ListKind::Resources).await.unwrap();
+    server.control.tell(scripted::Command::ForgetSessions);
+    let outcomes = join_all((0..5).map(|_| call(&host, "lab/echo", json!({}), LONG))).await;
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    assert_eq!(told.states("lab", 3).await, [Connected, Pending, Connected]);
+    assert_eq!(host.status(&name()).unwrap().restarts, 1);
+    let after = host.list(&name(), ListKind::Resources).await.unwrap();
+    assert!(!Arc::ptr_eq(&before, &after));
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn that_a_login_is_needed_is_remembered_by_every_host() {
+    let store = Arc::new(MemoryStore::new());
+    let host = || {
+        Host::new(HostOptions {
+            store: store.clone(),
+            ..HostOptions::default()
+        })
+    };
+    let script = Script::new("lab").tool(scripted::Tool::new("echo"));
+    let mut servers = Vec::new();
+    for _ in 0..4 {
+        let rule = Rule::at(On::AnyRequest, Fault::status(401));
+        servers.push(start(script.clone().rule(rule), Over::Http).await.unwrap());
+    }
+    let specs: Vec<ServerSpec> = servers
+        .iter()
+        .enumerate()
+        .map(|(number, server)| spec(&format!("lab-{number}"), server, Over::Http, 1024 * 1024))
+        .collect();
+    // Two hosts find out at the same time, each about other servers.
+    let (first, second) = (host(), host());
+    tokio::join!(
+        first.apply(specs[..2].to_vec()),
+        second.apply(specs[2..].to_vec())
+    );
+    tokio::join!(first.settled(), second.settled());
+    first.shutdown().await;
+    second.shutdown().await;
+    let asked: Vec<usize> = servers
+        .iter()
+        .map(|server| server.control.records().len())
+        .collect();
+    let third = host();
+    let mut told = Told::by(&third);
+    third.apply(specs).await;
+    third.settled().await;
+    let states: Vec<State> = third.statuses().iter().map(|status| status.state).collect();
+    assert_eq!(states, [NeedsAuth; 4]);
+    let asked_again: Vec<usize> = servers
+        .iter()
+        .map(|server| server.control.records().len())
+        .collect();
+    assert_eq!(asked, asked_again, "no server was asked again");
+    let error = call(&third, "lab-0/echo", json!({}), LONG)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, CallError::Server(ServerError::NeedsAuth(_))),
+        "{error}"
+    );
+    // By hand it is tried, and what works is no longer remembered.
+    servers[0].control.tell(scripted::Command::Disarm);
+    third.restart(&"lab-0".into()).await;
+    assert_eq!(
+        told.states("lab-0", 3).await,
+        [NeedsAuth, Pending, Connected]
+    );
+    third.shutdown().await;
+    let fourth = host();
+    fourth
+        .add_server(spec("lab-0", &servers[0], Over::Http, 1024 * 1024))
+        .await
+        .unwrap();
+    fourth.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_edited_file_restarts_exactly_the_server_it_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("servers.json");
+    std::fs::write(&file, r#"{"a": "1", "b": "1"}"#).unwrap();
+    let labs: BTreeMap<&str, Arc<Lab>> = ["a", "b", "c"]
+        .into_iter()
+        .map(|name| (name, Lab::new()))
+        .collect();
+    let read = || -> Option<Vec<ServerSpec>> {
+        let text = std::fs::read_to_string(&file).ok()?;
+        let servers: BTreeMap<String, String> = serde_json::from_str(&text).ok()?;
+        let specs = servers.iter().map(|(name, version)| {
+            let mut spec = labs[name.as_str()].spec(name);
+            spec.key = ConnectionKey::of(&[name.as_bytes(), version.as_bytes()]);
+            spec
+        });
+        Some(specs.collect())
+    };
+    let host = host(HostSettings::default());
+    host.apply(read().unwrap()).await;
+    host.settled().await;
+    let mut told = Told::by(&host);
+    let watcher = FileWatcher::new(vec![file.clone()]).unwrap();
+    let connections = || -> Vec<usize> { labs.values().map(|lab| lab.connections()).collect() };
+    let editing = async {
+        // As editors do: a new file in place of the old one.
+        let other = folder.path().join("servers.json.new");
+        std::fs::write(&other, r#"{"a": "1", "b": "2"}"#).unwrap();
+        std::fs::rename(&other, &file).unwrap();
+        assert_eq!(told.states("b", 2).await, [Pending, Connected]);
+        assert_eq!(connections(), [1, 2, 0]);
+        // What cannot be read changes nothing; what can be read then does.
+        std::fs::write(&file, r#"{"a": "1", "#).unwrap();
+        std::fs::write(&file, r#"{"b": "2", "c": "1"}"#).unwrap();
+        assert_eq!(told.states("c", 1).await, [Connected]);
+        assert_eq!(connections(), [1, 2, 1]);
+        assert!(host.status(&"a".into()).is_none());
+    };
+    tokio::select! {
+        () = follow(&host, watcher, read) => panic!("the watching has ended"),
+        () = editing => {}
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_does_not_start_shows_what_it_wrote() {
+    let lines = ["reading settings", "error: no API key"];
+    let mut ending = Script::new("lab");
+    ending.process.stderr = lines.map(str::to_owned).to_vec();
+    let mut hanging = ending.clone();
+    ending.process.exit_at_start = Some(3);
+    hanging.process.start_gate = Some("never".to_owned());
+    for (script, step, cause) in [
+        (ending, None, Cause::Exited),
+        (hanging, Some(OpenStep::Initialize), Cause::Timeout),
+    ] {
+        let server = start(script, Over::Stdio).await.unwrap();
+        let mut settings = HostSettings::default();
+        settings.open.discover_patience = Duration::from_millis(100);
+        let host = host(settings);
+        let mut wanted = spec("lab", &server, Over::Stdio, 1024 * 1024);
+        if cause == Cause::Timeout {
+            wanted.startup_timeout = Duration::from_secs(3);
+        }
+        let error = host.add_server(wanted).await.unwrap_err();
+        let ServerError::Failed { failure, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(failure.cause, cause, "{failure:?}");
+        // A process that ends at the first question is started once more for the handshake.
+        assert!(
+            failure.stderr.ends_with(&lines.map(str::to_owned)),
+            "{failure:?}"
+        );
+        // A process may end at any step before it has said a word.
+        assert!(step.is_none() || failure.step == step, "{failure:?}");
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn the_last_handle_takes_everything_with_it() {
+    let server = start(
+        Script::new("lab").tool(scripted::Tool::new("echo")),
+        Over::Stdio,
+    )
+    .await
+    .unwrap();
+    let before = Held::now();
+    let host = host(HostSettings::default());
+    host.add_server(spec("lab", &server, Over::Stdio, 1024 * 1024))
+        .await
+        .unwrap();
+    let other = host.clone();
+    drop(host);
+    assert!(call(&other, "lab/echo", json!({}), LONG).await.is_ok());
+    drop(other);
+    // Descriptors and children are shared with the tests beside this one, tasks are not.
+    let tasks = Held {
+        tasks: before.tasks + 1,
+        descriptors: usize::MAX,
+        children: usize::MAX,
+    };
+    assert_eq!(tasks.again().await, Ok(()));
+}

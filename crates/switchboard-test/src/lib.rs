@@ -5,12 +5,15 @@
 //! | [`shared`] | the protocol's schemas and examples, where they lie beside the repository |
 //! | [`scripted`] | servers that do what a script says, over every transport, with faults to arm |
 //! | [`interop`] | the servers of others, from npm and `PyPI` |
-//! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client` |
+//! | [`bench`] | what the clients of `cargo xtask bench` have in common |
+//! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, and the clients of the benchmark |
 //!
 //! All but [`shared`] is behind the feature `servers`, so that the tests of small crates stay cheap.
 
 pub mod shared;
 
+#[cfg(feature = "servers")]
+pub mod bench;
 #[cfg(feature = "servers")]
 pub mod interop;
 #[cfg(feature = "servers")]

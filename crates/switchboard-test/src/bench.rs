@@ -14,6 +14,8 @@
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -87,7 +89,7 @@ struct Report {
     /// One call, its caller being the thread itself: the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocking: Option<u64>,
-    /// One call of many that are under way together: the mean.
+    /// One call of many that are under way together: the median over some hundred calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrent: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,18 +200,20 @@ async fn one_by_one<C: Contestant>(client: &mut C, count: u64) -> Result<u64, Fa
     Ok(times.get(times.len() / 2).copied().unwrap_or_default())
 }
 
-/// The mean time of a call when many are under way, if the client can do that.
+/// The time of a call when many are under way, if the client can do that.
 async fn many_at_once<C: Contestant>(client: &mut C, count: u64) -> Result<Option<u64>, Failure> {
     let each = count / IN_FLIGHT;
-    let start = Instant::now();
+    let finished = Arc::new(Finished::default());
     let mut workers = Vec::new();
     for _ in 0..IN_FLIGHT {
         let Some(mut client) = client.share() else {
             return Ok(None);
         };
+        let finished = Arc::clone(&finished);
         workers.push(tokio::spawn(async move {
             for _ in 0..each {
                 client.call().await?;
+                finished.one_more();
             }
             Ok::<_, Failure>(())
         }));
@@ -217,7 +221,42 @@ async fn many_at_once<C: Contestant>(client: &mut C, count: u64) -> Result<Optio
     for worker in workers {
         worker.await??;
     }
-    Ok(Some(nanoseconds(start) / (each * IN_FLIGHT).max(1)))
+    Ok(Some(finished.median()))
+}
+
+/// When calls were finished, one moment for so many calls: other work on the machine spoils some of the times between
+/// these moments, and the median is not among them.
+#[derive(Default)]
+struct Finished {
+    count: AtomicU64,
+    moments: Mutex<Vec<Instant>>,
+}
+
+/// Calls between two moments.
+const STRIDE: u64 = 256;
+
+impl Finished {
+    fn one_more(&self) {
+        if self.count.fetch_add(1, Ordering::Relaxed) % STRIDE == 0 {
+            let moments = self.moments.lock();
+            let mut moments = moments.unwrap_or_else(PoisonError::into_inner);
+            moments.push(Instant::now());
+        }
+    }
+
+    /// The median time of a call.
+    fn median(&self) -> u64 {
+        let moments = self.moments.lock();
+        let moments = moments.unwrap_or_else(PoisonError::into_inner);
+        let strides = moments.windows(2).filter_map(|pair| match pair {
+            [one, next] => Some((*next - *one).as_nanos() / u128::from(STRIDE)),
+            _ => None,
+        });
+        let mut times: Vec<u128> = strides.collect();
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
+        u64::try_from(median).unwrap_or(u64::MAX)
+    }
 }
 
 fn nanoseconds(start: Instant) -> u64 {

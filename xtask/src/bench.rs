@@ -1,95 +1,104 @@
 //! `cargo xtask bench`: speed as ratios within one run.
 //!
 //! Absolute times mean nothing on a shared machine, so each row compares two contestants of the same run, on
-//! one core, over several rounds; the median round counts. The benchmarks themselves are criterion's, beside
-//! the crates; this module runs them and reads their estimates.
+//! one core, over several rounds; the median round counts. A row with a bound that is missed fails the command.
+//!
+//! | where | what |
+//! |---|---|
+//! | `data` | protocol and configuration: criterion's benchmarks, beside the crates |
+//! | `host` | calls, lists and start-up over stdio: clients as processes of their own |
+//! | `cli` | the program itself, from start to end |
+
+mod cli;
+mod data;
+mod host;
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use crate::run::{command, is_installed, root, run_command};
+use crate::run::{command, is_installed, root};
 
-/// A comparison: what is measured, whom against, and what it must come to.
+/// A line of the table: two contestants, or one and a fixed measure.
 struct Row {
-    what: &'static str,
-    ours: &'static str,
-    theirs: &'static str,
-    bound: Bound,
+    what: String,
+    ours: String,
+    theirs: String,
+    ratio: String,
+    wanted: String,
+    held: Held,
+}
+
+/// Whether a row's bound is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Yes,
+    No,
+    /// There is no bound, or nothing to measure.
+    Unbound,
 }
 
 /// What a ratio must come to.
+#[derive(Clone, Copy)]
 enum Bound {
     /// We are at least this many times as fast.
     FasterBy(f64),
     /// We take at most this many times as long.
     AtMost(f64),
+    /// Shown for comparison.
+    None,
 }
 
-/// The benchmarks that the rows read: package, target, and the cases of it.
-const BENCHES: &[(&str, &str, &str)] = &[
-    ("switchboard-protocol", "decode", "/(switchboard|rmcp)$"),
-    ("switchboard-config", "load", "config/"),
+/// The parts of the benchmark.
+const PARTS: &[(&str, Part)] = &[
+    ("data", data::rows),
+    ("host", host::rows),
+    ("cli", cli::rows),
 ];
 
-#[rustfmt::skip]
-const ROWS: &[Row] = &[
-    Row { what: "decode a small tools/call response, against rmcp", ours: "small_call_response/switchboard", theirs: "small_call_response/rmcp", bound: Bound::FasterBy(5.0) },
-    Row { what: "decode a list of 1,000 tools, against rmcp", ours: "thousand_tools/switchboard", theirs: "thousand_tools/rmcp", bound: Bound::FasterBy(3.0) },
-    Row { what: "decode a 1 MiB text result, against rmcp", ours: "mebibyte_text_escaped/switchboard", theirs: "mebibyte_text_escaped/rmcp", bound: Bound::FasterBy(3.0) },
-    Row { what: "the same with nothing to unescape, against rmcp", ours: "mebibyte_text_plain/switchboard", theirs: "mebibyte_text_plain/rmcp", bound: Bound::FasterBy(3.0) },
-    Row { what: "load 10,000 servers from JSON, against the bare parse", ours: "config/json_load", theirs: "config/json_bare", bound: Bound::AtMost(3.0) },
-    Row { what: "load 10,000 servers of an untrusted project, against the bare parse", ours: "config/json_load-project", theirs: "config/json_bare", bound: Bound::AtMost(3.0) },
-    Row { what: "load 10,000 servers from TOML, against the bare parse", ours: "config/toml_load", theirs: "config/toml_bare", bound: Bound::AtMost(3.0) },
-    Row { what: "load 10,000 servers from HCL, against the bare parse", ours: "config/hcl_load", theirs: "config/hcl_bare", bound: Bound::AtMost(3.0) },
-];
+type Part = fn(rounds: u32) -> Result<Vec<Row>, String>;
 
-pub(crate) fn bench(rounds: u32) -> Result<(), String> {
-    let mut times: Vec<Vec<(f64, f64)>> = ROWS.iter().map(|_| Vec::new()).collect();
-    for round in 1..=rounds {
-        println!("\nround {round} of {rounds}");
-        for (package, bench, cases) in BENCHES {
-            run_bench(package, bench, cases)?;
-        }
-        for (row, times) in ROWS.iter().zip(&mut times) {
-            times.push((
-                median_nanoseconds(row.ours)?,
-                median_nanoseconds(row.theirs)?,
-            ));
+/// Runs the parts that are named, or all: `[PART…] [ROUNDS]`.
+pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
+    let mut rounds = 3;
+    let mut parts: Vec<Part> = Vec::new();
+    for word in words {
+        match (PARTS.iter().find(|(name, _)| name == word), word.parse()) {
+            (Some((_, part)), _) => parts.push(*part),
+            (None, Ok(number)) => rounds = number,
+            (None, Err(_)) => {
+                let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
+                return Err(format!(
+                    "\"{word}\" is no number of rounds and no part of the benchmark: {}",
+                    names.join(", ")
+                ));
+            }
         }
     }
-    println!("\n| what | ours | theirs | ratio | wanted |\n|---|---:|---:|---:|---:|");
-    let mut missed = Vec::new();
-    for (row, times) in ROWS.iter().zip(times) {
-        let ours = middle(times.iter().map(|(ours, _)| *ours));
-        let theirs = middle(times.iter().map(|(_, theirs)| *theirs));
-        // The ratio is taken within each round, where both met the same machine.
-        let (ratio, wanted, held) = match row.bound {
-            Bound::FasterBy(wanted) => {
-                let ratio = middle(times.iter().map(|(ours, theirs)| theirs / ours));
-                (
-                    format!("{ratio:.1} × faster"),
-                    format!("≥ {wanted} ×"),
-                    ratio >= wanted,
-                )
-            }
-            Bound::AtMost(wanted) => {
-                let ratio = middle(times.iter().map(|(ours, theirs)| ours / theirs));
-                (
-                    format!("{ratio:.2} × the time"),
-                    format!("≤ {wanted} ×"),
-                    ratio <= wanted,
-                )
-            }
-        };
-        println!(
-            "| {} | {} | {} | {ratio} | {wanted} |",
-            row.what,
-            time(ours),
-            time(theirs)
-        );
-        if !held {
-            missed.push(row.what);
-        }
+    if parts.is_empty() {
+        parts = PARTS.iter().map(|(_, part)| *part).collect();
     }
+    let mut rows = Vec::new();
+    for part in parts {
+        rows.extend(part(rounds)?);
+    }
+    println!("\n| what | ours | theirs | ratio | wanted | |\n|---|---:|---:|---:|---:|---|");
+    for row in &rows {
+        let Row {
+            what,
+            ours,
+            theirs,
+            ratio,
+            wanted,
+            held,
+        } = row;
+        let mark = if *held == Held::No { "missed" } else { "" };
+        println!("| {what} | {ours} | {theirs} | {ratio} | {wanted} | {mark} |");
+    }
+    let missed: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.held == Held::No)
+        .map(|row| row.what.as_str())
+        .collect();
     if missed.is_empty() {
         Ok(())
     } else {
@@ -97,47 +106,97 @@ pub(crate) fn bench(rounds: u32) -> Result<(), String> {
     }
 }
 
-/// Runs one benchmark, on one core where that can be asked for.
-fn run_bench(package: &str, bench: &str, cases: &str) -> Result<(), String> {
-    let line = [
-        "cargo",
-        "bench",
-        "--quiet",
-        "--package",
-        package,
-        "--bench",
-        bench,
-        "--",
-        cases,
-        "--noplot",
-        "--quiet",
-    ];
-    let pinned: Vec<&str> = ["taskset", "--cpu-list", "0"]
-        .into_iter()
-        .chain(line)
-        .collect();
-    run_command(command(if is_installed(&["taskset", "--version"]) {
-        &pinned
-    } else {
-        &line
-    }))
+impl Row {
+    /// Compares times, in nanoseconds, that were measured round by round.
+    fn times(what: impl Into<String>, rounds: &[(f64, f64)], bound: Bound) -> Self {
+        // The ratio is taken within each round, where both met the same machine.
+        let faster = middle(rounds.iter().map(|(ours, theirs)| theirs / ours));
+        let slower = middle(rounds.iter().map(|(ours, theirs)| ours / theirs));
+        let (ratio, wanted, held) = match bound {
+            Bound::FasterBy(wanted) => (
+                format!("{faster:.1} × faster"),
+                format!("≥ {wanted} ×"),
+                held(faster >= wanted),
+            ),
+            Bound::AtMost(wanted) => (
+                format!("{slower:.2} × the time"),
+                format!("≤ {wanted} ×"),
+                held(slower <= wanted),
+            ),
+            Bound::None => (
+                format!("{slower:.2} × the time"),
+                String::new(),
+                Held::Unbound,
+            ),
+        };
+        Self {
+            what: what.into(),
+            ours: time(middle(rounds.iter().map(|(ours, _)| *ours))),
+            theirs: time(middle(rounds.iter().map(|(_, theirs)| *theirs))),
+            ratio,
+            wanted,
+            held,
+        }
+    }
+
+    /// Compares one figure with the most it may be; `theirs` is shown.
+    fn figure(
+        what: impl Into<String>,
+        ours: f64,
+        theirs: Option<f64>,
+        most: f64,
+        show: impl Fn(f64) -> String,
+    ) -> Self {
+        Self {
+            what: what.into(),
+            ours: show(ours),
+            theirs: theirs.map_or_else(String::new, &show),
+            ratio: String::new(),
+            wanted: format!("≤ {}", show(most)),
+            held: held(ours <= most),
+        }
+    }
+
+    /// Something that could not be measured here, with the reason.
+    fn not_measured(what: impl Into<String>, why: &str) -> Self {
+        Self {
+            what: what.into(),
+            ours: String::new(),
+            theirs: String::new(),
+            ratio: format!("not measured: {why}"),
+            wanted: String::new(),
+            held: Held::Unbound,
+        }
+    }
 }
 
-/// What criterion measured last.
-fn median_nanoseconds(benchmark: &str) -> Result<f64, String> {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let path = target
-        .join("criterion")
-        .join(benchmark)
-        .join("new/estimates.json");
-    let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let text = std::fs::read_to_string(&path).map_err(|error| problem(&error))?;
-    let estimates: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| problem(&error))?;
-    estimates["median"]["point_estimate"]
-        .as_f64()
-        .ok_or_else(|| problem(&"no median"))
+fn held(holds: bool) -> Held {
+    if holds { Held::Yes } else { Held::No }
+}
+
+/// A command that runs on one core, where that can be asked for.
+fn pinned(line: &[&str]) -> Command {
+    if is_installed(&["taskset", "--version"]) {
+        let pinned: Vec<&str> = ["taskset", "--cpu-list", "0"]
+            .into_iter()
+            .chain(line.iter().copied())
+            .collect();
+        command(&pinned)
+    } else {
+        command(line)
+    }
+}
+
+/// Where Cargo builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A program that was built in the profile of benchmarks.
+fn program(name: &str) -> String {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let path = target().join("release").join(file);
+    path.to_string_lossy().into_owned()
 }
 
 fn middle(values: impl Iterator<Item = f64>) -> f64 {

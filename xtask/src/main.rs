@@ -21,7 +21,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   test            everything the tests need, then all tests
   ci              formatting, lints, documentation, licences, then `test`
-  bench [ROUNDS]  speed against the opponents, as ratios within one run
+  bench [data|host|cli…] [ROUNDS]
+                  speed against the opponents, as ratios within one run
   fuzz [SECONDS]  each fuzz target for that long (60)
   interop         installs the servers, clients and suites of others; `test` does it too
   conformance [--client PROGRAM] [SCENARIO|REVISION…]
@@ -33,8 +34,7 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => test::test(),
         ["ci"] => ci::ci(),
-        ["bench"] => bench::bench(3),
-        ["bench", rounds] => number(rounds).and_then(bench::bench),
+        ["bench", words @ ..] => bench::bench(words),
         ["fuzz"] => fuzz::fuzz(60),
         ["fuzz", seconds] => number(seconds).and_then(fuzz::fuzz),
         ["interop"] => interop::install(),

@@ -11,7 +11,7 @@ use crate::{
     error::ErrorObject,
     id::RequestId,
     message::Message,
-    meta::{self, MetaMembers},
+    meta::{self, RequestMembers},
     types,
 };
 
@@ -44,13 +44,14 @@ pub fn request<P: Serialize + ?Sized>(
 }
 
 /// Appends a request whose params get `members` merged into their `_meta`, without an intermediate copy.
-pub fn request_with_meta(
+pub fn request_with_meta<'a>(
     buffer: &mut Vec<u8>,
     id: &RequestId<'_>,
     method: &str,
     params: Option<&RawValue>,
-    members: &MetaMembers,
+    members: impl Into<RequestMembers<'a>>,
 ) -> Result<(), EncodeError> {
+    let members = members.into();
     if members.is_empty() {
         return request(buffer, id, method, params);
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::{
+    id::RequestId,
     raw::{self, Member},
     revision::Revision,
 };
@@ -43,6 +44,25 @@ pub struct MetaMembers {
     keys: Vec<Cow<'static, str>>,
     /// `"key":value` pairs joined by commas, without braces.
     text: String,
+}
+
+/// The members of one request: those that all requests of a connection carry, and the token it wants progress under.
+///
+/// The token differs from request to request, so it is written beside the members and not set among them. One that is
+/// among the members already stays.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestMembers<'a> {
+    members: &'a MetaMembers,
+    progress_token: Option<u64>,
+}
+
+impl<'a> From<&'a MetaMembers> for RequestMembers<'a> {
+    fn from(members: &'a MetaMembers) -> Self {
+        Self {
+            members,
+            progress_token: None,
+        }
+    }
 }
 
 /// Why `_meta` could not be set.
@@ -106,6 +126,15 @@ impl MetaMembers {
         Ok(())
     }
 
+    /// The same for one request, with the token it wants progress under.
+    pub fn with_progress(&self, token: u64) -> RequestMembers<'_> {
+        let has_token = self.keys.iter().any(|key| key == PROGRESS_TOKEN);
+        RequestMembers {
+            members: self,
+            progress_token: (!has_token).then_some(token),
+        }
+    }
+
     /// Whether there is nothing to add.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -126,8 +155,32 @@ impl MetaMembers {
         self.keys.retain(|present| present != key);
     }
 
+    fn sets(&self, key: &str) -> bool {
+        self.keys.iter().any(|present| present == key)
+    }
+}
+
+impl RequestMembers<'_> {
+    /// Whether there is nothing to add.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.progress_token.is_none()
+    }
+
     fn sets(&self, member: Member<'_>) -> bool {
-        raw::string(member.key).is_some_and(|key| self.keys.contains(&key))
+        raw::string(member.key).is_some_and(|key| {
+            self.members.sets(&key) || (self.progress_token.is_some() && key == PROGRESS_TOKEN)
+        })
+    }
+
+    fn write(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(self.members.text.as_bytes());
+        if let Some(token) = self.progress_token {
+            if !self.members.is_empty() {
+                buffer.push(b',');
+            }
+            buffer.extend_from_slice(b"\"progressToken\":");
+            RequestId::from(token).write_json(buffer);
+        }
     }
 }
 
@@ -146,11 +199,12 @@ pub fn merge(
 }
 
 /// As [`merge`], appended to a buffer; on an error the buffer is as it was.
-pub fn merge_into(
+pub fn merge_into<'a>(
     buffer: &mut Vec<u8>,
     params: Option<&RawValue>,
-    members: &MetaMembers,
+    members: impl Into<RequestMembers<'a>>,
 ) -> Result<(), MergeError> {
+    let members = members.into();
     let Some(params) = params.filter(|params| !raw::is_null(params)) else {
         if members.is_empty() {
             buffer.extend_from_slice(b"{}");
@@ -266,9 +320,9 @@ impl<'a> DeclaredMeta<'a> {
     }
 }
 
-fn write_meta(buffer: &mut Vec<u8>, present: Option<&RawValue>, members: &MetaMembers) {
+fn write_meta(buffer: &mut Vec<u8>, present: Option<&RawValue>, members: RequestMembers<'_>) {
     buffer.push(b'{');
-    buffer.extend_from_slice(members.text.as_bytes());
+    members.write(buffer);
     if let Some(present) = present {
         raw::for_each_member(present, |member| {
             if members.sets(member) {

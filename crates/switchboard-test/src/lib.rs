@@ -6,12 +6,15 @@
 //! | [`scripted`] | servers that do what a script says, over every transport, with faults to arm |
 //! | `hosted` | a host in a test: its servers, what it tells, what it holds (feature `host`) |
 //! | [`interop`] | the servers of others, from npm and `PyPI` |
-//! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client` |
+//! | [`bench`] | what the clients of `cargo xtask bench` have in common |
+//! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, and the clients of the benchmark |
 //!
 //! All but [`shared`] is behind the feature `servers`, so that the tests of small crates stay cheap.
 
 pub mod shared;
 
+#[cfg(feature = "servers")]
+pub mod bench;
 #[cfg(all(feature = "servers", feature = "host"))]
 pub mod hosted;
 #[cfg(feature = "servers")]

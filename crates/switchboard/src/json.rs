@@ -24,6 +24,11 @@ impl SharedJson {
         (end <= self.0.len()).then(|| Self(self.0.slice(start..end)))
     }
 
+    /// Whether it is the same text at the same place.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq::<[u8]>(&*self.0, &*other.0)
+    }
+
     /// The value, raw.
     pub fn raw(&self) -> &RawValue {
         trusted(self.as_str()).unwrap_or(RawValue::NULL)

@@ -2,7 +2,7 @@
 
 Prints one line of JSON with times in nanoseconds, as the other clients of this folder do:
   connect     from start to a finished handshake
-  sequential  CALLS calls, one after the other, per call
+  sequential  CALLS calls, one after the other: the median
   concurrent  CALLS calls, 64 in flight, per call
   list        one list of all tools, and how many there were
 """
@@ -10,6 +10,7 @@ Prints one line of JSON with times in nanoseconds, as the other clients of this 
 import json
 import os
 import sys
+from statistics import median
 from time import perf_counter_ns as now
 
 import anyio
@@ -31,10 +32,12 @@ async def main(count: int, command: str, arguments: list[str]) -> None:
         for _ in range(min(count, 200)):
             await call()
 
-        start = now()
+        times = []
         for _ in range(count):
+            start = now()
             await call()
-        sequential = (now() - start) / count
+            times.append(now() - start)
+        sequential = median(times)
 
         started = 0
 

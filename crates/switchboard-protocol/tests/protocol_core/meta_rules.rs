@@ -103,6 +103,32 @@ fn members_are_set_once() {
 }
 
 #[test]
+fn a_request_has_a_token_of_its_own() {
+    let check = |members: &MetaMembers, params: Option<&str>, expected: &str| {
+        let mut buffer = Vec::new();
+        meta::merge_into(&mut buffer, params.map(raw), members.with_progress(7)).unwrap();
+        assert_eq!(String::from_utf8(buffer).unwrap(), expected);
+    };
+    let none = MetaMembers::new();
+    check(&none, None, r#"{"_meta":{"progressToken":7}}"#);
+    check(
+        &none,
+        Some(r#"{"a":1}"#),
+        r#"{"_meta":{"progressToken":7},"a":1}"#,
+    );
+    check(
+        &none,
+        Some(r#"{"_meta":{"progressToken":"theirs","v":2},"a":1}"#),
+        r#"{"_meta":{"progressToken":7,"v":2},"a":1}"#,
+    );
+    let mut members = MetaMembers::new();
+    members.set("k", &1).unwrap();
+    check(&members, None, r#"{"_meta":{"k":1,"progressToken":7}}"#);
+    members.set(meta::PROGRESS_TOKEN, "set").unwrap();
+    check(&members, None, r#"{"_meta":{"k":1,"progressToken":"set"}}"#);
+}
+
+#[test]
 fn what_was_merged_is_read_back() {
     let mut members = stateless();
     members.set(meta::LOG_LEVEL, "warning").unwrap();

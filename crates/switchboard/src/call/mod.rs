@@ -138,13 +138,9 @@ impl Host {
     /// Calls a tool. Dropping the future calls it off, and the server is told.
     pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, CallError> {
         // Prepare.
-        let (catalog, reference) = self.find_tool(&request.tool).await?;
-        let tool = catalog
-            .get(&reference)
-            .ok_or_else(|| LookupError::Unknown {
-                name: request.tool.clone(),
-                nearest: Vec::new(),
-            })?;
+        let catalog = self.catalog_with(&request.tool).await?;
+        let tool = catalog.find(&request.tool)?;
+        let reference = tool.reference();
         let mut arguments = check_arguments(tool, request.arguments)?;
 
         // Permit.
@@ -162,14 +158,14 @@ impl Host {
                     arguments = check_arguments(tool, Some(changed))?;
                 }
                 Verdict::Deny { reason } => {
-                    let tool = reference;
+                    let tool = reference.clone();
                     return Err(CallError::Denied { tool, reason });
                 }
             }
         }
 
         // Send.
-        let running = Running::begin(self, id, &reference);
+        let running = Running::begin(self, id, reference);
         let sending = Sending {
             host: self,
             tool,
@@ -181,32 +177,30 @@ impl Host {
 
         // Look at it, and hand it over.
         let outcome = match outcome {
-            Ok(result) if !gate.is_open() => {
+            Ok(answer) if !gate.is_open() => {
                 let pending = PendingCall {
                     id,
                     tool,
                     arguments: arguments.as_deref(),
                 };
-                let seen = gate.after(&pending, result).await;
-                seen.map_err(|reason| CallError::Denied {
-                    tool: reference.clone(),
-                    reason,
-                })
+                match gate.after(&pending, answer.result.clone()).await {
+                    Ok(seen) => Ok(answer.replaced_by(seen)),
+                    Err(reason) => Err(CallError::Denied {
+                        tool: reference.clone(),
+                        reason,
+                    }),
+                }
             }
             outcome => outcome,
         };
         running.end(outcome)
     }
 
-    /// The tool of that name, from a server that may first have to be connected.
-    async fn find_tool(&self, name: &str) -> Result<(Arc<Catalog>, ToolRef), CallError> {
+    /// A catalogue that has the tool of that name, whose server may first have to be connected.
+    async fn catalog_with(&self, name: &str) -> Result<Arc<Catalog>, CallError> {
         let catalog = self.catalog();
-        let unknown = match catalog.find(name) {
-            Ok(tool) => {
-                let reference = tool.reference().clone();
-                return Ok((catalog, reference));
-            }
-            Err(error) => error,
+        let Err(unknown) = catalog.find(name) else {
+            return Ok(catalog);
         };
         let statuses = self.statuses();
         let meant = statuses
@@ -222,9 +216,7 @@ impl Host {
         } else {
             return Err(unknown.into());
         }
-        let catalog = self.catalog();
-        let reference = catalog.find(name)?.reference().clone();
-        Ok((catalog, reference))
+        Ok(self.catalog())
     }
 }
 
@@ -273,6 +265,36 @@ fn without_nulls(arguments: &RawValue) -> Option<Box<RawValue>> {
     has_nulls.then(|| serde_json::value::to_raw_value(&stated).ok())?
 }
 
+/// What a server answered.
+struct Answer {
+    result: SharedJson,
+    is_error: bool,
+}
+
+impl Answer {
+    /// A result, if it is one. It is read once for all that has to be known of it.
+    fn read(result: SharedJson) -> Result<Self, RequestError> {
+        let is_error = match CallTool::decode_result(result.raw()) {
+            Ok(Outcome::Complete(result)) => result.is_error(),
+            Ok(_) => return Err(RequestError::Malformed("it is not complete".to_owned())),
+            Err(error) => return Err(RequestError::Malformed(error.to_string())),
+        };
+        Ok(Self { result, is_error })
+    }
+
+    /// What somebody put in its place, which nearly always is itself.
+    fn replaced_by(self, result: SharedJson) -> Self {
+        if result.is_same(&self.result) {
+            return self;
+        }
+        // Whoever changes a result answers for it: one that cannot be read is no error of the tool.
+        Self::read(result.clone()).unwrap_or(Self {
+            result,
+            is_error: false,
+        })
+    }
+}
+
 /// A call on its way to the server, with what it takes to send it again.
 struct Sending<'a> {
     host: &'a Host,
@@ -284,14 +306,17 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     /// Sends the call, and once more where nothing can have come of the first time.
-    async fn send(&self) -> Result<SharedJson, CallError> {
+    async fn send(&self) -> Result<Answer, CallError> {
         let server = &self.tool.reference().server;
         let live = match self.host.connected(server).await {
             Ok(live) => live,
             Err(ServerError::NeedsAuth(_))
                 if self.tool.reference().tool.as_str() == login::AUTHENTICATE =>
             {
-                return Ok(login::answer(server));
+                return Ok(Answer {
+                    result: login::answer(server),
+                    is_error: true,
+                });
             }
             Err(error) => return Err(error.into()),
         };
@@ -355,12 +380,14 @@ impl Sending<'_> {
         live.peer.probe(deadline).await.is_ok()
     }
 
-    async fn once(&self, live: &Live) -> Result<SharedJson, RequestError> {
+    async fn once(&self, live: &Live) -> Result<Answer, RequestError> {
         let name = self.tool.reference().tool.as_str();
         // The connection may know the tool by a newer definition.
         let tool = live.tools.get(name).unwrap_or(self.tool);
         let as_task = live.peer.revision().era() == Era::Stateful && must_be_task(tool);
-        let params = call_params(name, self.arguments, as_task)?;
+        let params = call_params(name, self.arguments, as_task);
+        let params = switchboard_protocol::trusted(&params)
+            .ok_or_else(|| RequestError::Unwritable("its params are no JSON".to_owned()))?;
         let options = RequestOptions {
             idle: self.timeout.unwrap_or_else(|| live.spec.timeout_of(name)),
             total: live.spec.tool_max,
@@ -370,13 +397,9 @@ impl Sending<'_> {
         };
         let result = live
             .peer
-            .request(Method::ToolsCall, Some(&params), &options)
+            .request(Method::ToolsCall, Some(params), &options)
             .await?;
-        match CallTool::decode_result(result.raw()) {
-            Ok(Outcome::Complete(_)) => Ok(result),
-            Ok(_) => Err(RequestError::Malformed("it is not complete".to_owned())),
-            Err(error) => Err(RequestError::Malformed(error.to_string())),
-        }
+        Answer::read(result)
     }
 
     /// The arguments that the tool wants mirrored as headers.
@@ -411,11 +434,7 @@ fn must_be_task(tool: &CatalogTool) -> bool {
 }
 
 /// The params of a call. The name comes first: it is what a server looks for.
-fn call_params(
-    name: &str,
-    arguments: Option<&RawValue>,
-    as_task: bool,
-) -> Result<Box<RawValue>, RequestError> {
+fn call_params(name: &str, arguments: Option<&RawValue>, as_task: bool) -> String {
     let arguments = arguments.map(RawValue::get);
     let mut params = String::with_capacity(name.len() + arguments.map_or(0, str::len) + 40);
     params.push_str("{\"name\":");
@@ -428,7 +447,7 @@ fn call_params(
         params.push_str(",\"task\":{}");
     }
     params.push('}');
-    RawValue::from_string(params).map_err(|error| RequestError::Unwritable(error.to_string()))
+    params
 }
 
 /// A call that has begun, as listeners see it. Dropped before its end, it ends as called off.
@@ -481,6 +500,7 @@ impl<'a> Running<'a> {
         let interval = self.host.options().settings.progress_interval;
         loop {
             tokio::select! {
+                biased;
                 outcome = &mut sending => return outcome,
                 () = sleep(interval) => self.host.event_channel().send(Event::CallProgress {
                     call: self.id,
@@ -491,31 +511,32 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn end(mut self, outcome: Result<SharedJson, CallError>) -> Result<CallOutcome, CallError> {
+    fn end(mut self, outcome: Result<Answer, CallError>) -> Result<CallOutcome, CallError> {
         self.ended = true;
-        let outcome = outcome.map(|result| CallOutcome {
+        let elapsed = self.started.elapsed();
+        let outcome = outcome.map(|answer| CallOutcome {
             id: self.id,
             tool: self.tool.clone(),
-            is_error: says_error(&result),
-            result,
-            elapsed: self.started.elapsed(),
+            is_error: answer.is_error,
+            result: answer.result,
+            elapsed,
         });
         match &outcome {
-            Ok(outcome) => self.tell_end(outcome.is_error, None),
-            Err(error) => self.tell_end(true, Some(error.to_string())),
+            Ok(outcome) => self.tell_end(elapsed, outcome.is_error, || None),
+            Err(error) => self.tell_end(elapsed, true, || Some(error.to_string())),
         }
         outcome
     }
 
-    fn tell_end(&self, is_error: bool, error: Option<String>) {
+    fn tell_end(&self, elapsed: Duration, is_error: bool, error: impl FnOnce() -> Option<String>) {
         if self.host.event_channel().has_listeners() {
             self.host.event_channel().send(Event::CallEnd {
                 call: self.id,
                 server: self.tool.server.clone(),
                 tool: self.tool.tool.clone(),
-                elapsed: self.started.elapsed(),
+                elapsed,
                 is_error,
-                error,
+                error: error(),
             });
         }
     }
@@ -524,14 +545,8 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.tell_end(true, Some("called off".to_owned()));
+            let called_off = || Some("called off".to_owned());
+            self.tell_end(self.started.elapsed(), true, called_off);
         }
-    }
-}
-
-fn says_error(result: &SharedJson) -> bool {
-    match CallTool::decode_result(result.raw()) {
-        Ok(Outcome::Complete(result)) => result.is_error(),
-        _ => false,
     }
 }

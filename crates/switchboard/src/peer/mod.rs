@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use switchboard_protocol::headers::{self, Header};
-use switchboard_protocol::meta::{self, MetaMembers};
+use switchboard_protocol::meta::MetaMembers;
 use switchboard_protocol::types::result::{ResultType, declared_type};
 use switchboard_protocol::types::wire::{self, Encode};
 use switchboard_protocol::{Era, Method, RequestId, Revision, encode};
@@ -260,23 +260,21 @@ impl Shared {
         params: Option<&RawValue>,
         options: &RequestOptions,
     ) -> Result<Outgoing, RequestError> {
-        let mut payload = Vec::with_capacity(256 + params.map_or(0, |params| params.get().len()));
+        // Room for the envelope, for what every request carries, and for the line end of a transport.
+        let mut payload = Vec::with_capacity(512 + params.map_or(0, |params| params.get().len()));
         let request = RequestId::from(id);
         let name = method.name();
-        let encoded = if options.progress.is_some() {
-            let mut members = self.meta.clone();
-            members.set(meta::PROGRESS_TOKEN, &id).map_err(unwritable)?;
-            encode::request_with_meta(&mut payload, &request, name, params, &members)
+        let members = if options.progress.is_some() {
+            self.meta.with_progress(id)
         } else {
-            encode::request_with_meta(&mut payload, &request, name, params, &self.meta)
+            (&self.meta).into()
         };
-        encoded.map_err(unwritable)?;
-        let mut headers = headers::standard(self.facts.revision, name, params, None);
-        headers.extend(options.headers.iter().cloned());
+        encode::request_with_meta(&mut payload, &request, name, params, members)
+            .map_err(unwritable)?;
         Ok(Outgoing {
             payload,
             kind: OutgoingKind::Request(id),
-            headers,
+            headers: self.headers(method, params, &options.headers),
         })
     }
 
@@ -290,8 +288,23 @@ impl Shared {
         Ok(Outgoing {
             payload,
             kind: OutgoingKind::Notification,
-            headers: headers::standard(self.facts.revision, method.name(), params, None),
+            headers: self.headers(method, params, &[]),
         })
+    }
+
+    /// The headers of a message, unless the link would drop them.
+    fn headers(
+        &self,
+        method: Method,
+        params: Option<&RawValue>,
+        mirrored: &[Header],
+    ) -> Vec<Header> {
+        if !self.link.has_headers() {
+            return Vec::new();
+        }
+        let mut headers = headers::standard(self.facts.revision, method.name(), params, None);
+        headers.extend_from_slice(mirrored);
+        headers
     }
 
     /// Waits for a request, as long as it may be silent and as long as it may take.

@@ -86,6 +86,10 @@ impl Link for InProcessLink {
         Box::pin(Handover(Some(Arc::clone(&self.0))))
     }
 
+    fn has_headers(&self) -> bool {
+        false
+    }
+
     fn abandon(&self, _request: u64) -> Abandoned {
         Abandoned::NotTold
     }

@@ -78,6 +78,11 @@ pub trait Link: Send + Sync + 'static {
     /// it is over when the server has taken the message, as far as the transport can tell.
     fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>>;
 
+    /// Whether the transport has headers. Where it has none, there is no need to make them.
+    fn has_headers(&self) -> bool {
+        true
+    }
+
     /// Nobody waits for this request's answer any longer.
     fn abandon(&self, request: u64) -> Abandoned;
 
@@ -111,7 +116,7 @@ pub struct Outgoing {
     pub payload: Vec<u8>,
     /// What kind of message it is.
     pub kind: OutgoingKind,
-    /// The headers its era wants; transports without headers drop them.
+    /// The headers its era wants, where the transport has headers.
     pub headers: Vec<Header>,
 }
 

@@ -156,6 +156,10 @@ impl Link for WebSocketLink {
         Box::pin(async move { written?.await.unwrap_or_else(|_| Err(closed())) })
     }
 
+    fn has_headers(&self) -> bool {
+        false
+    }
+
     fn abandon(&self, _request: u64) -> Abandoned {
         Abandoned::NotTold
     }

@@ -120,6 +120,10 @@ impl Link for StdioLink {
         }
     }
 
+    fn has_headers(&self) -> bool {
+        false
+    }
+
     fn abandon(&self, _request: u64) -> Abandoned {
         self.shared.writer.answered(1);
         Abandoned::NotTold

@@ -1,0 +1,272 @@
+//! What the clients of `cargo xtask bench` have in common: the tasks they are given, and how they are timed.
+//!
+//! Each client is a program of its own, so that no two share an allocator, a runtime or a warm cache. All are built in
+//! one profile, run on one thread, and print one line of JSON with times in nanoseconds and memory in bytes. What the
+//! times mean next to each other is worked out by `xtask`.
+//!
+//! ```text
+//! CLIENT calls COUNT SERVER [ARGUMENT…]   one call after the other, then 64 under way at a time
+//! CLIENT count COUNT SERVER [ARGUMENT…]   exactly that many calls, for a tool that counts instructions
+//! CLIENT list SERVER [ARGUMENT…]          connect and list all tools
+//! CLIENT start COUNT SERVER [ARGUMENT…]   connect to that many servers at once, until the tools of all are known
+//! ```
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::Serialize;
+
+/// The tool that is called.
+pub const TOOL: &str = "echo_0";
+
+/// What it is called with.
+pub const ARGUMENTS: &str = r#"{"text":"hello"}"#;
+
+/// How many calls are under way at a time, where it is many.
+const IN_FLIGHT: u64 = 64;
+
+/// Calls before the clock runs.
+const WARM_UP: u64 = 500;
+
+/// What goes wrong in a client ends it, so only its text matters.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How the server is started. It gets the environment of the client.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+}
+
+/// A client to be measured.
+pub trait Contestant: Sized + Send + 'static {
+    /// What it is called in the tables.
+    const NAME: &'static str;
+
+    /// Connects to so many servers at once, until the tools of all of them are known.
+    fn open(server: Server, count: usize) -> impl Future<Output = Result<Self, Failure>> + Send;
+
+    /// Calls [`TOOL`] of the first server with [`ARGUMENTS`], and makes sure that there is a result.
+    fn call(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// How many tools are known.
+    fn tools(&self) -> usize;
+
+    /// The same client once more, for calls at the same time; `None` if it can make only one.
+    fn share(&self) -> Option<Self>;
+
+    /// Ends the connections.
+    fn close(self) -> impl Future<Output = ()> + Send;
+}
+
+/// Does what the command line says.
+pub fn run<C: Contestant>() -> ExitCode {
+    match measure::<C>() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{}: {error}", C::NAME);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One line of output.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    client: &'static str,
+    /// From the start to tools that are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open: Option<u64>,
+    /// One call, its caller being a task: the median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequential: Option<u64>,
+    /// One call, its caller being the thread itself: the median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocking: Option<u64>,
+    /// One call of many that are under way together: the median over some hundred calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrent: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<usize>,
+    /// How much memory came to be used, at the most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<u64>,
+}
+
+fn measure<C: Contestant>() -> Result<(), Failure> {
+    let mut words = std::env::args_os().skip(1);
+    let task = words.next().unwrap_or_default();
+    let has_count = task != "list";
+    let count = if has_count {
+        let count = words.next().ok_or("a count is missing")?;
+        count.to_string_lossy().parse()?
+    } else {
+        1
+    };
+    let server = Server {
+        program: words.next().ok_or("the server is missing")?,
+        arguments: words.collect(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let report = match task.to_str() {
+        Some("calls") => calls::<C>(&runtime, server, count)?,
+        Some("count") => {
+            let counted = async move {
+                let mut client = C::open(server, 1).await?;
+                for _ in 0..count {
+                    client.call().await?;
+                }
+                client.close().await;
+                Ok::<_, Failure>(())
+            };
+            runtime.block_on(runtime.spawn(counted))??;
+            Report::default()
+        }
+        Some("list") => runtime.block_on(open::<C>(server, 1))?,
+        Some("start") => runtime.block_on(open::<C>(server, usize::try_from(count)?))?,
+        _ => return Err("the task is `calls`, `count`, `list` or `start`".into()),
+    };
+    let report = Report {
+        client: C::NAME,
+        ..report
+    };
+    writeln!(io::stdout(), "{}", serde_json::to_string(&report)?)?;
+    Ok(())
+}
+
+/// Connects, until all tools are known.
+async fn open<C: Contestant>(server: Server, count: usize) -> Result<Report, Failure> {
+    let before = memory("VmRSS:");
+    let start = Instant::now();
+    let client = C::open(server, count).await?;
+    let open = nanoseconds(start);
+    let after = memory("VmHWM:");
+    let report = Report {
+        open: Some(open),
+        tools: Some(client.tools()),
+        memory: before
+            .zip(after)
+            .map(|(before, after)| after.saturating_sub(before)),
+        ..Report::default()
+    };
+    client.close().await;
+    Ok(report)
+}
+
+fn calls<C: Contestant>(
+    runtime: &tokio::runtime::Runtime,
+    server: Server,
+    count: u64,
+) -> Result<Report, Failure> {
+    let mut client = runtime.block_on(async move {
+        let mut client = C::open(server, 1).await?;
+        for _ in 0..WARM_UP.min(count) {
+            client.call().await?;
+        }
+        Ok::<_, Failure>(client)
+    })?;
+    let blocking = runtime.block_on(one_by_one(&mut client, count))?;
+    let (mut client, sequential) = runtime.block_on(runtime.spawn(async move {
+        let median = one_by_one(&mut client, count).await;
+        (client, median)
+    }))?;
+    let concurrent = runtime.block_on(many_at_once(&mut client, count))?;
+    runtime.block_on(client.close());
+    Ok(Report {
+        sequential: Some(sequential?),
+        blocking: Some(blocking),
+        concurrent,
+        ..Report::default()
+    })
+}
+
+/// The median time of a call.
+async fn one_by_one<C: Contestant>(client: &mut C, count: u64) -> Result<u64, Failure> {
+    let mut times = Vec::with_capacity(usize::try_from(count)?);
+    for _ in 0..count {
+        let start = Instant::now();
+        client.call().await?;
+        times.push(nanoseconds(start));
+    }
+    times.sort_unstable();
+    Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+}
+
+/// The time of a call when many are under way, if the client can do that.
+async fn many_at_once<C: Contestant>(client: &mut C, count: u64) -> Result<Option<u64>, Failure> {
+    let each = count / IN_FLIGHT;
+    let finished = Arc::new(Finished::default());
+    let mut workers = Vec::new();
+    for _ in 0..IN_FLIGHT {
+        let Some(mut client) = client.share() else {
+            return Ok(None);
+        };
+        let finished = Arc::clone(&finished);
+        workers.push(tokio::spawn(async move {
+            for _ in 0..each {
+                client.call().await?;
+                finished.one_more();
+            }
+            Ok::<_, Failure>(())
+        }));
+    }
+    for worker in workers {
+        worker.await??;
+    }
+    Ok(Some(finished.median()))
+}
+
+/// When calls were finished, one moment for so many calls: other work on the machine spoils some of the times between
+/// these moments, and the median is not among them.
+#[derive(Default)]
+struct Finished {
+    count: AtomicU64,
+    moments: Mutex<Vec<Instant>>,
+}
+
+/// Calls between two moments.
+const STRIDE: u64 = 256;
+
+impl Finished {
+    fn one_more(&self) {
+        if self.count.fetch_add(1, Ordering::Relaxed) % STRIDE == 0 {
+            let moments = self.moments.lock();
+            let mut moments = moments.unwrap_or_else(PoisonError::into_inner);
+            moments.push(Instant::now());
+        }
+    }
+
+    /// The median time of a call.
+    fn median(&self) -> u64 {
+        let moments = self.moments.lock();
+        let moments = moments.unwrap_or_else(PoisonError::into_inner);
+        let strides = moments.windows(2).filter_map(|pair| match pair {
+            [one, next] => Some((*next - *one).as_nanos() / u128::from(STRIDE)),
+            _ => None,
+        });
+        let mut times: Vec<u128> = strides.collect();
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
+        u64::try_from(median).unwrap_or(u64::MAX)
+    }
+}
+
+fn nanoseconds(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What the system says of this process's memory, where it says anything.
+fn memory(what: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}

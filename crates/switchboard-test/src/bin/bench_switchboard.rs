@@ -1,0 +1,124 @@
+//! The host, for `cargo xtask bench`: as an embedder uses it, with nothing left out.
+//!
+//! Servers run under the guard, which is this program again. Every call is looked up, its arguments are checked, a gate
+//! decides about it and sees its result, its deadlines run, and a listener gets its events.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use switchboard::call::CallRequest;
+use switchboard::call::gate::Gate;
+use switchboard::host::Host;
+use switchboard::names::ServerName;
+use switchboard::options::{HostOptions, HostSettings};
+use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::status::State;
+use switchboard::transport::stdio::{GuardCommand, StdioConnector};
+use switchboard_test::bench::{self, ARGUMENTS, Contestant, Failure, Server, TOOL};
+use tokio::sync::broadcast::error::RecvError;
+
+/// The argument that makes this program a guard.
+const GUARD: &str = "guard";
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(GUARD) {
+        return switchboard::guard::run();
+    }
+    bench::run::<Switchboard>()
+}
+
+/// Decides about every call, and lets it pass.
+struct Asked;
+
+impl Gate for Asked {}
+
+#[derive(Clone)]
+struct Switchboard {
+    host: Host,
+    tool: String,
+}
+
+impl Contestant for Switchboard {
+    const NAME: &'static str = "switchboard";
+
+    async fn open(server: Server, count: usize) -> Result<Self, Failure> {
+        let host = Host::new(HostOptions {
+            settings: HostSettings {
+                local_connections: count,
+                ..HostSettings::default()
+            },
+            gate: Arc::new(Asked),
+            ..HostOptions::default()
+        });
+        let mut events = host.events();
+        // It ends with the host, and before that with the runtime.
+        tokio::spawn(
+            async move { while !matches!(events.recv().await, Err(RecvError::Closed)) {} },
+        );
+        let guard = GuardCommand {
+            program: std::env::current_exe()?,
+            args: vec![GUARD.into()],
+        };
+        let base_env: Arc<[_]> = std::env::vars_os().collect();
+        let specs = (0..count).map(|index| {
+            let mut connector = StdioConnector::new(&server.program);
+            connector.args.clone_from(&server.arguments);
+            connector.base_env = Arc::clone(&base_env);
+            connector.inherit_env = true;
+            connector.guard = Some(guard.clone());
+            let name = format!("echo-{index}");
+            let key = ConnectionKey::of(&[name.as_bytes()]);
+            ServerSpec::new(name, Arc::new(connector), key)
+        });
+        host.apply(specs.collect()).await;
+        host.settled().await;
+        if let Some(status) = host
+            .statuses()
+            .into_iter()
+            .find(|status| status.state != State::Connected)
+        {
+            return Err(format!(
+                "{} is {}: {:?}",
+                status.name,
+                status.state.word(),
+                status.failure
+            )
+            .into());
+        }
+        let catalog = host.catalog();
+        let first = catalog
+            .server(ServerName::from("echo-0").as_str())
+            .and_then(|server| server.get(TOOL))
+            .ok_or("the tool is not offered")?;
+        let tool = first.exposed().as_str().to_owned();
+        Ok(Self { host, tool })
+    }
+
+    async fn call(&mut self) -> Result<(), Failure> {
+        let arguments: Box<RawValue> = serde_json::from_str(ARGUMENTS)?;
+        let request = CallRequest {
+            tool: self.tool.clone(),
+            arguments: Some(arguments),
+            timeout: None,
+            progress: None,
+        };
+        let outcome = self.host.call(request).await?;
+        if outcome.is_error {
+            return Err("the tool failed".into());
+        }
+        Ok(())
+    }
+
+    fn tools(&self) -> usize {
+        self.host.catalog().len()
+    }
+
+    fn share(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    async fn close(self) {
+        self.host.shutdown().await;
+    }
+}

@@ -1,0 +1,303 @@
+//! Calls, lists and start-up over stdio.
+//!
+//! Every contestant is a program of its own, and all speak with the same server, `echo-server`, which costs next to
+//! nothing. Those in Rust are built in one profile and told what to do as `switchboard_test::bench` says; the clients
+//! of others are in `tests/interop/bench`.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{Bound, Row, pinned, program, target};
+use crate::interop;
+use crate::run::{is_installed, root, run};
+
+const OURS: &str = "bench-switchboard";
+const FLOOR: &str = "bench-floor";
+const RMCP: &str = "bench-rmcp";
+const TYPESCRIPT: &str = "typescript";
+const PYTHON: &str = "python";
+
+/// Calls in one round.
+const CALLS: &str = "20000";
+/// Calls in one round of the clients that are much slower.
+const FEW_CALLS: &str = "2000";
+/// Calls whose instructions are counted: the difference between the two is that of so many calls.
+const COUNTED: [u32; 2] = [1000, 3000];
+
+const MEBIBYTE: f64 = 1024.0 * 1024.0;
+
+/// What was measured, round by round: by task, contestant and member of its report.
+type Samples = BTreeMap<(&'static str, &'static str, &'static str), Vec<f64>>;
+
+pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
+    run(&[
+        "cargo",
+        "build",
+        "--quiet",
+        "--profile",
+        "bench",
+        "--package",
+        "switchboard-test",
+        "--bin",
+        "echo-server",
+        "--bin",
+        FLOOR,
+        "--bin",
+        RMCP,
+        "--bin",
+        OURS,
+    ])?;
+    let others = match interop::install() {
+        Ok(()) => true,
+        Err(error) => {
+            println!("without the clients of others: {error}");
+            false
+        }
+    };
+    let mut samples = Samples::new();
+    for round in 1..=rounds {
+        println!("\nround {round} of {rounds}");
+        let mut contestants = vec![FLOOR, OURS, RMCP];
+        if others {
+            contestants.extend([TYPESCRIPT, PYTHON]);
+        }
+        // Whoever comes first meets a colder machine.
+        let length = contestants.len();
+        contestants.rotate_left(round as usize % length);
+        for contestant in contestants {
+            measure_round(&mut samples, contestant)?;
+        }
+    }
+    table(&samples)
+}
+
+/// One round of one contestant.
+fn measure_round(samples: &mut Samples, contestant: &'static str) -> Result<(), String> {
+    let server = program("echo-server");
+    let mut take = |task: &'static str, command: Command| {
+        let report = report_of(command)?;
+        for member in ["open", "sequential", "blocking", "concurrent", "memory"] {
+            if let Some(figure) = report[member].as_f64() {
+                let key = (task, contestant, member);
+                samples.entry(key).or_default().push(figure);
+            }
+        }
+        Ok::<_, String>(())
+    };
+    let client = match contestant {
+        TYPESCRIPT | PYTHON => return take("calls", script(contestant, &server)),
+        client => program(client),
+    };
+    take("calls", pinned(&[&client, "calls", CALLS, &server]))?;
+    let mut list = pinned(&[&client, "list", &server]);
+    list.env("ECHO_TOOLS", "10000");
+    take("list", list)?;
+    for (task, count) in [("start one", "1"), ("start", "30")] {
+        let mut start = pinned(&[&client, "start", count, &server]);
+        start.env("ECHO_START_MS", "300");
+        take(task, start)?;
+    }
+    Ok(())
+}
+
+/// The client of another SDK.
+fn script(contestant: &str, server: &str) -> Command {
+    let scripts = root().join("tests/interop/bench");
+    let modules = interop::folder().join("npm/node_modules");
+    let (interpreter, script) = match contestant {
+        TYPESCRIPT => (modules.join("node/bin/node"), "typescript_client.mjs"),
+        _ => (
+            interop::folder().join("pypi/venv/bin/python"),
+            "python_client.py",
+        ),
+    };
+    let script = scripts.join(script);
+    let mut command = pinned(&[
+        &interpreter.to_string_lossy(),
+        &script.to_string_lossy(),
+        FEW_CALLS,
+        server,
+    ]);
+    command.env("INTEROP_NODE_MODULES", modules);
+    command
+}
+
+/// The one line of JSON that a client prints.
+fn report_of(mut command: Command) -> Result<Value, String> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("{command:?}: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{}", text.trim_end());
+    if !output.status.success() {
+        return Err(format!("{command:?} failed: {}", output.status));
+    }
+    serde_json::from_str(&text).map_err(|error| format!("{command:?}: {error}"))
+}
+
+fn table(samples: &Samples) -> Result<Vec<Row>, String> {
+    let of = |task, contestant, member| {
+        let figures = samples.get(&(task, contestant, member));
+        figures.map(Vec::as_slice).unwrap_or_default()
+    };
+    let pairs = |ours: &[f64], theirs: &[f64]| -> Vec<(f64, f64)> {
+        ours.iter().copied().zip(theirs.iter().copied()).collect()
+    };
+    let against =
+        |task, contestant, member| pairs(of(task, OURS, member), of(task, contestant, member));
+    let middle = |figures: &[f64]| super::middle(figures.iter().copied());
+    let mebibytes = |bytes: f64| format!("{:.1} MB", bytes / MEBIBYTE);
+
+    let mut rows = vec![
+        Row::times(
+            "one call over stdio (p50), against the bare pipe",
+            &against("calls", FLOOR, "sequential"),
+            Bound::AtMost(1.3),
+        ),
+        Row::times(
+            "the same, the caller being the thread itself",
+            &against("calls", FLOOR, "blocking"),
+            Bound::None,
+        ),
+        Row::times(
+            "one call over stdio, against rmcp",
+            &against("calls", RMCP, "sequential"),
+            Bound::None,
+        ),
+    ];
+    for (contestant, name) in [
+        (TYPESCRIPT, "the TypeScript SDK"),
+        (PYTHON, "the Python SDK"),
+    ] {
+        let times = against("calls", contestant, "sequential");
+        if !times.is_empty() {
+            rows.push(Row::times(
+                format!("one call over stdio, against {name}"),
+                &times,
+                Bound::None,
+            ));
+        }
+    }
+    rows.extend(instructions()?);
+    rows.push(Row::times(
+        "64 calls in flight, against rmcp",
+        &against("calls", RMCP, "concurrent"),
+        Bound::FasterBy(5.0),
+    ));
+    for (contestant, name) in [
+        (TYPESCRIPT, "the TypeScript SDK"),
+        (PYTHON, "the Python SDK"),
+    ] {
+        let times = against("calls", contestant, "concurrent");
+        if !times.is_empty() {
+            rows.push(Row::times(
+                format!("64 calls in flight, against {name}"),
+                &times,
+                Bound::None,
+            ));
+        }
+    }
+    rows.push(Row::times(
+        "list 10,000 tools of 600 B, against rmcp",
+        &against("list", RMCP, "open"),
+        Bound::AtMost(0.35),
+    ));
+    rows.push(Row::times(
+        "the same, against a client that only reads them",
+        &against("list", FLOOR, "open"),
+        Bound::None,
+    ));
+    if !of("list", OURS, "memory").is_empty() {
+        rows.push(Row::figure(
+            "memory for 10,000 tools; rmcp",
+            middle(of("list", OURS, "memory")),
+            Some(middle(of("list", RMCP, "memory"))),
+            20.0 * MEBIBYTE,
+            mebibytes,
+        ));
+    }
+    // A server that takes 300 ms is ready no sooner than when a bare client has its tools.
+    let slowest = pairs(of("start", OURS, "open"), of("start one", FLOOR, "open"));
+    rows.push(Row::times(
+        "30 servers that take 300 ms each, against one of them",
+        &slowest,
+        Bound::AtMost(1.1),
+    ));
+    rows.push(Row::times(
+        "30 servers that take 300 ms each, against rmcp",
+        &against("start", RMCP, "open"),
+        Bound::None,
+    ));
+    if !of("start", OURS, "memory").is_empty() {
+        rows.push(Row::figure(
+            "memory for 30 servers; rmcp",
+            middle(of("start", OURS, "memory")),
+            Some(middle(of("start", RMCP, "memory"))),
+            8.0 * MEBIBYTE,
+            mebibytes,
+        ));
+    }
+    Ok(rows)
+}
+
+/// What a call costs in instructions of the client alone, which no other load on the machine changes.
+fn instructions() -> Result<Vec<Row>, String> {
+    let what = "instructions a call; the bare pipe";
+    if !is_installed(&["valgrind", "--version"]) {
+        return Ok(vec![Row::not_measured(what, "valgrind is not installed")]);
+    }
+    let mut counts = Vec::new();
+    for contestant in [OURS, FLOOR, RMCP] {
+        let [few, many] = COUNTED;
+        let difference = instructions_of(contestant, many)? - instructions_of(contestant, few)?;
+        counts.push(difference / f64::from(many - few));
+    }
+    let [ours, floor, rmcp] = counts[..] else {
+        return Ok(Vec::new());
+    };
+    let show = |count: f64| format!("{count:.0}");
+    Ok(vec![
+        Row::figure(what, ours, Some(floor), 15_000.0, show),
+        Row {
+            wanted: String::new(),
+            held: super::Held::Unbound,
+            ..Row::figure(
+                "instructions a call; rmcp",
+                ours,
+                Some(rmcp),
+                f64::NAN,
+                show,
+            )
+        },
+    ])
+}
+
+fn instructions_of(contestant: &str, calls: u32) -> Result<f64, String> {
+    let profile = target().join(format!("callgrind.{contestant}"));
+    let mut command = pinned(&[
+        "valgrind",
+        "--quiet",
+        "--tool=callgrind",
+        &format!("--callgrind-out-file={}", profile.display()),
+        &program(contestant),
+        "count",
+        &calls.to_string(),
+        &program("echo-server"),
+    ]);
+    println!("counting the instructions of {calls} calls of {contestant}");
+    let output = command.output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?} failed: {}\n{text}", output.status));
+    }
+    let text = std::fs::read_to_string(&profile)
+        .map_err(|error| format!("{}: {error}", profile.display()))?;
+    let total = text.lines().find_map(|line| {
+        let figures = line
+            .strip_prefix("summary:")
+            .or_else(|| line.strip_prefix("totals:"))?;
+        figures.trim().parse().ok()
+    });
+    total.ok_or_else(|| format!("{}: no total in it", profile.display()))
+}

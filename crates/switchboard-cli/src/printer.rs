@@ -6,6 +6,7 @@
 use std::fmt::{Display, Write as _};
 use std::io::{self, IsTerminal as _, Write as _};
 
+use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
@@ -103,7 +104,15 @@ impl Printer {
     }
 
     fn write_data(&self, text: &str) -> Result<(), Failure> {
-        let mut stdout = AutoStream::new(io::stdout().lock(), choice(self.colors.stdout));
+        // In one piece: a stream that takes styles out would write line by line.
+        let stripped;
+        let text = if self.colors.stdout {
+            text
+        } else {
+            stripped = strip_str(text).to_string();
+            &stripped
+        };
+        let mut stdout = AutoStream::always_ansi(io::stdout().lock());
         stdout
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush())

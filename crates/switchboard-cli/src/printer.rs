@@ -283,7 +283,7 @@ mod tests {
         let mut table = Table::with_heading(&["NAME", "STATE"]);
         table.row([(Style::new(), "größe"), (Style::new(), "a\u{1b}[31m")]);
         table.row([(Style::new(), "x"), (Style::new(), "")]);
-        let plain = anstream::adapter::strip_str(&table.to_string()).to_string();
+        let plain = strip_str(&table.to_string()).to_string();
         assert_eq!(plain, "NAME   STATE\ngröße  a\\u{1b}[31m\nx      \n");
     }
 }

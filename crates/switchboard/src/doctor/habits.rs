@@ -514,9 +514,17 @@ mod tests {
             |server| server.took(Step::Probe, &Outcome::Done, Duration::from_secs(2)),
             &["slow-answers"],
         );
+        // A modern server that answered late was not silent.
+        let silent = |server: &mut Server| {
+            server.took(Step::Discover, &Outcome::NotSpoken, Duration::from_secs(2));
+        };
+        check(silent, &[]);
         check(
-            |server| server.took(Step::Discover, &Outcome::NotSpoken, Duration::from_secs(2)),
-            &["silent-about-discover"],
+            |server| {
+                silent(server);
+                server.facts.revision = Revision::V2025_11_25;
+            },
+            &["silent-about-discover", "older-era"],
         );
         check(
             |server| server.ended = Duration::from_secs(2),

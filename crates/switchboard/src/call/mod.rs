@@ -358,7 +358,9 @@ impl Sending<'_> {
         if !as_task && let Ok(answer) = Answer::read(first.clone()) {
             return Ok(answer);
         }
-        let result = live.peer.follow(method, params, first, &options).await?;
+        let followed = live.peer.follow(method, params, first, &options);
+        // In a box, so that what is rare does not make the future of every call larger.
+        let result = Box::pin(followed).await?;
         Answer::read(result)
     }
 

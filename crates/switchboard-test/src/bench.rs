@@ -237,7 +237,8 @@ const STRIDE: u64 = 256;
 
 impl Finished {
     fn one_more(&self) {
-        if self.count.fetch_add(1, Ordering::Relaxed) % STRIDE == 0 {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        if count.is_multiple_of(STRIDE) {
             let moments = self.moments.lock();
             let mut moments = moments.unwrap_or_else(PoisonError::into_inner);
             moments.push(Instant::now());

@@ -37,6 +37,7 @@ impl Gate for Asked {}
 struct Switchboard {
     host: Host,
     tool: String,
+    arguments: Box<RawValue>,
 }
 
 impl Contestant for Switchboard {
@@ -92,14 +93,18 @@ impl Contestant for Switchboard {
             .and_then(|server| server.get(TOOL))
             .ok_or("the tool is not offered")?;
         let tool = first.exposed().as_str().to_owned();
-        Ok(Self { host, tool })
+        let arguments = serde_json::from_str(ARGUMENTS)?;
+        Ok(Self {
+            host,
+            tool,
+            arguments,
+        })
     }
 
     async fn call(&mut self) -> Result<(), Failure> {
-        let arguments: Box<RawValue> = serde_json::from_str(ARGUMENTS)?;
         let request = CallRequest {
             tool: self.tool.clone(),
-            arguments: Some(arguments),
+            arguments: Some(self.arguments.clone()),
             timeout: None,
             progress: None,
         };

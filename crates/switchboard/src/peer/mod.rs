@@ -144,12 +144,33 @@ impl Peer {
         params: Option<&RawValue>,
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
-        let result = self.0.exchange(method, params, options).await?;
-        match self.0.unfinished(method, &result, options) {
-            None => Ok(result),
+        let first = self.exchange(method, params, options).await?;
+        self.follow(method, params, first, options).await
+    }
+
+    /// Sends a request and waits for the first answer, which may be a question or a task.
+    pub(crate) async fn exchange(
+        &self,
+        method: Method,
+        params: Option<&RawValue>,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        self.0.exchange(method, params, options).await
+    }
+
+    /// Follows the first answer of a request to its result.
+    pub(crate) async fn follow(
+        &self,
+        method: Method,
+        params: Option<&RawValue>,
+        first: SharedJson,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        match self.0.unfinished(method, &first, options) {
+            None => Ok(first),
             // Rare, and large as futures: boxed, so that every other request stays small.
-            Some(ResultType::Task) => Box::pin(self.0.follow_task(&result, options)).await,
-            Some(_) => Box::pin(self.0.give_input(method, params, result, options)).await,
+            Some(ResultType::Task) => Box::pin(self.0.follow_task(&first, options)).await,
+            Some(_) => Box::pin(self.0.give_input(method, params, first, options)).await,
         }
     }
 

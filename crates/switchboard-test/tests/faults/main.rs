@@ -3,9 +3,13 @@
 //!
 //! One process, one runtime and few tests on purpose: what a host leaves behind is counted over a whole table.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod matrix;
 mod opening;
 mod sizes;
+
+use std::sync::{Mutex, PoisonError};
 
 use switchboard_protocol::Era;
 use switchboard_test::scripted::Over;
@@ -23,5 +27,13 @@ fn cells() -> impl Iterator<Item = (Over, Era)> {
         .filter(|cell| *cell != (Over::Sse, Era::Stateless))
 }
 
-/// Counting what is held makes sense only while nothing else runs in this process.
-static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Runs a test while no other runs in this process: what is held can be counted only then. That holds for the runtime
+/// too, which has descriptors of its own.
+fn alone(test: impl Future<Output = ()>) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(test);
+}

@@ -20,7 +20,7 @@ use switchboard_test::scripted::{
 
 use tokio::time::Instant;
 
-use super::{ALONE, cells};
+use super::{alone, cells};
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +47,6 @@ struct Row {
     faults: Vec<Fault>,
     /// How many calls are struck; all of them without it.
     times: Option<u32>,
-    /// How long the call may be silent: short where it will be.
-    idle: Duration,
     /// What is expected; `None` where the fault does not exist.
     expected: Expected,
 }
@@ -65,17 +63,11 @@ fn row(name: &'static str, fault: Fault, expected: Expected) -> Row {
         name,
         faults: vec![fault],
         times: None,
-        idle: LONG,
         expected,
     }
 }
 
 impl Row {
-    fn idle(mut self, idle: Duration) -> Self {
-        self.idle = idle;
-        self
-    }
-
     fn once(mut self) -> Self {
         self.times = Some(1);
         self
@@ -109,7 +101,7 @@ fn rows() -> Vec<Row> {
             Fault::Abort { at: Moment::Half },
             |over, _| Some((End::Lost, dropped(over))),
         ),
-        row("silent", Fault::Silent, |_, _| Some((End::Idle, &[]))).idle(SHORT),
+        row("silent", Fault::Silent, |_, _| Some((End::Idle, &[]))),
         row(
             "garbage before",
             Fault::GarbageBefore {
@@ -136,14 +128,12 @@ fn rows() -> Vec<Row> {
         }),
         row("another call's id", Fault::Id(IdFault::Wrong), |over, _| {
             Some((strange_id(over), &[]))
-        })
-        .idle(SHORT),
+        }),
         row(
             "an id nobody has",
             Fault::Id(IdFault::Unknown),
             |over, _| Some((strange_id(over), &[])),
-        )
-        .idle(SHORT),
+        ),
         row("the id as a float", Fault::Id(IdFault::Float), |_, _| {
             Some((End::Answer(ECHO), &[]))
         }),
@@ -152,16 +142,13 @@ fn rows() -> Vec<Row> {
         }),
         row("no id", Fault::Id(IdFault::Missing), |over, _| {
             Some((strange_id(over), &[]))
-        })
-        .idle(SHORT),
+        }),
         row("null as id", Fault::Id(IdFault::Null), |over, _| {
             Some((strange_id(over), &[]))
-        })
-        .idle(SHORT),
+        }),
         row("an object as id", Fault::Id(IdFault::Object), |over, _| {
             Some((strange_id(over), &[]))
-        })
-        .idle(SHORT),
+        }),
         row("three answers", Fault::Repeat { times: 3 }, |_, _| {
             Some((End::Answer(ECHO), &[]))
         }),
@@ -170,8 +157,7 @@ fn rows() -> Vec<Row> {
         }),
         row(SLOWER, Fault::Trickle { bytes: 1, ms: 10 }, |_, _| {
             Some((End::Idle, &[]))
-        })
-        .idle(SHORT),
+        }),
         row("401", Fault::status(401), |over, _| {
             (over == Over::Http).then_some((End::Refused(401), &[NeedsAuth]))
         }),
@@ -233,8 +219,7 @@ fn rows() -> Vec<Row> {
         ),
         row("not JSON", Fault::Text(garbage.to_owned()), |over, _| {
             Some((strange_id(over), &[]))
-        })
-        .idle(SHORT),
+        }),
     ]
 }
 
@@ -267,9 +252,12 @@ fn refused(over: Over, status: u16) -> Option<(End, &'static [State])> {
     (over == Over::Http).then_some((End::Refused(status), &[]))
 }
 
-#[tokio::test]
-async fn every_fault_of_a_call_costs_that_call_and_no_more() {
-    let _alone = ALONE.lock().await;
+#[test]
+fn every_fault_of_a_call_costs_that_call_and_no_more() {
+    alone(check_every_fault());
+}
+
+async fn check_every_fault() {
     // What a process opens once and keeps is opened before the first count.
     let rows = rows();
     let healthy = start(Script::new("healthy").tool(Tool::new("echo")), Over::Http)
@@ -338,7 +326,9 @@ async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(),
         added.map_err(|error| format!("{name} does not start: {error}"))?;
     }
     let arguments = json!({"text": "hello"});
-    let struck = call(&host, "faulty/struck", arguments.clone(), row.idle);
+    // Short where it will be used up, long where a loaded machine may need it.
+    let idle = if end == End::Idle { SHORT } else { LONG };
+    let struck = call(&host, "faulty/struck", arguments.clone(), idle);
     let others = async {
         for _ in 0..3 {
             call(&host, "healthy/echo", json!({}), LONG)

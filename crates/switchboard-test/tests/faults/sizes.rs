@@ -13,7 +13,7 @@ use switchboard_protocol::Limits;
 use switchboard_test::hosted::{call, resident_bytes, spec};
 use switchboard_test::scripted::{Fault, Over, Rule, Script, Tool, start};
 
-use super::{ALONE, cells};
+use super::{alone, cells};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const MEBIBYTE: usize = 1024 * 1024;
@@ -55,9 +55,12 @@ impl Peak {
     }
 }
 
-#[tokio::test]
-async fn a_line_of_100_mb_costs_no_more_than_the_limit() {
-    let _alone = ALONE.lock().await;
+#[test]
+fn a_line_of_100_mb_costs_no_more_than_the_limit() {
+    alone(check_large_line());
+}
+
+async fn check_large_line() {
     let limit = Limits::DEFAULT.max_bytes;
     // The server is a process of its own, so that what is measured is the host alone.
     let script = Script::new("large")
@@ -94,9 +97,12 @@ async fn a_line_of_100_mb_costs_no_more_than_the_limit() {
     host.shutdown().await;
 }
 
-#[tokio::test]
-async fn ten_thousand_tools_are_offered_over_every_transport() {
-    let _alone = ALONE.lock().await;
+#[test]
+fn ten_thousand_tools_are_offered_over_every_transport() {
+    alone(check_many_tools());
+}
+
+async fn check_many_tools() {
     for (over, era) in cells() {
         let mut script = Script::new("many").era(era).generated_tools(10_000, 100);
         script.page_size = Some(2_500);

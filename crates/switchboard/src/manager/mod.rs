@@ -9,6 +9,7 @@ pub(crate) mod backoff;
 pub(crate) mod connection;
 pub(crate) mod lists;
 pub(crate) mod login;
+mod summary;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,12 +28,12 @@ use crate::memory::Memory;
 use crate::names::{Generation, ServerName};
 use crate::options::HostSettings;
 use crate::peer::{ListKind, Peer};
-use crate::spec::{ServerSpec, Start};
-use crate::status::{Cause, Failure, ServerStatus, State};
+use crate::spec::ServerSpec;
+use crate::status::{Cause, Failure, State};
 use connection::{Connection, Established, Signals};
 use lists::Lists;
+use summary::is_eager;
 
-use view::Offer;
 pub(crate) use view::{Live, View};
 
 /// What a connection's task reports.
@@ -757,69 +758,4 @@ impl Manager {
         self.publish();
         while self.closing.join_next().await.is_some() {}
     }
-}
-
-impl Managed {
-    fn is_enabled(&self) -> bool {
-        self.switched.unwrap_or(self.spec.enabled)
-    }
-
-    fn status(&self) -> ServerStatus {
-        let connected = match &self.state {
-            ConnectionState::Connected(connected) => Some(connected),
-            _ => None,
-        };
-        ServerStatus {
-            name: self.spec.name.clone(),
-            transport: connected.map_or_else(
-                || self.spec.connector.transport(),
-                |connected| connected.peer.facts().transport,
-            ),
-            state: self.state.kind(),
-            since: self.since,
-            required: self.spec.required,
-            is_lazy: matches!(self.state, ConnectionState::Lazy),
-            revision: connected.map(|connected| connected.peer.revision()),
-            tools: connected.map_or(0, |connected| connected.tools.tools().len()),
-            restarts: self.restarts,
-            latency: connected.map(|connected| connected.latency),
-            startup: connected.map(|connected| connected.startup),
-            process: connected.and_then(|connected| connected.peer.process()),
-            failure: self.failure.clone(),
-        }
-    }
-}
-
-impl ConnectionState {
-    fn needs_auth(name: &ServerName) -> Self {
-        Self::NeedsAuth(Arc::new(login::tools(name)))
-    }
-
-    /// What the state contributes to the catalogue.
-    fn offer(&self, name: &ServerName) -> Option<Offer> {
-        let (tools, instructions) = match self {
-            Self::Connected(connected) => {
-                let instructions = connected.peer.facts().instructions.as_deref();
-                (&connected.tools, instructions.map(Arc::from))
-            }
-            Self::NeedsAuth(tools) => (tools, None),
-            Self::Lazy | Self::Pending { .. } | Self::Failed | Self::Disabled => return None,
-        };
-        Some((name.clone(), Arc::clone(tools), instructions))
-    }
-
-    fn kind(&self) -> State {
-        match self {
-            Self::Lazy | Self::Pending { .. } => State::Pending,
-            Self::Connected(_) => State::Connected,
-            Self::Failed => State::Failed,
-            Self::NeedsAuth(_) => State::NeedsAuth,
-            Self::Disabled => State::Disabled,
-        }
-    }
-}
-
-/// Whether a server is connected before it is used: what start-up waits for cannot wait for its first use.
-fn is_eager(spec: &ServerSpec) -> bool {
-    spec.start == Start::Eager || spec.required
 }

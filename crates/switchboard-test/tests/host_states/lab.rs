@@ -1,0 +1,241 @@
+//! A server of this process whose connection can be cut, silenced, refused and looked at.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use switchboard::service::{
+    Changes, Features, Reply, RequestContext, Service, text_result, unknown_tool,
+};
+use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::transport::in_process::InProcessConnector;
+use switchboard::transport::{
+    Abandoned, Closed, Connector, Inbound, Link, Outgoing, TransportError, TransportErrorKind,
+};
+use switchboard_config::entry::Transport;
+use switchboard_protocol::Revision;
+use switchboard_protocol::types::lifecycle::Implementation;
+use switchboard_protocol::types::tool::{
+    CallToolRequestParams, CallToolResult, Tool, ToolAnnotations,
+};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+/// A server of this process whose connection can be cut, silenced, refused and looked at.
+pub(crate) struct Lab {
+    pub(crate) service: Arc<Workshop>,
+    transport: Transport,
+    /// When each connection was begun.
+    pub(crate) begun: Mutex<Vec<Instant>>,
+    pub(crate) refusing: AtomicBool,
+    /// Whether what is sent gets lost: a half-open connection.
+    pub(crate) silent: Arc<AtomicBool>,
+    /// Whether connecting takes for ever.
+    pub(crate) stuck: AtomicBool,
+    /// Whether the next call cannot be sent, though the connection lives.
+    pub(crate) hitch: Arc<AtomicBool>,
+    open: Mutex<Vec<Arc<dyn Inbound>>>,
+    /// The methods of all that was sent.
+    sent: Arc<Mutex<Vec<String>>>,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Arc<Self> {
+        Self::over(Transport::Sdk)
+    }
+
+    pub(crate) fn over(transport: Transport) -> Arc<Self> {
+        Arc::new(Self {
+            service: Arc::default(),
+            transport,
+            begun: Mutex::default(),
+            refusing: AtomicBool::new(false),
+            silent: Arc::default(),
+            stuck: AtomicBool::new(false),
+            hitch: Arc::default(),
+            open: Mutex::default(),
+            sent: Arc::default(),
+        })
+    }
+
+    pub(crate) fn spec(self: &Arc<Self>, name: &str) -> ServerSpec {
+        let connector = LabConnector(Arc::clone(self));
+        ServerSpec::new(
+            name,
+            Arc::new(connector),
+            ConnectionKey::of(&[name.as_bytes()]),
+        )
+    }
+
+    /// Cuts every connection there is.
+    pub(crate) fn cut(&self) {
+        for inbound in self.open.lock().unwrap().drain(..) {
+            inbound.closed(Closed::ByServer);
+        }
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.begun.lock().unwrap().len()
+    }
+
+    pub(crate) fn sent(&self, method: &str) -> usize {
+        let sent = self.sent.lock().unwrap();
+        sent.iter().filter(|sent| *sent == method).count()
+    }
+}
+
+struct LabConnector(Arc<Lab>);
+
+impl fmt::Debug for LabConnector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LabConnector")
+    }
+}
+
+impl Connector for LabConnector {
+    fn transport(&self) -> Transport {
+        self.0.transport
+    }
+
+    fn connect(
+        &self,
+        inbound: Arc<dyn Inbound>,
+    ) -> BoxFuture<'_, Result<Arc<dyn Link>, TransportError>> {
+        Box::pin(async move {
+            let lab = &self.0;
+            lab.begun.lock().unwrap().push(Instant::now());
+            if lab.stuck.load(Ordering::Relaxed) {
+                inbound.diagnostic("loading the model");
+                return std::future::pending().await;
+            }
+            if lab.refusing.load(Ordering::Relaxed) {
+                return Err(TransportError::new(
+                    TransportErrorKind::Refused,
+                    "nobody listens",
+                ));
+            }
+            lab.open.lock().unwrap().push(Arc::clone(&inbound));
+            let service: Arc<dyn Service> = lab.service.clone();
+            let link = InProcessConnector::new(service).connect(inbound).await?;
+            Ok(Arc::new(LabLink {
+                link,
+                silent: Arc::clone(&lab.silent),
+                hitch: Arc::clone(&lab.hitch),
+                sent: Arc::clone(&lab.sent),
+            }) as Arc<dyn Link>)
+        })
+    }
+}
+
+struct LabLink {
+    link: Arc<dyn Link>,
+    silent: Arc<AtomicBool>,
+    hitch: Arc<AtomicBool>,
+    sent: Arc<Mutex<Vec<String>>>,
+}
+
+impl Link for LabLink {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+        let parsed: Value = serde_json::from_slice(&message.payload).unwrap();
+        let method = parsed["method"].as_str().unwrap_or("an answer").to_owned();
+        if method == "tools/call" && self.hitch.swap(false, Ordering::Relaxed) {
+            let error = TransportError::new(TransportErrorKind::Unreachable, "no way there");
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        self.sent.lock().unwrap().push(method);
+        if self.silent.load(Ordering::Relaxed) {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        self.link.send(message)
+    }
+
+    fn abandon(&self, request: u64) -> Abandoned {
+        self.link.abandon(request)
+    }
+
+    fn opened(&self, revision: Revision) {
+        self.link.opened(revision);
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.link.close()
+    }
+}
+
+/// A service with tools to wait for.
+#[derive(Default)]
+pub(crate) struct Workshop {
+    pub(crate) changes: Changes,
+    pub(crate) calls: AtomicUsize,
+    pub(crate) called: Notify,
+    pub(crate) go_on: Notify,
+    pub(crate) cancelled: Arc<Notify>,
+}
+
+/// Tells when the request that holds it is dropped.
+struct TellsWhenDropped(Arc<Notify>);
+
+impl Drop for TellsWhenDropped {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+impl Service for Workshop {
+    fn identity(&self) -> Implementation<'static> {
+        Implementation::new("workshop".into())
+    }
+
+    fn features(&self) -> Features {
+        Features {
+            tools: true,
+            ..Features::NONE
+        }
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        Some(&self.changes)
+    }
+
+    fn tools(&self) -> Vec<Tool<'static>> {
+        let tool = |name: &'static str| Tool::new(name.into());
+        let mut reading = tool("read");
+        let mut annotations = ToolAnnotations::new();
+        annotations.read_only_hint = Some(true);
+        reading.annotations = Some(Box::new(annotations));
+        vec![tool("wait"), reading, tool("steps")]
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        call: CallToolRequestParams<'a>,
+        context: &'a RequestContext,
+    ) -> Reply<'a, CallToolResult<'static>> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            self.called.notify_one();
+            match &*call.name {
+                "wait" | "read" => {
+                    let dropped = TellsWhenDropped(Arc::clone(&self.cancelled));
+                    self.go_on.notified().await;
+                    drop(dropped);
+                    Ok(text_result("done"))
+                }
+                // One step every fifty seconds, for ever.
+                "steps" => {
+                    for step in 1_u32.. {
+                        sleep(Duration::from_secs(50)).await;
+                        context.progress(step.into(), None, None);
+                    }
+                    Ok(text_result("never"))
+                }
+                other => Err(unknown_tool(other)),
+            }
+        })
+    }
+}

@@ -26,7 +26,7 @@ impl SharedJson {
 
     /// Whether it is the same text at the same place.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        std::ptr::eq::<[u8]>(&*self.0, &*other.0)
+        self.0.as_ptr() == other.0.as_ptr() && self.0.len() == other.0.len()
     }
 
     /// The value, raw.

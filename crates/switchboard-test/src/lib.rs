@@ -6,7 +6,7 @@
 //! | [`scripted`] | servers that do what a script says, over every transport, with faults to arm |
 //! | `hosted` | a host in a test: its servers, what it tells, what it holds (feature `host`) |
 //! | [`interop`] | the servers of others, from npm and `PyPI` |
-//! | [`bench`] | what the clients of `cargo xtask bench` have in common |
+//! | [`mod@bench`] | what the clients of `cargo xtask bench` have in common |
 //! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, and the clients of the benchmark |
 //!
 //! All but [`shared`] is behind the feature `servers`, so that the tests of small crates stay cheap.

@@ -227,7 +227,9 @@ impl Held {
 /// message is to blame for. Zero where it cannot be read.
 pub fn resident_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
     let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
     kibibytes.unwrap_or_default() * 1024
 }

@@ -4,21 +4,52 @@
 //! taken away again.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use anstyle::Style;
+use tokio::time::{Instant, interval_at};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::printer::Printer;
 use crate::terminal::{self, Size, fitted};
 
 /// How often lines that move are drawn anew.
-pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(80);
+pub(crate) const TICK: Duration = Duration::from_millis(80);
+
+/// Work that is done sooner is not shown.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Room for what Ctrl-C echoes.
 const MARGIN: usize = 3;
 
 /// One line, in pieces of different styles.
 pub(crate) type Line = Vec<(Style, String)>;
+
+/// Waits for some work, with a line on a terminal while it takes its time. `shown_as` gets how long it has been going on,
+/// and the turn of the spinner.
+pub(crate) async fn shown<T>(
+    printer: &Printer,
+    work: impl Future<Output = T>,
+    shown_as: impl Fn(Duration, usize) -> Line,
+) -> T {
+    if !printer.is_live() {
+        return work.await;
+    }
+    let mut work = std::pin::pin!(work);
+    let started = Instant::now();
+    let mut ticks = interval_at(started + PATIENCE, TICK);
+    let mut live = Live::new(printer);
+    let mut turn = 0;
+    loop {
+        tokio::select! {
+            outcome = &mut work => return outcome,
+            _ = ticks.tick() => {
+                live.draw(&[shown_as(started.elapsed(), turn)]);
+                turn += 1;
+            }
+        }
+    }
+}
 
 /// Lines on the terminal. Dropped, they are taken away.
 #[derive(Debug)]

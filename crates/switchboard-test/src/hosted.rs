@@ -207,19 +207,21 @@ impl Held {
 
     /// Waits until no more is held than this: what ends does so in its own time, and tells nobody.
     pub async fn again(self) -> Result<(), Self> {
-        let over = async {
-            loop {
-                let now = Self::now();
-                if now.tasks <= self.tasks
-                    && now.descriptors <= self.descriptors
-                    && now.children <= self.children
-                {
-                    return;
-                }
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
+        let over = wait_until(|| {
+            let now = Self::now();
+            now.tasks <= self.tasks
+                && now.descriptors <= self.descriptors
+                && now.children <= self.children
+        });
         timeout(PATIENCE, over).await.map_err(|_| Self::now())
+    }
+}
+
+/// Waits for something that no event announces, such as a descriptor that the system has closed. The caller bounds
+/// the time.
+pub async fn wait_until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
+        sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -17,6 +17,7 @@ use futures_util::FutureExt;
 use recorder::{Event, Recorder};
 use switchboard::transport::stdio::{Grace, GuardCommand, StdioConnector};
 use switchboard::transport::{Closed, Connector, Link, Outgoing, OutgoingKind, TransportErrorKind};
+use switchboard_test::hosted::wait_until;
 
 fn shell(script: &str) -> StdioConnector {
     let mut connector = StdioConnector::new("sh");
@@ -205,11 +206,7 @@ fn connecting_and_closing_leaves_nothing_behind() {
                 // A start that is given up, most likely before there is a process.
                 drop(connector.connect(Recorder::new()).now_or_never());
             }
-            let waiting = async {
-                while counts() != before {
-                    tokio::time::sleep(Duration::from_millis(2)).await;
-                }
-            };
+            let waiting = wait_until(|| counts() == before);
             let settled = tokio::time::timeout(Duration::from_secs(20), waiting).await;
             assert!(
                 settled.is_ok(),

@@ -18,8 +18,10 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use switchboard::Host;
 use switchboard::call::CallRequest;
+use switchboard::content::ContentError;
 use switchboard::events::{Event, LogSource};
 use switchboard::handler::ClientHandler;
+use switchboard::json::SharedJson;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::peer::{ListKind, OpenOptions};
@@ -204,15 +206,17 @@ impl Bench {
             .collect()
     }
 
+    /// What the server gave has this text in it.
+    #[track_caller]
+    fn holds(&self, got: Result<SharedJson, ContentError>, expected: &str) {
+        let got = got.unwrap_or_else(|error| panic!("{}: {error}", self.label));
+        let text = got.as_str();
+        assert!(text.contains(expected), "{}: {text}", self.label);
+    }
+
     async fn reads(&self, uri: &str, expected: &str) {
         let read = self.host.read_resource(&self.server, uri).await;
-        let read = read.unwrap_or_else(|error| panic!("{}, {uri}: {error}", self.label));
-        assert!(
-            read.as_str().contains(expected),
-            "{}: {}",
-            self.label,
-            read.as_str()
-        );
+        self.holds(read, expected);
     }
 
     async fn prompts(&self, params: Value, expected: &str) {
@@ -221,13 +225,7 @@ impl Bench {
             .host
             .get_prompt(&self.server, &wire::decode(&raw).unwrap())
             .await;
-        let got = got.unwrap_or_else(|error| panic!("{}: {error}", self.label));
-        assert!(
-            got.as_str().contains(expected),
-            "{}: {}",
-            self.label,
-            got.as_str()
-        );
+        self.holds(got, expected);
     }
 
     async fn completes(&self, params: Value, expected: &str) {
@@ -236,13 +234,7 @@ impl Bench {
             .host
             .complete(&self.server, &wire::decode(&raw).unwrap())
             .await;
-        let got = got.unwrap_or_else(|error| panic!("{}: {error}", self.label));
-        assert!(
-            got.as_str().contains(expected),
-            "{}: {}",
-            self.label,
-            got.as_str()
-        );
+        self.holds(got, expected);
     }
 
     /// Calls a tool and counts how often it tells how far it is.

@@ -3,7 +3,6 @@
 //! Reading has no effects, so a request that was lost is made once more when the server is back.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::value::RawValue;
 use switchboard_protocol::Method;
@@ -13,7 +12,7 @@ use switchboard_protocol::types::resource::ReadResourceRequestParams;
 use switchboard_protocol::types::wire;
 use tokio::sync::oneshot;
 
-use crate::host::{Host, ServerError};
+use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble};
 use crate::names::ServerName;
@@ -37,9 +36,6 @@ pub enum ContentError {
         error: RequestError,
     },
 }
-
-/// How long a request waits for its server to be connected anew.
-const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
 impl Host {
     /// One of a server's lists, from memory while it is fresh.

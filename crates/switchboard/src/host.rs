@@ -64,6 +64,9 @@ pub enum ServerError {
     ShuttingDown,
 }
 
+/// How long whoever needs a lost server waits for it to be connected anew.
+pub(crate) const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
+
 impl Host {
     /// A host without servers. It works in the runtime it was made in.
     pub fn new(options: HostOptions) -> Self {

@@ -77,7 +77,6 @@ impl Recipes {
         let entry = server.effective();
         let connector = self.connector(&server.name, entry, settings)?;
         Ok(ServerSpec {
-            key: key(&server.name, entry),
             enabled: entry.enabled.unwrap_or(true),
             required: entry.required.unwrap_or_default(),
             start: Start::Eager,

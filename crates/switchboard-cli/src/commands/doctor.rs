@@ -14,19 +14,16 @@ use switchboard_config::diagnostic::{self, Diagnostic};
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::Config;
 use switchboard_config::text::visible;
-use tokio::time::{Instant, interval_at};
 
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::Exit;
-use crate::live::{Live, TICK, spinner};
+use crate::live::{self, spinner};
 use crate::printer::{Printer, Verbosity, paint, style};
 use crate::servers::{HeldBack, Servers};
 use crate::session::{self, Session};
 use crate::startup::counted;
 
-/// What is faster is not shown.
-const PATIENCE: Duration = Duration::from_millis(500);
 /// Lines of stderr that are shown, unless more are asked for.
 const STDERR_SHOWN: usize = 10;
 
@@ -352,26 +349,13 @@ fn facts_json(facts: &Facts) -> Value {
 
 /// Waits for the examination, with a line on a terminal of which nothing is left.
 async fn shown<T>(printer: &Printer, count: usize, work: impl Future<Output = T>) -> T {
-    if !printer.is_live() {
-        return work.await;
-    }
-    let mut work = std::pin::pin!(work);
-    let started = Instant::now();
-    let mut ticks = interval_at(started + PATIENCE, TICK);
-    let mut live = Live::new(printer);
-    let mut turn = 0;
-    loop {
-        tokio::select! {
-            outcome = &mut work => return outcome,
-            _ = ticks.tick() => {
-                let elapsed = started.elapsed().as_secs();
-                let said = format!("examining {}  {elapsed} s", counted(count, "server"));
-                live.draw(&[vec![
-                    (style::HINT, format!("{} ", spinner(turn))),
-                    (Style::new(), said),
-                ]]);
-                turn += 1;
-            }
-        }
-    }
+    live::shown(printer, work, |elapsed, turn| {
+        let servers = counted(count, "server");
+        let said = format!("examining {servers}  {} s", elapsed.as_secs());
+        vec![
+            (style::HINT, format!("{} ", spinner(turn))),
+            (Style::new(), said),
+        ]
+    })
+    .await
 }

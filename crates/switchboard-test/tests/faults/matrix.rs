@@ -13,7 +13,7 @@ use switchboard::options::{HostOptions, HostSettings};
 use switchboard::peer::RequestError;
 use switchboard::status::State::{self, Connected, Failed, NeedsAuth, Pending};
 use switchboard_protocol::Era::{self, Stateful, Stateless};
-use switchboard_test::hosted::{Held, Told, call, spec};
+use switchboard_test::hosted::{Held, Told, call, spec, wait_until};
 use switchboard_test::scripted::{
     Fault, IdFault, Moment, Over, Rule, Running, Script, Tool, start,
 };
@@ -363,14 +363,15 @@ async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(),
             }
             let subscriptions = usize::from(era == Stateless);
             // A list that has changed may be on its way still.
-            while host
-                .in_flight(&"faulty".into())
-                .is_none_or(|waiting| waiting > subscriptions)
+            let settled = wait_until(|| {
+                let waiting = host.in_flight(&"faulty".into());
+                waiting.is_some_and(|waiting| waiting <= subscriptions)
+            });
+            if tokio::time::timeout_at(started + 2 * LONG, settled)
+                .await
+                .is_err()
             {
-                if started.elapsed() > 2 * LONG {
-                    return Err("requests wait for nothing".to_owned());
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
+                return Err("requests wait for nothing".to_owned());
             }
         }
         Some(Failed) if matches!(other, Err(CallError::Server(ServerError::Failed { .. }))) => {}

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::catalog::{Catalog, CatalogTool, LookupError, exposed};
 use crate::events::Event;
-use crate::host::{Host, ServerError};
+use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, ToolRef};
@@ -130,9 +130,6 @@ impl CallError {
         }
     }
 }
-
-/// How long a call waits for its server to be connected anew.
-const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
 impl Host {
     /// Calls a tool. Dropping the future calls it off, and the server is told.

@@ -260,8 +260,13 @@ impl Shared {
             .pending
             .enter(options.progress.clone())
             .map_err(|closed| not_sent(&closed))?;
+        let message = self
+            .encode_request(id, method, params, options)
+            .inspect_err(|_| {
+                // Nothing went out, so there is nothing to call off.
+                self.receiver.pending.forget(id);
+            })?;
         let in_flight = InFlight::begin(self, id, method);
-        let message = self.encode_request(id, method, params, options)?;
         let exchange = async {
             self.link
                 .send(message)

@@ -9,13 +9,9 @@ use switchboard::call::{CallError, CallOutcome, CallRequest};
 use switchboard::peer::Progress;
 use switchboard_config::text::visible;
 use tokio::sync::watch;
-use tokio::time::{Instant, interval_at};
 
-use crate::live::{Line, Live, TICK, spinner};
+use crate::live::{self, Line, spinner};
 use crate::printer::{Printer, style};
-
-/// What is faster is not shown.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Calls the tool and shows how far it is.
 pub(super) async fn shown(
@@ -24,28 +20,14 @@ pub(super) async fn shown(
     mut request: CallRequest,
     host: &Host,
 ) -> Result<CallOutcome, CallError> {
-    if !printer.is_live() {
-        return host.call(request).await;
-    }
     let (sender, news) = watch::channel(None);
     request.progress = Some(Arc::new(move |progress: Progress| {
         sender.send_replace(Some(progress));
     }));
-    let mut calling = std::pin::pin!(host.call(request));
-    let started = Instant::now();
-    let mut ticks = interval_at(started + PATIENCE, TICK);
-    let mut live = Live::new(printer);
-    let mut turn = 0;
-    loop {
-        tokio::select! {
-            outcome = &mut calling => return outcome,
-            _ = ticks.tick() => {
-                let progress = news.borrow().clone();
-                live.draw(&[line(label, started.elapsed(), progress.as_ref(), turn)]);
-                turn += 1;
-            }
-        }
-    }
+    live::shown(printer, host.call(request), |elapsed, turn| {
+        line(label, elapsed, news.borrow().as_ref(), turn)
+    })
+    .await
 }
 
 fn line(label: &str, elapsed: Duration, progress: Option<&Progress>, turn: usize) -> Line {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`host`], [`options`], [`spec`], [`recipe`] | the handle, what it is made of, and servers to manage |
 //! | [`call`] | the call pipeline: prepare, permit, send, shape |
+//! | [`auth`] | how the host proves to a remote server that it may speak with it |
 //! | [`content`] | resources, prompts, completion |
 //! | [`catalog`] | what the servers offer, as a model may see it |
 //! | `manager` | the one owner of states: starting, health, reconnecting |
@@ -17,6 +18,7 @@
 //! | `memory`, [`remembered`], [`watch`] | what is kept between runs, what of it a program may look at, and files that change |
 //! | [`names`], [`json`] | ids that cannot be mixed up, and JSON that is passed on without being copied |
 
+pub mod auth;
 pub mod call;
 pub mod catalog;
 pub mod content;

@@ -220,6 +220,16 @@ pub fn merge_into<'a>(
         return Ok(());
     }
 
+    if let Some(rest) = without_meta(params.get()) {
+        buffer.extend_from_slice(b"{\"_meta\":");
+        write_meta(buffer, None, members);
+        if !rest.starts_with('}') {
+            buffer.push(b',');
+        }
+        buffer.extend_from_slice(rest.as_bytes());
+        return Ok(());
+    }
+
     let mut meta = None;
     let mut occurrences = 0_usize;
     let mut empty = true;
@@ -318,6 +328,17 @@ impl<'a> DeclaredMeta<'a> {
         });
         read
     }
+}
+
+/// What follows the opening brace of an object that plainly has no `_meta`, which is nearly every one.
+///
+/// No name means `_meta` where the text has neither those letters nor an escape that could spell one of them.
+fn without_meta(params: &str) -> Option<&str> {
+    let rest = params.strip_prefix('{')?.trim_ascii_start();
+    let bytes = rest.as_bytes();
+    let may_have_meta =
+        memchr::memchr(b'\\', bytes).is_some() || memchr::memmem::find(bytes, b"_meta").is_some();
+    (!may_have_meta).then_some(rest)
 }
 
 fn write_meta(buffer: &mut Vec<u8>, present: Option<&RawValue>, members: RequestMembers<'_>) {

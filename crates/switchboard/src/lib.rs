@@ -18,6 +18,7 @@
 //! | `memory`, [`remembered`], [`watch`] | what is kept between runs, what of it a program may look at, and files that change |
 //! | [`names`], [`json`] | ids that cannot be mixed up, and JSON that is passed on without being copied |
 
+mod alarm;
 pub mod auth;
 pub mod call;
 pub mod catalog;

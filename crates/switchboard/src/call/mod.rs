@@ -7,6 +7,7 @@ pub mod arguments;
 pub mod gate;
 pub mod shape;
 pub mod spill;
+mod under_way;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use serde_json::value::RawValue;
 use switchboard_protocol::headers::Header;
 use switchboard_protocol::types::Outcome;
 use switchboard_protocol::types::method::{CallTool, Request as _};
-use switchboard_protocol::types::tool::{TaskSupport, ToolExecution};
+use switchboard_protocol::types::tool::{CallToolResult, TaskSupport, ToolExecution};
 use switchboard_protocol::types::wire::Encode as _;
 use switchboard_protocol::{Era, ErrorCode, Method};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::catalog::{Catalog, CatalogTool, LookupError, exposed};
 use crate::events::Event;
@@ -31,6 +32,8 @@ use crate::peer::{ListKind, Progress, ProgressSink, RequestError, RequestOptions
 use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
 use gate::{PendingCall, Verdict};
+
+pub(crate) use under_way::UnderWay;
 
 /// A call to make.
 #[derive(Clone, Default)]
@@ -135,8 +138,15 @@ impl Host {
     /// Calls a tool. Dropping the future calls it off, and the server is told.
     pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, CallError> {
         // Prepare.
-        let catalog = self.catalog_with(&request.tool).await?;
-        let tool = catalog.find(&request.tool)?;
+        let (catalog, newer);
+        catalog = self.catalog();
+        let tool = match catalog.find(&request.tool) {
+            Ok(tool) => tool,
+            Err(unknown) => {
+                newer = self.catalog_with(&request.tool, unknown).await?;
+                newer.find(&request.tool)?
+            }
+        };
         let reference = tool.reference();
         let mut arguments = check_arguments(tool, request.arguments)?;
 
@@ -170,7 +180,7 @@ impl Host {
             timeout: request.timeout,
             progress: running.progress_sink(request.progress),
         };
-        let outcome = running.keep_alive(sending.send()).await;
+        let outcome = sending.send().await;
 
         // Look at it, and hand it over.
         let outcome = match outcome {
@@ -193,12 +203,12 @@ impl Host {
         running.end(outcome)
     }
 
-    /// A catalogue that has the tool of that name, whose server may first have to be connected.
-    async fn catalog_with(&self, name: &str) -> Result<Arc<Catalog>, CallError> {
-        let catalog = self.catalog();
-        let Err(unknown) = catalog.find(name) else {
-            return Ok(catalog);
-        };
+    /// A newer catalogue, which may have the tool of that name: its server may first have to be connected.
+    async fn catalog_with(
+        &self,
+        name: &str,
+        unknown: LookupError,
+    ) -> Result<Arc<Catalog>, CallError> {
         let statuses = self.statuses();
         let meant = statuses
             .iter()
@@ -269,9 +279,13 @@ struct Answer {
 }
 
 impl Answer {
-    /// A result, if it is one. It is read once for all that has to be known of it.
+    /// A result, if it is one. What is plainly right is not decoded: a glance tells all that has to be known of it.
     fn read(result: SharedJson) -> Result<Self, RequestError> {
-        let is_error = match CallTool::decode_result(result.raw()) {
+        let raw = result.raw();
+        if let Some(is_error) = CallToolResult::error_flag_at_a_glance(raw) {
+            return Ok(Self { result, is_error });
+        }
+        let is_error = match CallTool::decode_result(raw) {
             Ok(Outcome::Complete(result)) => result.is_error(),
             Ok(_) => return Err(RequestError::Malformed("it is not complete".to_owned())),
             Err(error) => return Err(RequestError::Malformed(error.to_string())),
@@ -470,11 +484,13 @@ impl<'a> Running<'a> {
                 tool: tool.tool.clone(),
             });
         }
+        let started = Instant::now();
+        host.under_way().begin(id, started);
         Self {
             host,
             id,
             tool,
-            started: Instant::now(),
+            started,
             ended: false,
         }
     }
@@ -494,23 +510,6 @@ impl<'a> Running<'a> {
                 caller(progress);
             }
         })
-    }
-
-    /// Shows that the call is alive, however silent its server is (CALL-6).
-    async fn keep_alive<T>(&self, sending: impl Future<Output = T>) -> T {
-        let mut sending = std::pin::pin!(sending);
-        let interval = self.host.options().settings.progress_interval;
-        loop {
-            tokio::select! {
-                biased;
-                outcome = &mut sending => return outcome,
-                () = sleep(interval) => self.host.event_channel().send(Event::CallProgress {
-                    call: self.id,
-                    progress: None,
-                    elapsed: self.started.elapsed(),
-                }),
-            }
-        }
     }
 
     fn end(mut self, outcome: Result<Answer, CallError>) -> Result<CallOutcome, CallError> {
@@ -546,6 +545,7 @@ impl<'a> Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
+        self.host.under_way().end(self.id);
         if !self.ended {
             let called_off = || Some("called off".to_owned());
             self.tell_end(self.started.elapsed(), true, called_off);

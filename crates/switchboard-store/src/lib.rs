@@ -5,12 +5,15 @@
 //! Several processes may use one store at once: a write can be made to depend on the revision its author has seen,
 //! and [`update`] turns that into "change this record" with nothing lost.
 //!
+//! Beside records it keeps *logs*: entries that are only added, bounded by age and size, and read from the newest on.
+//!
 //! - [`MemoryStore`] keeps everything in this process, for tests and for embedders that want no file.
 //! - [`SqliteStore`] (feature `sqlite`, on by default) keeps it in one file, shared by all processes of a person.
 //!
 //! Time comes from one [`Clock`], which a test replaces.
 
 mod error;
+mod log;
 mod memory;
 mod name;
 mod record;
@@ -20,6 +23,7 @@ mod store;
 mod time;
 
 pub use error::{ErrorKind, StoreError};
+pub use log::{LOG_PAGE_ENTRIES, LogEntry, LogQuery, Logged, MAX_ENTRY_BYTES, Retention};
 pub use memory::MemoryStore;
 pub use name::{Key, MAX_KEY_BYTES, Space};
 pub use record::{

@@ -2,9 +2,13 @@
 
 use std::fmt;
 
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 
-use crate::{ErrorKind, Expected, Key, Listing, Record, Revision, Space, StoreError, Write};
+use crate::{
+    ErrorKind, Expected, Key, Listing, LogEntry, LogQuery, Logged, Record, Retention, Revision,
+    Space, StoreError, Write,
+};
 
 /// Durable records, shared by every process that opens the same store.
 ///
@@ -51,6 +55,31 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Drops every record past its end; tells how many. Every [`put`](Store::put) does this too.
     fn sweep(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// Adds entries to a log, in this order and all or none, and drops what is then too old or too much.
+    fn append(
+        &self,
+        log: Space,
+        entries: Vec<LogEntry>,
+        keep: Retention,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        let _ = (log, entries, keep);
+        ready(Err(no_logs())).boxed()
+    }
+
+    /// Reads a log, the newest entries first.
+    fn read_log(
+        &self,
+        log: Space,
+        query: LogQuery,
+    ) -> BoxFuture<'_, Result<Vec<Logged>, StoreError>> {
+        let _ = (log, query);
+        ready(Err(no_logs())).boxed()
+    }
+}
+
+fn no_logs() -> StoreError {
+    StoreError::new(ErrorKind::Unavailable, "this store keeps no logs")
 }
 
 /// Changes one record so that no other writer's change is lost.

@@ -26,6 +26,15 @@ impl Timestamp {
     }
 }
 
+impl Timestamp {
+    /// This long before; at the beginning of time it stays there.
+    #[must_use]
+    pub fn before(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+}
+
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use switchboard_store::{
-    Clock, ErrorKind, Expected, Key, Listing, MAX_VALUE_BYTES, MemoryStore, PAGE_ENTRIES, Record,
-    Space, Store, Summary, Timestamp, Write, update,
+    Clock, ErrorKind, Expected, Key, LOG_PAGE_ENTRIES, Listing, LogEntry, LogQuery,
+    MAX_ENTRY_BYTES, MAX_VALUE_BYTES, MemoryStore, PAGE_ENTRIES, Record, Retention, Space, Store,
+    Summary, Timestamp, Write, update,
 };
 
 const FRUIT: Space = Space::new("fruit");
@@ -61,6 +63,113 @@ async fn conforms(make: impl Fn(Arc<ManualClock>) -> Arc<dyn Store>) {
     sweeping_drops_what_has_ended_and_nothing_else(fresh()).await;
     updates_at_the_same_time_lose_nothing(fresh()).await;
     an_update_may_decline(fresh()).await;
+    a_log_is_read_from_its_newest_entry_on(fresh()).await;
+    a_log_is_bounded_by_age_and_by_size(fresh()).await;
+    an_entry_too_large_leaves_a_log_as_it_was(fresh()).await;
+}
+
+const KEEP: Retention = Retention {
+    max_age: Duration::from_secs(100),
+    max_bytes: 1 << 30,
+};
+
+fn entry(at: i64, text: &str) -> LogEntry {
+    LogEntry {
+        at: Timestamp::from_millis(at),
+        value: Bytes::copy_from_slice(text.as_bytes()),
+    }
+}
+
+/// The texts of a log's entries, the newest first.
+async fn texts(store: &dyn Store, log: Space, query: LogQuery) -> Vec<String> {
+    let entries = store.read_log(log, query).await.unwrap();
+    assert!(entries.is_sorted_by(|first, second| first.number > second.number));
+    entries
+        .iter()
+        .map(|entry| String::from_utf8(entry.value.to_vec()).unwrap())
+        .collect()
+}
+
+async fn a_log_is_read_from_its_newest_entry_on(Context { store, .. }: Context) {
+    let all = LogQuery::default();
+    assert_eq!(texts(&*store, FRUIT, all).await, Vec::<String>::new());
+    let entries = vec![entry(1000, "a"), entry(2000, "b"), entry(1500, "c")];
+    store.append(FRUIT, entries, KEEP).await.unwrap();
+    let stone = vec![entry(1000, "s")];
+    store.append(STONE, stone, KEEP).await.unwrap();
+    assert_eq!(texts(&*store, FRUIT, all).await, ["c", "b", "a"]);
+    assert_eq!(texts(&*store, STONE, all).await, ["s"]);
+    let since = LogQuery {
+        since: Some(Timestamp::from_millis(1500)),
+        ..all
+    };
+    assert_eq!(texts(&*store, FRUIT, since).await, ["c", "b"]);
+    let first = LogQuery {
+        limit: Some(1),
+        ..all
+    };
+    let newest = store.read_log(FRUIT, first).await.unwrap();
+    let rest = LogQuery {
+        before: newest.last().map(|entry| entry.number),
+        ..all
+    };
+    assert_eq!(texts(&*store, FRUIT, rest).await, ["b", "a"]);
+
+    let many = (0..LOG_PAGE_ENTRIES + 1)
+        .map(|_| entry(3000, "m"))
+        .collect();
+    store.append(FRUIT, many, KEEP).await.unwrap();
+    assert_eq!(texts(&*store, FRUIT, all).await.len(), LOG_PAGE_ENTRIES);
+}
+
+async fn a_log_is_bounded_by_age_and_by_size(Context { store, clock }: Context) {
+    let all = LogQuery::default();
+    let old = vec![entry(1000, "old"), entry(60_000, "young")];
+    store.append(FRUIT, old, KEEP).await.unwrap();
+    clock.0.store(101_001, Ordering::Relaxed);
+    store.append(FRUIT, vec![], KEEP).await.unwrap();
+    assert_eq!(texts(&*store, FRUIT, all).await, ["young"]);
+
+    // The clock of another process may be behind.
+    let small = Retention {
+        max_bytes: 10,
+        ..KEEP
+    };
+    let more = vec![entry(100_000, "1234"), entry(99_000, "5678")];
+    store.append(FRUIT, more, small).await.unwrap();
+    assert_eq!(texts(&*store, FRUIT, all).await, ["5678", "1234"]);
+    let large = vec![entry(100_000, "more than all")];
+    store.append(FRUIT, large, small).await.unwrap();
+    assert_eq!(texts(&*store, FRUIT, all).await, Vec::<String>::new());
+    let number = |entries: Vec<switchboard_store::Logged>| entries[0].number;
+    store
+        .append(FRUIT, vec![entry(100_000, "x")], small)
+        .await
+        .unwrap();
+    let before = number(store.read_log(FRUIT, all).await.unwrap());
+    let none = Retention {
+        max_bytes: 0,
+        ..KEEP
+    };
+    store
+        .append(FRUIT, vec![entry(100_000, "y")], none)
+        .await
+        .unwrap();
+    store
+        .append(FRUIT, vec![entry(100_000, "z")], small)
+        .await
+        .unwrap();
+    assert!(number(store.read_log(FRUIT, all).await.unwrap()) > before);
+}
+
+async fn an_entry_too_large_leaves_a_log_as_it_was(Context { store, .. }: Context) {
+    let large = "x".repeat(MAX_ENTRY_BYTES + 1);
+    let entries = vec![entry(1000, "a"), entry(1000, &large)];
+    let error = store.append(FRUIT, entries, KEEP).await.unwrap_err();
+    let size = large.len() as u64;
+    assert_eq!(error.kind, ErrorKind::TooLarge { size });
+    let none = texts(&*store, FRUIT, LogQuery::default()).await;
+    assert_eq!(none, Vec::<String>::new());
 }
 
 async fn an_empty_store_answers(Context { store, .. }: Context) {

@@ -10,7 +10,10 @@ use super::failure::translate;
 use crate::{ErrorKind, StoreError};
 
 /// All migrations: the first makes version 1.
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_records.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_records.sql"),
+    include_str!("migrations/0002_log.sql"),
+];
 
 /// "SWBD", the mark of our files.
 const APPLICATION_ID: i64 = 0x5357_4244;

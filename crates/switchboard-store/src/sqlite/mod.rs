@@ -6,6 +6,7 @@
 
 mod failure;
 mod file;
+mod log;
 mod migrate;
 mod records;
 
@@ -19,9 +20,10 @@ use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use crate::log::check_sizes;
 use crate::{
-    Clock, ErrorKind, Expected, Key, Listing, Record, Revision, Space, Store, StoreError,
-    SystemClock, Write,
+    Clock, ErrorKind, Expected, Key, Listing, LogEntry, LogQuery, Logged, Record, Retention,
+    Revision, Space, Store, StoreError, SystemClock, Write,
 };
 
 /// A store in a SQLite file that any number of processes share. Clones share one connection.
@@ -67,6 +69,25 @@ impl SqliteStore {
         keys: &[Key],
     ) -> Result<Vec<Option<Record>>, StoreError> {
         self.shared.get_many(space, keys)
+    }
+
+    /// Adds to a log as [`Store::append`] does, on this thread.
+    pub fn append_blocking(
+        &self,
+        log: Space,
+        entries: &[LogEntry],
+        keep: Retention,
+    ) -> Result<(), StoreError> {
+        self.shared.append(log, entries, keep)
+    }
+
+    /// Reads a log as [`Store::read_log`] does, on this thread.
+    pub fn read_log_blocking(
+        &self,
+        log: Space,
+        query: LogQuery,
+    ) -> Result<Vec<Logged>, StoreError> {
+        self.shared.read_log(log, query)
     }
 
     /// Runs an operation on a thread that may block, when it is its turn.
@@ -188,6 +209,23 @@ impl Store for SqliteStore {
     fn sweep(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
         self.run(|shared| Ok(shared.existing(records::sweep)?.unwrap_or(0)))
     }
+
+    fn append(
+        &self,
+        log: Space,
+        entries: Vec<LogEntry>,
+        keep: Retention,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.run(move |shared| shared.append(log, &entries, keep))
+    }
+
+    fn read_log(
+        &self,
+        log: Space,
+        query: LogQuery,
+    ) -> BoxFuture<'_, Result<Vec<Logged>, StoreError>> {
+        self.run(move |shared| shared.read_log(log, query))
+    }
 }
 
 #[derive(Debug)]
@@ -203,6 +241,21 @@ impl Shared {
         let records =
             self.existing(|connection, clock| records::get_many(connection, clock, space, keys))?;
         Ok(records.unwrap_or_else(|| vec![None; keys.len()]))
+    }
+
+    fn append(
+        &self,
+        space: Space,
+        entries: &[LogEntry],
+        keep: Retention,
+    ) -> Result<(), StoreError> {
+        check_sizes(entries)?;
+        self.created(|connection, clock| log::append(connection, clock, space, entries, keep))
+    }
+
+    fn read_log(&self, space: Space, query: LogQuery) -> Result<Vec<Logged>, StoreError> {
+        let entries = self.existing(|connection, _| log::read(connection, space, query))?;
+        Ok(entries.unwrap_or_default())
     }
 
     /// Runs an operation on the file, if there is one.

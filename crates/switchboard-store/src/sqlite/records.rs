@@ -143,7 +143,7 @@ pub(super) fn sweep(connection: &mut Connection, clock: &dyn Clock) -> Result<u6
 
 /// Begins a transaction that will write. Taking the lock at once means waiting for one's turn; taking it after
 /// reading would mean failing when somebody else has written in between.
-fn begin(connection: &mut Connection) -> Result<Transaction<'_>, StoreError> {
+pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, StoreError> {
     connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(translate)

@@ -80,7 +80,7 @@ async fn a_newer_schema_is_refused() {
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute_batch("pragma user_version = 7").unwrap();
     drop(connection);
-    check_refused(&path, ErrorKind::NewerSchema { found: 7, known: 1 }).await;
+    check_refused(&path, ErrorKind::NewerSchema { found: 7, known: 2 }).await;
 }
 
 #[tokio::test]

@@ -3,7 +3,11 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 
 use crate::support::{SPACE, increment, key, number, role, run_workers, worker};
-use switchboard_store::{Expected, SqliteStore, Store as _, Write};
+use std::time::Duration;
+
+use switchboard_store::{
+    Expected, LogEntry, LogQuery, Retention, SqliteStore, Store as _, Timestamp, Write,
+};
 
 const WORKERS: u64 = 8;
 const WRITES: u64 = 50;
@@ -34,6 +38,49 @@ async fn writers_in_many_processes_lose_nothing() {
         let own = store.get(SPACE, &key(&role)).await.unwrap();
         assert_eq!(number(own.as_ref()), WRITES, "{role}");
     }
+}
+
+#[tokio::test]
+async fn a_log_of_many_processes_lacks_nothing() {
+    let keep = Retention {
+        max_age: Duration::MAX,
+        max_bytes: u64::MAX,
+    };
+    if let Some((role, path)) = role() {
+        let store = SqliteStore::new(path);
+        for number in 0..WRITES {
+            let entries = (0..4).map(|part| LogEntry {
+                at: Timestamp::from_millis(0),
+                value: format!("{role} {number} {part}").into(),
+            });
+            store.append(SPACE, entries.collect(), keep).await.unwrap();
+        }
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.db");
+    let roles = || (0..WORKERS).map(|worker| format!("worker-{worker}"));
+    let test = "processes::a_log_of_many_processes_lacks_nothing";
+    run_workers(test, &path, roles());
+    let store = SqliteStore::new(path);
+    let mut found = Vec::new();
+    let mut query = LogQuery::default();
+    loop {
+        let page = store.read_log(SPACE, query).await.unwrap();
+        let Some(last) = page.last() else { break };
+        query.before = Some(last.number);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        found.extend(page.iter().map(|entry| text(&entry.value)));
+    }
+    for role in roles() {
+        let of_role = found.iter().rev().filter(|text| text.starts_with(&role));
+        let wanted: Vec<String> = (0..WRITES)
+            .flat_map(|number| (0..4).map(move |part| (number, part)))
+            .map(|(number, part)| format!("{role} {number} {part}"))
+            .collect();
+        assert!(of_role.eq(wanted.iter()), "{role}");
+    }
+    assert_eq!(found.len() as u64, WORKERS * WRITES * 4);
 }
 
 #[tokio::test]

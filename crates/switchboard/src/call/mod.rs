@@ -31,7 +31,7 @@ use crate::names::{CallId, ToolRef};
 use crate::peer::{ListKind, Progress, ProgressSink, RequestError, RequestOptions};
 use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
-use gate::{PendingCall, Verdict};
+use gate::{PendingCall, Permit, Sight, Verdict, Witness};
 
 pub(crate) use under_way::UnderWay;
 
@@ -153,16 +153,19 @@ impl Host {
         // Permit.
         let id = self.next_call();
         let gate = &self.options().gate;
-        if !gate.is_open() {
+        let is_open = gate.is_open();
+        let mut permit = Permit::default();
+        if !is_open {
             let pending = PendingCall {
                 id,
                 tool,
                 arguments: arguments.as_deref(),
             };
-            match gate.before(&pending).await {
-                Verdict::Pass => {}
-                Verdict::Change(changed) => {
+            match gate.before(&pending).answer().await {
+                Verdict::Pass(granted) => permit = granted,
+                Verdict::Change(changed, granted) => {
                     arguments = check_arguments(tool, Some(changed))?;
+                    permit = granted;
                 }
                 Verdict::Deny { reason } => {
                     let tool = reference.clone();
@@ -172,6 +175,12 @@ impl Host {
         }
 
         // Send.
+        let pending = PendingCall {
+            id,
+            tool,
+            arguments: arguments.as_deref(),
+        };
+        let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit));
         let running = Running::begin(self, id, reference);
         let sending = Sending {
             host: self,
@@ -184,23 +193,21 @@ impl Host {
 
         // Look at it, and hand it over.
         let outcome = match outcome {
-            Ok(answer) if !gate.is_open() => {
-                let pending = PendingCall {
-                    id,
-                    tool,
-                    arguments: arguments.as_deref(),
-                };
-                match gate.after(&pending, answer.result.clone()).await {
-                    Ok(seen) => Ok(answer.replaced_by(seen)),
-                    Err(reason) => Err(CallError::Denied {
-                        tool: reference.clone(),
-                        reason,
-                    }),
-                }
-            }
+            Ok(answer) if !is_open => match gate.after(&pending, &answer.result).answer().await {
+                Sight::Keep => Ok(answer),
+                Sight::Replace(seen) => Ok(answer.replaced_by(seen)),
+                Sight::Withhold { reason } => Err(CallError::Denied {
+                    tool: reference.clone(),
+                    reason,
+                }),
+            },
             outcome => outcome,
         };
-        running.end(outcome)
+        let outcome = running.end(outcome);
+        if let Some(witness) = witness {
+            witness.end(&outcome);
+        }
+        outcome
     }
 
     /// A newer catalogue, which may have the tool of that name: its server may first have to be connected.

@@ -336,9 +336,10 @@ impl<'a> DeclaredMeta<'a> {
 fn without_meta(params: &str) -> Option<&str> {
     let rest = params.strip_prefix('{')?.trim_ascii_start();
     let bytes = rest.as_bytes();
-    let may_have_meta =
-        memchr::memchr(b'\\', bytes).is_some() || memchr::memmem::find(bytes, b"_meta").is_some();
-    (!may_have_meta).then_some(rest)
+    let mut suspects = memchr::memchr2_iter(b'\\', b'_', bytes)
+        .filter_map(|at| bytes.get(at..))
+        .filter(|text| text.starts_with(b"\\") || text.starts_with(b"_meta"));
+    suspects.next().is_none().then_some(rest)
 }
 
 fn write_meta(buffer: &mut Vec<u8>, present: Option<&RawValue>, members: RequestMembers<'_>) {

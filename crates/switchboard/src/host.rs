@@ -35,7 +35,7 @@ struct Inner {
     events: Events,
     memory: Memory,
     calls: AtomicU64,
-    under_way: Arc<UnderWay>,
+    under_way: UnderWay,
     /// The task that gives their signs of life.
     _signs: AbortOnDrop,
 }
@@ -85,10 +85,10 @@ impl Host {
         };
         let (manager, commands, view) = Manager::new(resources);
         tokio::spawn(manager.run());
-        let under_way = Arc::new(UnderWay::new(options.settings.progress_interval));
+        let under_way = UnderWay::new(options.settings.progress_interval, events.clone());
         let signs = tokio::spawn({
-            let (under_way, events) = (Arc::clone(&under_way), events.clone());
-            async move { under_way.give_signs(&events).await }
+            let under_way = under_way.clone();
+            async move { under_way.give_signs().await }
         });
         Self(Arc::new(Inner {
             options,

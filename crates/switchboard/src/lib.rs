@@ -28,6 +28,7 @@ pub mod events;
 pub mod guard;
 pub mod handler;
 pub mod host;
+mod id_map;
 pub mod json;
 pub mod logs;
 mod manager;

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use switchboard_protocol::headers::Header;
 use switchboard_protocol::types::Outcome;
 use switchboard_protocol::types::method::{CallTool, Request as _};
-use switchboard_protocol::types::tool::{CallToolResult, TaskSupport, ToolExecution};
+use switchboard_protocol::types::tool::CallToolResult;
 use switchboard_protocol::types::wire::Encode as _;
 use switchboard_protocol::{Era, ErrorCode, Method};
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, ToolRef};
-use crate::peer::{ListKind, Progress, ProgressSink, RequestError, RequestOptions};
+use crate::peer::{ListKind, ProgressSink, RequestError, RequestOptions};
 use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
 use gate::{PendingCall, Permit, Sight, Verdict, Witness};
@@ -181,13 +181,13 @@ impl Host {
             arguments: arguments.as_deref(),
         };
         let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit));
-        let running = Running::begin(self, id, reference);
+        let running = Running::begin(self, id, reference, request.progress);
         let sending = Sending {
             host: self,
             tool,
             arguments: arguments.as_deref(),
             timeout: request.timeout,
-            progress: running.progress_sink(request.progress),
+            id,
         };
         let outcome = sending.send().await;
 
@@ -319,7 +319,7 @@ struct Sending<'a> {
     tool: &'a CatalogTool,
     arguments: Option<&'a RawValue>,
     timeout: Option<Duration>,
-    progress: ProgressSink,
+    id: CallId,
 }
 
 impl Sending<'_> {
@@ -402,14 +402,14 @@ impl Sending<'_> {
         let name = self.tool.reference().tool.as_str();
         // The connection may know the tool by a newer definition.
         let tool = live.tools.get(name).unwrap_or(self.tool);
-        let as_task = live.peer.revision().era() == Era::Stateful && must_be_task(tool);
+        let as_task = live.peer.revision().era() == Era::Stateful && tool.must_be_task();
         let params = call_params(name, self.arguments, as_task);
         let params = switchboard_protocol::trusted(&params)
             .ok_or_else(|| RequestError::Unwritable("its params are no JSON".to_owned()))?;
         let options = RequestOptions {
             idle: self.timeout.unwrap_or_else(|| live.spec.timeout_of(name)),
             total: live.spec.tool_max,
-            progress: Some(Arc::clone(&self.progress)),
+            progress: Some(self.host.under_way().route(self.id)),
             headers: self.mirrored(tool, live)?,
             as_task,
         };
@@ -447,15 +447,6 @@ fn is_header_mismatch(error: &RequestError) -> bool {
     }
 }
 
-/// Whether calls of the tool must be tasks (2025-11-25).
-fn must_be_task(tool: &CatalogTool) -> bool {
-    let execution = tool.field("execution").and_then(|raw| {
-        let decoded: Option<ToolExecution<'_>> = switchboard_protocol::types::decode(raw).ok();
-        decoded?.task_support
-    });
-    execution == Some(TaskSupport::Required)
-}
-
 /// The params of a call. The name comes first: it is what a server looks for.
 fn call_params(name: &str, arguments: Option<&RawValue>, as_task: bool) -> String {
     let arguments = arguments.map(RawValue::get);
@@ -483,7 +474,12 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn begin(host: &'a Host, id: CallId, tool: &'a ToolRef) -> Self {
+    fn begin(
+        host: &'a Host,
+        id: CallId,
+        tool: &'a ToolRef,
+        progress: Option<ProgressSink>,
+    ) -> Self {
         if host.event_channel().has_listeners() {
             host.event_channel().send(Event::CallBegin {
                 call: id,
@@ -492,7 +488,7 @@ impl<'a> Running<'a> {
             });
         }
         let started = Instant::now();
-        host.under_way().begin(id, started);
+        host.under_way().begin(id, started, progress);
         Self {
             host,
             id,
@@ -500,23 +496,6 @@ impl<'a> Running<'a> {
             started,
             ended: false,
         }
-    }
-
-    /// Brings progress to the caller and to whoever listens.
-    fn progress_sink(&self, caller: Option<ProgressSink>) -> ProgressSink {
-        let (events, id, started) = (self.host.event_channel().clone(), self.id, self.started);
-        Arc::new(move |progress: Progress| {
-            if events.has_listeners() {
-                events.send(Event::CallProgress {
-                    call: id,
-                    progress: Some(progress.clone()),
-                    elapsed: started.elapsed(),
-                });
-            }
-            if let Some(caller) = &caller {
-                caller(progress);
-            }
-        })
     }
 
     fn end(mut self, outcome: Result<Answer, CallError>) -> Result<CallOutcome, CallError> {

@@ -37,7 +37,7 @@ pub use error::RequestError;
 pub use inbound::{ListKind, Notice, Observer};
 pub use open::{OpenError, OpenErrorKind, OpenOptions, OpenStep, ServerFacts, open};
 pub use pages::{PageLimits, Pages};
-pub use pending::{Progress, ProgressSink};
+pub use pending::{Progress, ProgressListener, ProgressRoute, ProgressSink};
 
 /// A server that a conversation has been opened with.
 #[derive(Clone)]
@@ -65,7 +65,7 @@ pub struct RequestOptions {
     /// How long it may take in all.
     pub total: Duration,
     /// Who hears of its progress. With nobody, and for anything but calls, the server is not asked to tell.
-    pub progress: Option<ProgressSink>,
+    pub progress: Option<ProgressRoute>,
     /// Headers besides the standard ones: parameters that are mirrored.
     pub headers: Vec<Header>,
     /// Whether it was asked to be run as a task, where a revision wants that said (2025-11-25).

@@ -3,9 +3,7 @@
 //! Owns the table from id to waiter, and the deadlines of each. An entry leaves the table exactly once: with its answer,
 //! with its failure, with the end of the link, or because nobody waits any longer. Nothing here knows what a request means.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::alarm::Alarm;
+use crate::id_map::IdMap;
 use crate::json::SharedJson;
 use crate::transport::{Closed, RequestFailure};
 
@@ -66,6 +65,28 @@ pub struct Progress {
 /// Gets a request's progress. It runs on the task that reads, so it must be short and must not block.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
+/// Gets the progress of many requests, each under a number that whoever asked chose for it. As short as a sink.
+pub trait ProgressListener: Send + Sync {
+    /// The request of that number is so far.
+    fn progress(&self, number: u64, progress: Progress);
+}
+
+/// Where the progress of one request goes.
+#[derive(Clone)]
+pub struct ProgressRoute {
+    /// Who gets it.
+    pub listener: Arc<dyn ProgressListener>,
+    /// The request's number there.
+    pub number: u64,
+}
+
+impl ProgressRoute {
+    /// Tells who listens.
+    pub fn tell(&self, progress: Progress) {
+        self.listener.progress(self.number, progress);
+    }
+}
+
 /// All requests that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
@@ -75,7 +96,7 @@ pub(crate) struct Pending {
 
 #[derive(Debug, Default)]
 struct Table {
-    waiting: HashMap<u64, Waiting, BuildHasherDefault<IdHasher>>,
+    waiting: IdMap<Waiting>,
     last_id: u64,
     closed: Option<Closed>,
 }
@@ -86,7 +107,7 @@ struct Waiting {
     /// When something was last heard of it.
     heard: Instant,
     limits: Option<Limits>,
-    progress: Option<ProgressSink>,
+    progress: Option<ProgressRoute>,
 }
 
 /// The deadlines of a request.
@@ -116,7 +137,7 @@ impl Pending {
     pub(crate) fn enter(
         &self,
         patience: Option<Patience>,
-        progress: Option<ProgressSink>,
+        progress: Option<ProgressRoute>,
     ) -> Result<(u64, oneshot::Receiver<Reply>), Closed> {
         let (reply, receiver) = oneshot::channel();
         let heard = Instant::now();
@@ -212,7 +233,7 @@ impl Pending {
 
     /// Notes that something was heard of a request.
     pub(crate) fn progressed(&self, id: u64, progress: impl FnOnce() -> Progress) -> bool {
-        let sink = {
+        let route = {
             let mut table = self.table();
             let Some(waiting) = table.waiting.get_mut(&id) else {
                 return false;
@@ -220,9 +241,9 @@ impl Pending {
             waiting.heard = Instant::now();
             waiting.progress.clone()
         };
-        // Outside the lock: what a sink does is not ours to know.
-        if let Some(sink) = sink {
-            sink(progress());
+        // Outside the lock: what a listener does is not ours to know.
+        if let Some(route) = route {
+            route.tell(progress());
         }
         true
     }
@@ -254,27 +275,6 @@ impl Pending {
 pub(super) fn later(start: Instant, duration: Duration) -> Instant {
     const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     start + duration.min(LONGEST)
-}
-
-/// Ids are ours and count up: they are spread well enough as they are.
-#[derive(Debug, Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(self.0 << 8 | u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, id: u64) {
-        // The table takes its buckets from the low bits and its tags from the high ones.
-        self.0 = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
 }
 
 #[cfg(test)]

@@ -95,8 +95,8 @@ impl Shared {
             task = wire::decode::<Task<'_>>(answer.raw())
                 .map_err(|error| RequestError::Malformed(error.to_string()))?
                 .into_owned();
-            if let Some(sink) = &options.progress {
-                sink(super::Progress {
+            if let Some(route) = &options.progress {
+                route.tell(super::Progress {
                     progress: 0.0,
                     total: None,
                     message: task.status_message.as_deref().map(str::to_owned),

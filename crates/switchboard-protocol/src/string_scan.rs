@@ -9,18 +9,18 @@ use wide::u8x16;
 
 /// How a string ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StringEnd {
+pub struct StringEnd {
     /// The offset just past the closing quote.
-    pub(crate) position: usize,
+    pub position: usize,
     /// Whether a backslash stands before it. Without one, what is between the quotes is the text.
-    pub(crate) escaped: bool,
+    pub escaped: bool,
 }
 
 /// The end of a string whose inside starts at `start`; `None` if no quote ends it.
 ///
 /// For text that has been checked, or that nobody will rely on: an escape is two bytes, whatever they are.
 #[inline]
-pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
+pub fn end_of_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end::<false>(bytes, start)
 }
 

@@ -326,23 +326,23 @@ impl Sending<'_> {
     /// Sends the call, and once more where nothing can have come of the first time.
     async fn send(&self) -> Result<Answer, CallError> {
         let server = &self.tool.reference().server;
-        let live = match self.host.connected(server).await {
-            Ok(live) => live,
-            Err(ServerError::NeedsAuth(_))
-                if self.tool.reference().tool.as_str() == login::AUTHENTICATE =>
-            {
-                return Ok(Answer {
-                    result: login::answer(server),
-                    is_error: true,
-                });
-            }
-            Err(error) => return Err(error.into()),
+        let view = self.host.view();
+        let connected;
+        let live = match view.live.get(server) {
+            Some(live) => live,
+            None => match self.host.connected(server).await {
+                Ok(live) => {
+                    connected = live;
+                    &connected
+                }
+                Err(error) => return self.without_connection(error).await,
+            },
         };
-        let error = match self.once(&live).await {
+        let error = match self.once(live).await {
             Ok(result) => return Ok(result),
             Err(error) => error,
         };
-        let again = match self.after(&error, &live).await {
+        let again = match self.after(&error, live).await {
             Some(live) => self.once(&live).await,
             None => Err(error),
         };
@@ -350,6 +350,20 @@ impl Sending<'_> {
             tool: self.tool.reference().clone(),
             error,
         })
+    }
+
+    /// What a call comes to whose server is not connected.
+    async fn without_connection(&self, error: ServerError) -> Result<Answer, CallError> {
+        let reference = self.tool.reference();
+        match error {
+            ServerError::NeedsAuth(_) if reference.tool.as_str() == login::AUTHENTICATE => {
+                Ok(Answer {
+                    result: login::answer(&reference.server),
+                    is_error: true,
+                })
+            }
+            error => Err(error.into()),
+        }
     }
 
     /// The connection to send the call over again, if that is safe and sensible.

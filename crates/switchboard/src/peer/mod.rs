@@ -354,6 +354,10 @@ impl Shared {
         if self.facts.revision.era() == Era::Stateful {
             return options.as_task.then_some(ResultType::Task);
         }
+        // Most methods have but one kind of result, and a list may be too long to be read for nothing.
+        if !method.may_require_input() && method != Method::ToolsCall {
+            return None;
+        }
         match declared_type(result.raw()) {
             Some(ResultType::InputRequired) if method.may_require_input() => {
                 Some(ResultType::InputRequired)

@@ -18,6 +18,7 @@
 //! | `memory`, [`remembered`], [`watch`] | what is kept between runs, what of it a program may look at, and files that change |
 //! | [`names`], [`json`] | ids that cannot be mixed up, and JSON that is passed on without being copied |
 
+pub mod audit;
 pub mod auth;
 pub mod call;
 pub mod catalog;
@@ -26,6 +27,7 @@ pub mod doctor;
 pub mod events;
 pub mod guard;
 pub mod handler;
+pub mod hooks;
 pub mod host;
 pub mod json;
 pub mod logs;
@@ -34,6 +36,7 @@ mod memory;
 pub mod names;
 pub mod options;
 pub mod peer;
+pub mod permissions;
 pub mod recipe;
 pub mod remembered;
 pub mod service;

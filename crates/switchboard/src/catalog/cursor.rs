@@ -9,27 +9,27 @@ use switchboard_protocol::text::JsonStr;
 
 /// Reads forward through one JSON value.
 #[derive(Debug, Clone)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     text: &'a str,
     position: usize,
 }
 
 /// The text is not the JSON it was taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(crate) struct Malformed;
 
 /// A string as it stands in the text, without its quotation marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Contents<'a> {
+pub(crate) struct Contents<'a> {
     /// What stands between the quotation marks.
-    pub(super) escaped: &'a str,
+    pub(crate) escaped: &'a str,
     /// Whether it has escapes.
-    pub(super) has_escapes: bool,
+    pub(crate) has_escapes: bool,
 }
 
 impl<'a> Contents<'a> {
     /// The string, unescaped.
-    pub(super) fn decode(self) -> Cow<'a, str> {
+    pub(crate) fn decode(self) -> Cow<'a, str> {
         if !self.has_escapes {
             return Cow::Borrowed(self.escaped);
         }
@@ -40,7 +40,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Whether the string is `text`.
-    pub(super) fn is(self, text: &str) -> bool {
+    pub(crate) fn is(self, text: &str) -> bool {
         if self.has_escapes {
             self.decode() == text
         } else {
@@ -51,28 +51,28 @@ impl<'a> Contents<'a> {
 
 impl<'a> Cursor<'a> {
     /// At the start of `text`.
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, position: 0 }
     }
 
     /// Where the cursor stands, in bytes.
-    pub(super) fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.position
     }
 
     /// Moves back to where it stood.
-    pub(super) fn rewind(&mut self, position: usize) {
+    pub(crate) fn rewind(&mut self, position: usize) {
         self.position = position;
     }
 
     /// What lies between a position and the cursor.
-    pub(super) fn since(&self, start: usize) -> Option<&'a str> {
+    pub(crate) fn since(&self, start: usize) -> Option<&'a str> {
         self.text.get(start..self.position)
     }
 
     /// The first byte of what comes next; zero at the end.
     #[inline]
-    pub(super) fn peek(&mut self) -> u8 {
+    pub(crate) fn peek(&mut self) -> u8 {
         loop {
             match self.text.as_bytes().get(self.position) {
                 Some(b' ' | b'\n' | b'\r' | b'\t') => self.position += 1,
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
 
     /// Enters an array or object.
     #[inline]
-    pub(super) fn enter(&mut self, open: u8) -> Result<(), Malformed> {
+    pub(crate) fn enter(&mut self, open: u8) -> Result<(), Malformed> {
         if self.peek() != open {
             return Err(Malformed);
         }
@@ -94,7 +94,7 @@ impl<'a> Cursor<'a> {
 
     /// The next key of an object, with the cursor before its value; `None` past the end.
     #[inline]
-    pub(super) fn next_key(&mut self) -> Result<Option<Contents<'a>>, Malformed> {
+    pub(crate) fn next_key(&mut self) -> Result<Option<Contents<'a>>, Malformed> {
         if !self.next_entry(b'}')? {
             return Ok(None);
         }
@@ -105,7 +105,7 @@ impl<'a> Cursor<'a> {
 
     /// Whether another entry of an array follows, with the cursor before it; past the end otherwise.
     #[inline]
-    pub(super) fn next_item(&mut self) -> Result<bool, Malformed> {
+    pub(crate) fn next_item(&mut self) -> Result<bool, Malformed> {
         self.next_entry(b']')
     }
 
@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
 
     /// Reads a string.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<Contents<'a>, Malformed> {
+    pub(crate) fn string(&mut self) -> Result<Contents<'a>, Malformed> {
         self.enter(b'"')?;
         let start = self.position;
         let mut has_escapes = false;
@@ -149,7 +149,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves past the next value, whatever it is. A loop, so that depth costs no stack.
-    pub(super) fn skip(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn skip(&mut self) -> Result<(), Malformed> {
         let mut depth = 0_usize;
         loop {
             match self.peek() {
@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The text of the next value, moving past it.
-    pub(super) fn value(&mut self) -> Result<&'a str, Malformed> {
+    pub(crate) fn value(&mut self) -> Result<&'a str, Malformed> {
         self.peek();
         let start = self.position;
         self.skip()?;

@@ -14,7 +14,7 @@
 //! | [`text`] | the one way text goes to a model: neutralised, cut, counted |
 //! | [`ServerCatalog`] | everything one server listed, for keeping on disk |
 
-mod cursor;
+pub(crate) mod cursor;
 pub mod disguise;
 pub mod exposed;
 mod persist;

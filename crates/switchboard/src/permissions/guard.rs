@@ -106,7 +106,7 @@ impl Guard {
             Permission::Ask
                 if !has_hooks && self.grants.has(wanted.subject.exposed, &decision.grounds) =>
             {
-                Check::Now(Verdict::Pass(Permit::on(granted(true))))
+                Check::Now(Verdict::Pass(Permit::on(granted(true, decision.grounds))))
             }
             _ => {
                 let considered = self.consider(engine, rules, decision, wanted);
@@ -254,7 +254,7 @@ impl Guard {
             let permission = engine.policy().unattended;
             let grounds = Arc::new(Grounds {
                 permission,
-                because: Because::Unattended,
+                because: Because::Unattended { asked },
             });
             return match permission {
                 Permission::Allow => Ok(grounds),
@@ -264,7 +264,7 @@ impl Guard {
         let turn = self.asking.acquire().await;
         // Somebody may have granted it while this one waited for its turn.
         if self.grants.has(tool, &asked) {
-            return Ok(granted(true));
+            return Ok(granted(true, asked));
         }
         let can_remember = matches!(asked.because, Because::Default | Because::Destructive);
         let question = Question {
@@ -291,13 +291,16 @@ impl Guard {
         match answer {
             Answer::No => Err(Arc::new(Grounds {
                 permission: Permission::Deny,
-                because: Because::Person { session: false },
+                because: Because::Person {
+                    session: false,
+                    asked,
+                },
             })),
             Answer::Session => {
-                self.grants.add(tool, asked);
-                Ok(granted(true))
+                self.grants.add(tool, Arc::clone(&asked));
+                Ok(granted(true, asked))
             }
-            _ => Ok(granted(false)),
+            _ => Ok(granted(false, asked)),
         }
     }
 
@@ -425,10 +428,10 @@ fn hook_grounds(engine: &Engine, index: usize, permission: Permission) -> Arc<Gr
     })
 }
 
-fn granted(session: bool) -> Arc<Grounds> {
+fn granted(session: bool, asked: Arc<Grounds>) -> Arc<Grounds> {
     Arc::new(Grounds {
         permission: Permission::Ask,
-        because: Because::Person { session },
+        because: Because::Person { session, asked },
     })
 }
 

@@ -72,11 +72,16 @@ pub enum Because {
     Person {
         /// Whether the answer holds for the session.
         session: bool,
+        /// What asked.
+        asked: Arc<Grounds>,
     },
     /// A person was asked and did not answer.
     NoAnswer,
     /// Nobody could be asked.
-    Unattended,
+    Unattended {
+        /// What asked.
+        asked: Arc<Grounds>,
+    },
     /// A hook said so.
     Hook {
         /// Where it stands; `None` for one that is part of the program.
@@ -175,24 +180,26 @@ impl Because {
             Self::OwnFile { .. } => "own-file",
             Self::Person { .. } => "person",
             Self::NoAnswer => "no-answer",
-            Self::Unattended => "unattended",
+            Self::Unattended { .. } => "unattended",
             Self::Hook { .. } => "hook",
         }
     }
 
-    /// Where the rule or the hook stands.
+    /// Where the rule or the hook stands, also where it only made somebody ask.
     pub fn origin(&self) -> Option<&Origin> {
         match self {
             Self::Rule { origin, .. } => Some(origin),
             Self::Hook { origin } => origin.as_ref(),
+            Self::Person { asked, .. } | Self::Unattended { asked } => asked.because.origin(),
             _ => None,
         }
     }
 
-    /// The pattern of the rule.
+    /// The pattern of the rule, also where it only made somebody ask.
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Rule { tool, .. } => Some(tool),
+            Self::Person { asked, .. } | Self::Unattended { asked } => asked.because.rule(),
             _ => None,
         }
     }
@@ -209,9 +216,19 @@ impl fmt::Display for Because {
             Self::Default => formatter.write_str("no rule is about it"),
             Self::OwnFile { .. } => formatter
                 .write_str("no tool may change Switchboard's own files, and an argument names one"),
-            Self::Person { .. } => formatter.write_str("you were asked"),
+            Self::Person { asked, .. } => {
+                write!(
+                    formatter,
+                    "a person was asked because of this: {}",
+                    asked.because
+                )
+            }
             Self::NoAnswer => formatter.write_str("the question was not answered"),
-            Self::Unattended => formatter.write_str("it needs consent, and there is nobody to ask"),
+            Self::Unattended { asked } => write!(
+                formatter,
+                "it needs consent, and there is nobody to ask: {}",
+                asked.because
+            ),
             Self::Hook {
                 origin: Some(origin),
             } => write!(formatter, "the hook at {origin}"),

@@ -53,7 +53,9 @@ fn check(lines: &[&str], call: &str, expected: (&str, usize)) {
             // The header of the rule's table is where it begins; an entry's rule has none.
             let start = rule.origin.position().line;
             let mut lines = text.lines().take(start).collect::<Vec<_>>().into_iter();
-            let headers = lines.clone().filter(|line| *line == "[[permissions.rules]]");
+            let headers = lines
+                .clone()
+                .filter(|line| *line == "[[permissions.rules]]");
             let is_rule = lines.next_back() == Some("[[permissions.rules]]");
             if is_rule { headers.count() } else { 0 }
         });

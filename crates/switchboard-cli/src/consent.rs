@@ -218,7 +218,7 @@ mod tests {
             json!({"o": {"password": "p"}}),
             &[r#"o: {"password":"********"}"#],
         );
-        check(json!({"a": "\u{1b}[31mred\u{202e}"}), &["a: red"]);
+        check(json!({"a": "\u{1b}[31mred\u{202e}"}), &["a: red\\u{202e}"]);
         let many: serde_json::Map<_, _> = (0..20).map(|n| (format!("k{n:02}"), json!(n))).collect();
         assert_eq!(
             arguments(Some(&serde_json::value::to_raw_value(&many).unwrap()))

@@ -197,6 +197,7 @@ mod on_a_terminal {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
     use super::{RULES, TestContext, machine};
+    use crate::servers::machine as with_servers;
 
     /// Calls a tool on a terminal and answers the question with these keys; tells how it ended and what was shown.
     fn answered(context: &TestContext, arguments: &[&str], keys: &str) -> (Option<i32>, String) {
@@ -272,26 +273,31 @@ mod on_a_terminal {
     #[test]
     fn always_writes_a_rule_and_keeps_comments() {
         let before = "# mine\n[settings] # numbers\ndefault_permission = 'ask' # careful\n";
-        let context = machine(before);
-        let call = ["call", "workspace/glob", "pattern=*.txt"];
+        let context = with_servers(&[("alpha", "")]);
+        let before = format!("{before}\n{}", context.read("config/mcp.toml"));
+        context.write("config/mcp.toml", &before);
+        let call = ["call", "alpha/data"];
         let (code, shown) = answered(&context, &call, "a");
         assert_eq!(code, Some(0), "{shown}");
         assert!(shown.contains("a always, a rule in "), "{shown}");
-        let rule = "[[permissions.rules]]\ntool = \"mcp__workspace__glob\"\naction = \"allow\"\n";
+        let rule = "[[permissions.rules]]\ntool = \"mcp__alpha__data\"\naction = \"allow\"\n";
         assert_eq!(context.read("config/mcp.toml"), format!("{before}\n{rule}"));
         // From now on nobody is asked.
-        assert_eq!(context.line("call workspace/glob pattern=*.txt").code, 0);
+        assert_eq!(context.line("call alpha/data").code, 0);
         let log = context.json("audit --json");
         assert_eq!(log[0]["kind"], "change");
     }
 
     #[test]
     fn the_question_shows_no_secret_and_no_trick() {
-        let context = machine(RULES);
+        let context = with_servers(&[("alpha", "")]);
+        let ask = "[[permissions.rules]]\ntool = 'mcp__alpha'\naction = 'ask'\n";
+        let text = format!("{}\n{ask}", context.read("config/mcp.toml"));
+        context.write("config/mcp.toml", text);
         let call = [
             "call",
-            "workspace/glob",
-            "{\"pattern\": \"x\\u001b[2J\\u202e\", \"api_token\": \"CANARY\"}",
+            "alpha/echo",
+            "{\"text\": \"x\\u001b[2J\\u202e\", \"api_token\": \"CANARY\"}",
         ];
         let (_, shown) = answered(&context, &call, "n");
         assert!(!shown.contains("CANARY"), "{shown}");

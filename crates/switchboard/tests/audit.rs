@@ -1,5 +1,10 @@
 //! The audit log: nothing is lost in silence, whoever writes and whatever breaks.
 
+#![expect(
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

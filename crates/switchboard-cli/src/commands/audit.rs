@@ -1,5 +1,6 @@
 //! `switchboard audit`: what was called, decided and changed.
 
+use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -113,10 +114,10 @@ impl Line {
             (outcome, None) => outcome.to_owned(),
         };
         if let Some(milliseconds) = number("milliseconds").filter(|_| outcome != "refused") {
-            outcome += &format!(", {milliseconds} ms");
+            let _ = write!(outcome, ", {milliseconds} ms");
         }
         if let Some(bytes) = number("result_bytes") {
-            outcome += &format!(", {}", size(bytes));
+            let _ = write!(outcome, ", {}", size(bytes));
         }
         let because = match (entry["rule"].as_str(), entry["source"].as_str()) {
             (Some(rule), Some(source)) => format!("{rule} at {source}"),

@@ -2,6 +2,8 @@
 //!
 //! Nothing is started: tools are known from what their servers offered last time, and by their names otherwise.
 
+use std::fmt::Write as _;
+
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard::catalog::disguise::BUILT_INS;
@@ -140,12 +142,13 @@ fn show(
             Permission::Ask => "asks",
             Permission::Deny => "is denied",
         };
-        text += &format!("  a call that you type yourself {what}\n");
+        let _ = writeln!(text, "  a call that you type yourself {what}");
     }
     for loser in &explanation.losers {
         let rule = loser.rule;
-        text += &format!(
-            "  {} {} \"{}\" at {}: {}\n",
+        let _ = writeln!(
+            text,
+            "  {} {} \"{}\" at {}: {}",
             paint(style::QUIET, "not by"),
             rule.action.name(),
             visible(&rule.tool),

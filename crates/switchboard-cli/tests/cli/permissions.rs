@@ -1,5 +1,7 @@
 //! Permissions, the question at the terminal, hooks and the audit log, as a person has them.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use crate::support::{TestContext, named};
@@ -24,7 +26,8 @@ fn machine(config: &str) -> TestContext {
 #[test]
 fn rules_are_listed_and_explained() {
     let context = machine(RULES);
-    let shown: String = [
+    let mut shown = String::new();
+    for line in [
         "permissions list",
         "permissions list --json",
         "permissions explain workspace/grep",
@@ -34,10 +37,9 @@ fn rules_are_listed_and_explained() {
         "permissions explain Bash '{\"command\": \"tee .mcp.json\"}'",
         "permissions explain --json workspace/grep",
         "permissions explain Bash 5",
-    ]
-    .iter()
-    .map(|line| format!("$ switchboard {line}\n{}\n", context.snapshot(line)))
-    .collect();
+    ] {
+        let _ = writeln!(shown, "$ switchboard {line}\n{}", context.snapshot(line));
+    }
     insta::assert_snapshot!(shown);
 }
 

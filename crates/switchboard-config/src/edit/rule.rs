@@ -3,6 +3,8 @@
 //! Rules are a list, and an edit sets a value as a whole; but the rules that are there may have comments between them.
 //! So where the format lets a list grow at the end of the file, that is where the rule goes.
 
+use std::fmt::Write as _;
+
 use super::{Edit, EditError, apply, check};
 
 use crate::format::Format;
@@ -78,7 +80,7 @@ fn quoted(text: &str) -> String {
                 quoted.push(character);
             }
             control if control.is_control() => {
-                quoted.push_str(&format!("\\u{:04X}", u32::from(control)));
+                let _ = write!(quoted, "\\u{:04X}", u32::from(control));
             }
             other => quoted.push(other),
         }

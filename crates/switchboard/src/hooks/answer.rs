@@ -118,6 +118,7 @@ mod tests {
 
     #[test]
     fn answers_in_any_of_the_known_shapes_are_understood() {
+        use HookDecision::{Allow, Ask, Block};
         type Expected<'a> =
             Result<(Option<HookDecision>, Option<&'a str>, Option<&'a str>), &'a str>;
         let check = |text: &str, expected: Expected<'_>| {
@@ -128,7 +129,6 @@ mod tests {
             });
             assert_eq!(found, expected, "{text}");
         };
-        use HookDecision::{Allow, Ask, Block};
         check("", Ok((None, None, None)));
         check(" \n", Ok((None, None, None)));
         check("{}", Ok((None, None, None)));

@@ -291,6 +291,7 @@ async fn hooks_change_arguments_and_what_they_change_is_decided_again() {
 
 #[tokio::test]
 async fn a_hooks_word_stands_between_rules_and_people() {
+    use HookDecision::{Allow, Ask, Block};
     let say = |decision: HookDecision| {
         hook(HookEvent::PreToolUse, move |_: &HookInput<'_>| HookAnswer {
             decision: Some(decision),
@@ -298,7 +299,6 @@ async fn a_hooks_word_stands_between_rules_and_people() {
             ..HookAnswer::default()
         })
     };
-    use HookDecision::{Allow, Ask, Block};
     let rule = |action: &str| format!("[[permissions.rules]]\ntool = '*'\naction = '{action}'\n");
     let check = async |action: &str, decisions: &[HookDecision], expected: &str| {
         let hooks = decisions.iter().copied().map(say).collect();

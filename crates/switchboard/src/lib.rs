@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`host`], [`options`], [`spec`], [`recipe`] | the handle, what it is made of, and servers to manage |
 //! | [`call`] | the call pipeline: prepare, permit, send, shape |
+//! | [`permissions`], [`hooks`], [`audit`] | who may call what, who looks on, and what is written down |
 //! | [`auth`] | how the host proves to a remote server that it may speak with it |
 //! | [`content`] | resources, prompts, completion |
 //! | [`catalog`] | what the servers offer, as a model may see it |

@@ -86,7 +86,15 @@ fn explain(tool: &str, arguments: Option<&str>, servers: &Servers, context: &Con
     let explanation = engine.explain(&subject, arguments.as_deref());
     let typed = session::engine(servers, context, Policy::typed());
     let typed = typed.decide(&subject, arguments.as_deref()).permission;
-    show(&named, &explanation, typed, context)
+    let may_be_read_only = matches!(explanation.decision.grounds.because, Because::Default)
+        && subject.server.is_some_and(|server| engine.trusts(server));
+    show(&named, &explanation, typed, context)?;
+    if may_be_read_only {
+        context.printer.note(
+            "its server is trusted to say, once it is connected, that the tool changes nothing",
+        );
+    }
+    Ok(Exit::Done)
 }
 
 fn show(

@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use switchboard_config::entry::Permission;
 use switchboard_store::Timestamp;
 
 use crate::call::{CallError, CallOutcome};
@@ -125,67 +124,112 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn to_json(&self, front_end: &str, process: u32) -> Value {
-        let mut object = Map::new();
-        let mut set = |key: &str, value: Value| object.insert(key.to_owned(), value);
-        set("by", json!(front_end));
-        set("process", json!(process));
-        match &self.what {
-            What::Call(note) => {
-                set("kind", json!("call"));
-                set("call", json!(note.id.0));
-                set(
-                    "server",
-                    json!(note.server.as_ref().map(ServerName::as_str)),
-                );
-                set("tool", json!(note.tool.as_str()));
-                let because = note.grounds.as_ref().map(|grounds| &grounds.because);
-                let permission = note.grounds.as_ref().map(|grounds| grounds.permission);
-                set("decision", json!(permission.map(Permission::name)));
-                set("because", json!(because.map(Because::word)));
-                set("rule", json!(because.and_then(Because::rule)));
-                let source = because.and_then(Because::origin).map(|origin| {
-                    format!("{}:{}", origin.path().display(), origin.position().line)
-                });
-                set("source", json!(source));
-                if let Some(digest) = &note.arguments {
-                    set("arguments_bytes", json!(digest.bytes));
-                    set("arguments_sha256", json!(hex(&digest.sha256)));
-                }
-                set("milliseconds", json!(note.elapsed.as_millis()));
-                let (outcome, error, bytes) = match note.end {
-                    End::Done { bytes, is_error } => {
-                        ("done", is_error.then_some("tool-error"), Some(bytes))
-                    }
-                    End::Failed(class) => ("failed", Some(class), None),
-                    End::CalledOff => ("called-off", None, None),
-                    End::Refused => ("refused", None, None),
-                };
-                set("outcome", json!(outcome));
-                set("error", json!(error));
-                set("result_bytes", json!(bytes));
-            }
+    /// The entry as the log keeps it: one JSON object.
+    pub(super) fn to_json(&self, front_end: &str, process: u32) -> Vec<u8> {
+        let told = match &self.what {
+            What::Call(note) => Told::Call(note.told()),
             What::Login {
                 server,
                 event,
                 succeeded,
-            } => {
-                set("kind", json!("login"));
-                set("server", json!(server.as_str()));
-                set("event", json!(event));
-                set("outcome", json!(if *succeeded { "done" } else { "failed" }));
+            } => Told::Login {
+                server: server.as_str(),
+                event,
+                outcome: if *succeeded { "done" } else { "failed" },
+            },
+            What::Change { event, about } => Told::Change { event, about },
+            What::Lost { count } => Told::Lost { count: *count },
+        };
+        let line = Line {
+            by: front_end,
+            process,
+            told,
+        };
+        // Texts and numbers only: this cannot fail, and an entry that cannot be read would be shown as such.
+        serde_json::to_vec(&line).unwrap_or_default()
+    }
+}
+
+/// An entry in the words of the log. What does not apply is left out.
+#[derive(Serialize)]
+struct Line<'a> {
+    by: &'a str,
+    process: u32,
+    #[serde(flatten)]
+    told: Told<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Told<'a> {
+    Call(ToldCall<'a>),
+    Login {
+        server: &'a str,
+        event: &'a str,
+        outcome: &'a str,
+    },
+    Change {
+        event: &'a str,
+        about: &'a str,
+    },
+    Lost {
+        count: u64,
+    },
+}
+
+#[derive(Serialize)]
+struct ToldCall<'a> {
+    call: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
+    tool: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments_sha256: Option<String>,
+    milliseconds: u64,
+    outcome: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_bytes: Option<u64>,
+}
+
+impl CallNote {
+    fn told(&self) -> ToldCall<'_> {
+        let grounds = self.grounds.as_deref();
+        let because = grounds.map(|grounds| &grounds.because);
+        let (outcome, error, result_bytes) = match self.end {
+            End::Done { bytes, is_error } => {
+                ("done", is_error.then_some("tool-error"), Some(bytes))
             }
-            What::Change { event, about } => {
-                set("kind", json!("change"));
-                set("event", json!(event));
-                set("about", json!(about));
-            }
-            What::Lost { count } => {
-                set("kind", json!("lost"));
-                set("count", json!(count));
-            }
+            End::Failed(class) => ("failed", Some(class), None),
+            End::CalledOff => ("called-off", None, None),
+            End::Refused => ("refused", None, None),
+        };
+        ToldCall {
+            call: self.id.0,
+            server: self.server.as_ref().map(ServerName::as_str),
+            tool: self.tool.as_str(),
+            decision: grounds.map(|grounds| grounds.permission.name()),
+            because: because.map(Because::word),
+            rule: because.and_then(Because::rule),
+            source: grounds.and_then(Grounds::source),
+            arguments_bytes: self.arguments.map(|digest| digest.bytes),
+            arguments_sha256: self.arguments.map(|digest| hex(&digest.sha256)),
+            milliseconds: u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX),
+            outcome,
+            error,
+            result_bytes,
         }
-        Value::Object(object)
     }
 }
 
@@ -211,9 +255,9 @@ fn class(error: &CallError) -> &'static str {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }

@@ -59,6 +59,16 @@ enum Message {
 #[derive(Debug, Clone, Copy)]
 pub struct AuditSettings(Retention);
 
+impl Default for AuditSettings {
+    /// 90 days and 64 MiB, as the configuration has it.
+    fn default() -> Self {
+        Self(Retention {
+            max_age: Duration::from_secs(90 * 86_400),
+            max_bytes: 64 << 20,
+        })
+    }
+}
+
 impl From<&Settings> for AuditSettings {
     fn from(settings: &Settings) -> Self {
         Self(Retention {
@@ -216,10 +226,9 @@ impl Writer {
 }
 
 fn kept(entry: &Entry, front_end: &str) -> LogEntry {
-    let json = entry.to_json(front_end, std::process::id());
     LogEntry {
         at: entry.at,
-        value: json.to_string().into(),
+        value: entry.to_json(front_end, std::process::id()).into(),
     }
 }
 

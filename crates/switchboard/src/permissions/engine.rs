@@ -14,7 +14,7 @@ use switchboard_config::policy::HookEvent;
 use switchboard_config::resolve::{Config, Status};
 
 use super::own_files::OwnFiles;
-use super::pattern::{Reading, Target};
+use super::pattern::{Names, Reading, Target};
 use super::policy::Policy;
 use super::rule::{Because, Grounds, Rule, RuleProblem};
 use super::subject::Subject;
@@ -73,59 +73,61 @@ struct FixedGrounds {
 }
 
 impl Engine {
+    /// An engine that has nothing but a policy: no rules, no hooks, and no files to protect.
+    pub fn without_rules(policy: Policy) -> Self {
+        Self {
+            rules: Vec::new(),
+            policy,
+            own_files: OwnFiles::default(),
+            hooks: HookList::default(),
+            problems: Vec::new(),
+            servers: BTreeSet::new(),
+            trusted: HashSet::new(),
+            tools: RwLock::default(),
+            fixed: FixedGrounds::new(policy),
+        }
+    }
+
     /// Everything a configuration says, with its hooks.
     pub fn new(config: &Config, folders: &Folders, policy: Policy) -> Self {
-        let mut own_files = OwnFiles::new(folders);
+        let mut engine = Self::without_rules(policy);
+        engine.own_files = OwnFiles::new(folders);
+        engine.servers = config
+            .servers
+            .iter()
+            .map(|server| server.name.clone())
+            .collect();
         let ready = config
             .servers
             .iter()
             .filter(|server| server.status == Status::Ready);
-        let mut rules = Vec::new();
-        let mut problems = Vec::new();
-        let mut trusted = HashSet::new();
         for server in ready {
             let entry = server.effective();
             if let Some(folder) = &entry.cwd {
-                own_files = own_files.server_in(&server.name, folder.as_ref());
+                engine.own_files.server_in(&server.name, folder.as_ref());
             }
             if entry.trust_annotations == Some(true) {
-                trusted.insert(server.name.clone());
+                engine.trusted.insert(server.name.clone());
             }
-            for (tool, stated) in &entry.tools {
-                if let Some(action) = stated.permission {
-                    let origin = server
-                        .fields()
-                        .find(|(field, _)| *field == Field::Tools)
-                        .map_or_else(|| server.origin.clone(), |(_, origin)| origin);
-                    rules.push(Rule::of_tool(&server.name, tool, action, origin));
-                }
+            let stated = entry.tools.iter();
+            let permissions = stated.filter_map(|(tool, stated)| Some((tool, stated.permission?)));
+            for (tool, action) in permissions {
+                let origin = server
+                    .fields()
+                    .find(|(field, _)| *field == Field::Tools)
+                    .map_or_else(|| server.origin.clone(), |(_, origin)| origin);
+                let rule = Rule::of_tool(&server.name, tool, action, origin);
+                engine.rules.push(rule);
             }
         }
+        let base = engine.own_files.base_of(None);
         for entry in &config.rules {
-            let (rule, found) = Rule::new(entry, own_files.base_of(None));
-            rules.push(rule);
-            problems.extend(found);
+            let (rule, problems) = Rule::new(entry, base);
+            engine.rules.push(rule);
+            engine.problems.extend(problems);
         }
-        let hooks = HookList::of_config(
-            &config.hooks,
-            &own_files.base_of(None).folder,
-            &withheld(config),
-        );
-        Self {
-            rules,
-            problems,
-            hooks,
-            own_files,
-            trusted,
-            servers: config
-                .servers
-                .iter()
-                .map(|server| server.name.clone())
-                .collect(),
-            policy,
-            tools: RwLock::default(),
-            fixed: FixedGrounds::new(policy),
-        }
+        engine.hooks = HookList::of_config(&config.hooks, &base.folder, &withheld(config));
+        engine
     }
 
     /// Believes what a server says of its tools, as an entry with `trust_annotations` does.
@@ -174,11 +176,8 @@ impl Engine {
         let built_in = BUILT_INS.iter().map(|name| Subject::built_in(name));
         let subjects: Vec<Subject<'_>> =
             catalog.iter().map(Subject::from).chain(built_in).collect();
-        let is_idle = |rule: &&Rule| {
-            !subjects
-                .iter()
-                .any(|subject| rule.target.covers(subject, &self.servers, rule.reading()))
-        };
+        let names: Vec<Names<'_>> = subjects.iter().map(Names::new).collect();
+        let is_idle = |rule: &&Rule| !names.iter().any(|names| self.covers(rule, names));
         self.rules.iter().filter(is_idle).collect()
     }
 
@@ -191,12 +190,10 @@ impl Engine {
         if !self.is_read_only(subject)
             && let Some(argument) = self.own_files.named_by(subject, arguments)
         {
-            return Decision::on(Arc::new(Grounds {
-                permission: Permission::Deny,
-                because: Because::OwnFile {
-                    argument: argument.into_owned(),
-                },
-            }));
+            let because = Because::OwnFile {
+                argument: argument.into_owned(),
+            };
+            return Decision::on(Arc::new(Grounds::new(Permission::Deny, because)));
         }
         let plain = tool.plain.and_then(|index| self.rules.get(index));
         let base = self.own_files.base_of(subject.server);
@@ -233,7 +230,8 @@ impl Engine {
     }
 
     fn compile(&self, subject: &Subject<'_>) -> ToolRules {
-        let covers = |target: &Target, reading| target.covers(subject, &self.servers, reading);
+        let names = Names::new(subject);
+        let covers = |target: &Target, reading| target.covers(&names, &self.servers, reading);
         let (mut plain, mut conditional) = (None::<usize>, Vec::new());
         let action = |index: usize| self.rules.get(index).map(|rule| rule.action);
         for (index, rule) in self.rules.iter().enumerate() {
@@ -297,8 +295,13 @@ impl Engine {
         })
     }
 
-    pub(super) fn covers(&self, rule: &Rule, subject: &Subject<'_>) -> bool {
-        rule.target.covers(subject, &self.servers, rule.reading())
+    pub(super) fn covers(&self, rule: &Rule, names: &Names<'_>) -> bool {
+        rule.target.covers(names, &self.servers, rule.reading())
+    }
+
+    /// Whether what this server says of its tools counts.
+    pub fn trusts(&self, server: &str) -> bool {
+        self.trusted.contains(server)
     }
 }
 
@@ -313,12 +316,7 @@ impl Decision {
 
 impl FixedGrounds {
     fn new(policy: Policy) -> Self {
-        let grounds = |permission, because| {
-            Arc::new(Grounds {
-                permission,
-                because,
-            })
-        };
+        let grounds = |permission, because| Arc::new(Grounds::new(permission, because));
         Self {
             read_only: grounds(Permission::Allow, Because::ReadOnly),
             destructive: grounds(Permission::Ask, Because::Destructive),

@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::engine::{Decision, Engine};
+use super::pattern::Names;
 use super::rule::{Because, Rule};
 use super::subject::Subject;
 
@@ -57,7 +58,8 @@ impl Engine {
                 && std::ptr::eq(&raw const *rule.grounds, &raw const *decision.grounds)
         };
         let base = self.own_files.base_of(subject.server);
-        let about = || self.rules.iter().filter(|rule| self.covers(rule, subject));
+        let names = Names::new(subject);
+        let about = || self.rules.iter().filter(|rule| self.covers(rule, &names));
         let losers = about().filter(|rule| !is_deciding(rule)).map(|rule| {
             let loss = if !rule.holds(arguments, base) {
                 Loss::Conditions

@@ -252,10 +252,7 @@ impl Guard {
             .filter(|approver| approver.is_there())
         else {
             let permission = engine.policy().unattended;
-            let grounds = Arc::new(Grounds {
-                permission,
-                because: Because::Unattended { asked },
-            });
+            let grounds = Arc::new(Grounds::new(permission, Because::Unattended { asked }));
             return match permission {
                 Permission::Allow => Ok(grounds),
                 _ => Err(grounds),
@@ -289,13 +286,13 @@ impl Guard {
         }
         drop(turn);
         match answer {
-            Answer::No => Err(Arc::new(Grounds {
-                permission: Permission::Deny,
-                because: Because::Person {
+            Answer::No => {
+                let because = Because::Person {
                     session: false,
                     asked,
-                },
-            })),
+                };
+                Err(Arc::new(Grounds::new(Permission::Deny, because)))
+            }
             Answer::Session => {
                 self.grants.add(tool, Arc::clone(&asked));
                 Ok(granted(true, asked))
@@ -390,10 +387,7 @@ struct Unanswered<'a> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            let grounds = Grounds {
-                permission: Permission::Deny,
-                because: Because::NoAnswer,
-            };
+            let grounds = Grounds::new(Permission::Deny, Because::NoAnswer);
             let grounds = Some(Arc::new(grounds));
             let note = note(self.wanted, grounds, Duration::ZERO, End::CalledOff);
             self.guard.record(note);
@@ -422,17 +416,14 @@ async fn run_hook(
 
 fn hook_grounds(engine: &Engine, index: usize, permission: Permission) -> Arc<Grounds> {
     let origin = engine.hooks.get(index).and_then(|hook| hook.origin.clone());
-    Arc::new(Grounds {
-        permission,
-        because: Because::Hook { origin },
-    })
+    Arc::new(Grounds::new(permission, Because::Hook { origin }))
 }
 
 fn granted(session: bool, asked: Arc<Grounds>) -> Arc<Grounds> {
-    Arc::new(Grounds {
-        permission: Permission::Ask,
-        because: Because::Person { session, asked },
-    })
+    Arc::new(Grounds::new(
+        Permission::Ask,
+        Because::Person { session, asked },
+    ))
 }
 
 /// Why arguments that a hook made do not fit the tool, if they do not.

@@ -94,15 +94,13 @@ impl OwnFiles {
     }
 
     /// Where a server runs, if not in the project.
-    #[must_use]
-    pub fn server_in(mut self, server: &str, folder: &Path) -> Self {
+    pub fn server_in(&mut self, server: &str, folder: &Path) {
         let base = Base {
             folder: self.base.folder.join(folder),
             home: self.base.home.clone(),
         };
         let place = self.place(base);
         self.bases.insert(server.to_owned(), place);
-        self
     }
 
     /// Where relative paths of a tool start.
@@ -314,15 +312,15 @@ mod tests {
         std::fs::write(root.join("home/.config/switchboard/mcp.toml"), "").expect("a file");
         link("../home/.config", "project/dots");
         link("sub", "project/fine");
-        let own = OwnFiles::new(&Folders {
+        let mut own = OwnFiles::new(&Folders {
             home: root.join("home"),
             config: root.join("home/.config/switchboard"),
             state: root.join("state"),
             project: root.join("project"),
             managed_file: Some(root.join("managed.toml")),
         })
-        .except(root.join("state/output"))
-        .server_in("inside", &root.join("home/.config/switchboard"));
+        .except(root.join("state/output"));
+        own.server_in("inside", &root.join("home/.config/switchboard"));
         let check_on = |server: Option<&str>, arguments: serde_json::Value, expected: bool| {
             let raw = serde_json::value::to_raw_value(&arguments).expect("JSON");
             let subject = Subject {

@@ -43,19 +43,56 @@ impl Target {
     /// Whether the rule is about this tool.
     pub(super) fn covers(
         &self,
-        subject: &Subject<'_>,
+        names: &Names<'_>,
         servers: &BTreeSet<String>,
         reading: Reading,
     ) -> bool {
         match self {
-            Self::Pattern(pattern) => pattern.covers(subject, servers, reading),
+            Self::Pattern(pattern) => pattern.covers(names, servers, reading),
             Self::Tool { server, tool } => {
-                subject.server == Some(server.as_str()) && subject.tool == tool
+                names.subject.server == Some(server.as_str()) && names.subject.tool == tool
             }
             Self::AnyOf(targets) => targets
                 .iter()
-                .any(|target| target.covers(subject, servers, reading)),
+                .any(|target| target.covers(names, servers, reading)),
             Self::Everything => true,
+        }
+    }
+}
+
+/// All names of one tool, put together once for all the patterns they are compared with.
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    subject: &'a Subject<'a>,
+    of_server: Option<ServerNames<'a>>,
+}
+
+#[derive(Debug)]
+struct ServerNames<'a> {
+    /// The server's and the tool's own names, in the one form that equal characters have.
+    server: String,
+    tool: String,
+    /// What the exposed name would be if it could say everything plainly.
+    plain: String,
+    /// The two parts of the exposed name.
+    exposed: (&'a str, &'a str),
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(subject: &'a Subject<'a>) -> Self {
+        let of_server = |server: &str| {
+            let server: String = server.nfc().collect();
+            let tool: String = subject.tool.nfc().collect();
+            ServerNames {
+                plain: format!("{PREFIX}{server}{SEPARATOR}{tool}"),
+                server,
+                tool,
+                exposed: subject.exposed_parts().unwrap_or_default(),
+            }
+        };
+        Self {
+            subject,
+            of_server: subject.server.map(of_server),
         }
     }
 }
@@ -76,6 +113,8 @@ pub(crate) struct Pattern {
     whole: Glob,
     /// The ways to tell a server's part from a tool's, the shortest server first; empty without the prefix.
     splits: Vec<Split>,
+    /// Whether the prefix is written as names have it.
+    is_plain: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -93,96 +132,86 @@ impl Pattern {
         let text: String = text.nfc().collect();
         let whole = Glob::new(&text)?;
         let mut splits = Vec::new();
-        if let Some(rest) = text.strip_prefix(PREFIX) {
-            let mut from = 0;
-            while let Some(at) = rest
-                .get(from..)
-                .and_then(|rest| rest.find(SEPARATOR))
-                .map(|at| at + from)
-            {
+        let (prefix, rest) = text.split_at_checked(PREFIX.len()).unwrap_or_default();
+        if prefix.eq_ignore_ascii_case(PREFIX) {
+            let ends = rest.as_bytes().windows(SEPARATOR.len()).enumerate();
+            for (at, _) in ends.filter(|(_, part)| *part == SEPARATOR.as_bytes()) {
                 let (server, tool) = (rest.get(..at), rest.get(at + SEPARATOR.len()..));
                 splits.extend(Split::new(server.unwrap_or_default(), tool));
-                from = at + 1;
             }
             splits.extend(Split::new(rest, None));
         }
-        Some(Self { whole, splits })
+        Some(Self {
+            whole,
+            splits,
+            is_plain: prefix == PREFIX,
+        })
     }
 
-    fn covers(&self, subject: &Subject<'_>, servers: &BTreeSet<String>, reading: Reading) -> bool {
-        let Some(server) = subject.server else {
-            let case = match reading {
-                Reading::Narrow => Case::Exact,
-                Reading::Generous => Case::Ignored,
-            };
-            return self.whole.matches(subject.exposed, case);
-        };
-        let server: String = server.nfc().collect();
-        let tool: String = subject.tool.nfc().collect();
-        match reading {
-            Reading::Narrow => self.covers_narrowly(subject, &server, &tool, servers),
-            Reading::Generous => self.covers_generously(subject, &server, &tool),
+    fn covers(&self, names: &Names<'_>, servers: &BTreeSet<String>, reading: Reading) -> bool {
+        let exposed = names.subject.exposed;
+        match (reading, &names.of_server) {
+            (Reading::Narrow, Some(of_server)) if self.is_plain => {
+                self.covers_narrowly(exposed, of_server, servers)
+            }
+            (Reading::Narrow, _) => self.whole.matches(exposed, Case::Exact),
+            (Reading::Generous, Some(of_server)) => self.covers_generously(exposed, of_server),
+            (Reading::Generous, None) => self.whole.matches(exposed, Case::Ignored),
         }
     }
 
     fn covers_narrowly(
         &self,
-        subject: &Subject<'_>,
-        server: &str,
-        tool: &str,
+        exposed: &str,
+        names: &ServerNames<'_>,
         servers: &BTreeSet<String>,
     ) -> bool {
-        let parts = subject.exposed_parts();
         let tool_fits = |split: &Split| {
             let fits = |glob: &Glob| {
-                glob.matches(tool, Case::Exact)
-                    || parts.is_some_and(|(_, exposed)| glob.matches(exposed, Case::Exact))
+                glob.matches(&names.tool, Case::Exact) || glob.matches(names.exposed.1, Case::Exact)
             };
             split.tool.as_ref().is_none_or(fits)
         };
         let is_known = |split: &&Split| {
-            let known = |name: &str| name == server || servers.contains(name);
+            let known = |name: &str| name == names.server || servers.contains(name);
             split.literal.as_deref().is_some_and(known)
         };
         // A server that is spelled out binds the rule to it: no other server's names can make it theirs. Of several, the
         // longest counts; but a name that can be that of one tool is not taken for a whole server.
-        let mut named: Vec<&Split> = self.splits.iter().filter(is_known).collect();
-        if named.len() > 1 && named.last().is_some_and(|split| split.tool.is_none()) {
-            named.pop();
+        let mut known: Vec<&Split> = self.splits.iter().filter(is_known).collect();
+        if known.len() > 1 && known.last().is_some_and(|split| split.tool.is_none()) {
+            known.pop();
         }
-        if let Some(bound) = named.last() {
-            return bound.literal.as_deref() == Some(server) && tool_fits(bound);
+        if let Some(bound) = known.last() {
+            return bound.literal.as_deref() == Some(&names.server) && tool_fits(bound);
         }
         let server_fits = |split: &Split| {
-            split.server.matches(server, Case::Exact)
-                || parts.is_some_and(|(exposed, _)| split.server.matches(exposed, Case::Exact))
+            split.server.matches(&names.server, Case::Exact)
+                || split.server.matches(names.exposed.0, Case::Exact)
         };
         let has_tool_part = self.splits.iter().any(|split| split.tool.is_some());
         self.splits
             .iter()
             .any(|split| server_fits(split) && tool_fits(split))
-            || (!has_tool_part && self.whole.matches(subject.exposed, Case::Exact))
+            || (!has_tool_part && self.whole.matches(exposed, Case::Exact))
     }
 
-    fn covers_generously(&self, subject: &Subject<'_>, server: &str, tool: &str) -> bool {
+    fn covers_generously(&self, exposed: &str, names: &ServerNames<'_>) -> bool {
         let case = Case::Ignored;
-        let parts = subject.exposed_parts();
         let split_fits = |split: &Split| {
-            let server_fits = split.server.matches(server, case)
-                || parts.is_some_and(|(exposed, _)| split.server.matches(exposed, case));
+            let server_fits = split.server.matches(&names.server, case)
+                || split.server.matches(names.exposed.0, case);
             // Whoever writes nothing for the tool means all of them, or nothing at all.
             let tool_fits = |glob: &Glob| {
-                glob.matches(tool, case)
+                glob.matches(&names.tool, case)
                     || glob.matches("", case)
-                    || parts.is_some_and(|(_, exposed)| glob.matches(exposed, case))
+                    || glob.matches(names.exposed.1, case)
             };
             server_fits && split.tool.as_ref().is_none_or(tool_fits)
         };
-        self.whole.matches(subject.exposed, case)
+        self.whole.matches(exposed, case)
             || self.splits.iter().any(split_fits)
-            || self
-                .whole
-                .matches(&format!("{PREFIX}{server}{SEPARATOR}{tool}"), case)
+            || self.whole.matches(&names.plain, case)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rules as they are compiled, and the grounds of a decision.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 use switchboard_config::entry::Permission;
@@ -38,12 +38,44 @@ pub struct RuleProblem {
 }
 
 /// What a decision rests on.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Grounds {
     /// What was decided.
     pub permission: Permission,
     /// Why.
     pub because: Because,
+    /// The file and line of the rule, once somebody has asked: the audit log does for every call.
+    source: OnceLock<Option<String>>,
+}
+
+impl Grounds {
+    /// Grounds for a decision.
+    pub fn new(permission: Permission, because: Because) -> Self {
+        Self {
+            permission,
+            because,
+            source: OnceLock::new(),
+        }
+    }
+
+    /// The file and line of the rule or hook that decided or asked.
+    pub fn source(&self) -> Option<&str> {
+        let source = self.source.get_or_init(|| {
+            let origin = self.because.origin()?;
+            Some(format!(
+                "{}:{}",
+                origin.path().display(),
+                origin.position().line
+            ))
+        });
+        source.as_deref()
+    }
+}
+
+impl PartialEq for Grounds {
+    fn eq(&self, other: &Self) -> bool {
+        self.permission == other.permission && self.because == other.because
+    }
 }
 
 /// Why a call is allowed, asked about or denied.
@@ -238,11 +270,9 @@ impl fmt::Display for Because {
 }
 
 fn grounds(tool: &str, action: Permission, origin: &Origin) -> Arc<Grounds> {
-    Arc::new(Grounds {
-        permission: action,
-        because: Because::Rule {
-            tool: tool.to_owned(),
-            origin: origin.clone(),
-        },
-    })
+    let because = Because::Rule {
+        tool: tool.to_owned(),
+        origin: origin.clone(),
+    };
+    Arc::new(Grounds::new(action, because))
 }

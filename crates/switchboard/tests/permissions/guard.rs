@@ -1,5 +1,6 @@
 //! The guard as the gate of a host: an in-process server, rules, a person, hooks, and the audit log.
 
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -357,4 +358,42 @@ async fn an_agent_cannot_edit_our_own_files_whatever_is_allowed() {
         // What is trusted to change nothing may look; the workspace itself then says that it is elsewhere.
         assert!(lab.read("trusted", path).await.is_ok());
     }
+}
+
+#[tokio::test]
+async fn no_secret_of_a_call_gets_into_events_audit_or_refusals() {
+    const CANARY: &str = "CANARY-7f3a";
+    let rules = format!(
+        "{ALLOW}[[permissions.rules]]\ntool = 'mcp__workspace'\naction = 'deny'\narguments = {{ path = {{ matches = 'deny' }} }}\n"
+    );
+    let fail = Registration {
+        tool: "mcp__trusted__*".to_owned(),
+        ..hook(HookEvent::PostToolUse, |_: &HookInput<'_>| {
+            HookAnswer::block("no")
+        })
+    };
+    let lab = Lab::new(&rules, vec![fail], None).await;
+    let mut events = lab.host.events();
+    let denied = lab.read("workspace", &format!("deny-{CANARY}")).await;
+    let missing = lab.read("workspace", &format!("missing-{CANARY}")).await;
+    let withheld = lab.read("trusted", &format!("a-{CANARY}")).await;
+    assert!(denied.is_err() && missing.is_ok() && withheld.is_err());
+    let mut seen = format!("{denied:?} {withheld:?}");
+    while let Ok(event) = events.try_recv() {
+        let _ = write!(seen, "{event:?}");
+    }
+    lab.audit.flush().await;
+    for entry in lab
+        .store
+        .read_log(LOG, LogQuery::default())
+        .await
+        .expect("a log")
+    {
+        seen += &String::from_utf8_lossy(&entry.value);
+    }
+    assert!(
+        seen.contains("arguments_sha256") && seen.contains("CallEnd"),
+        "{seen}"
+    );
+    assert!(!seen.contains(CANARY), "{seen}");
 }

@@ -1,5 +1,7 @@
 //! Which rule decides about which call: a table.
 
+use std::fmt::Write as _;
+
 use switchboard::permissions::{Because, Loss, Policy};
 
 use crate::machine::{ENTERPRISE, LOCAL, PROJECT, USER, engine, raw, user_engine, with_subject};
@@ -11,11 +13,15 @@ fn rules(lines: &[&str]) -> String {
         let mut words = line.splitn(5, ' ');
         let action = words.next().expect("an action");
         let tool = words.next().expect("a pattern");
-        text += &format!("[[permissions.rules]]\ntool = '{tool}'\naction = '{action}'\n");
+        let _ = write!(
+            text,
+            "[[permissions.rules]]\ntool = '{tool}'\naction = '{action}'\n"
+        );
         if let (Some(argument), Some(test), Some(value)) =
             (words.next(), words.next(), words.next())
         {
-            text += &format!("arguments = {{ '{argument}' = {{ {test} = '{value}' }} }}\n");
+            let condition = format!("'{argument}' = {{ {test} = '{value}' }}");
+            let _ = writeln!(text, "arguments = {{ {condition} }}");
         }
     }
     text
@@ -159,6 +165,8 @@ fn case_and_characters() {
     // What allows is meant as written; what denies is meant however it is written.
     check(&["allow mcp__GitHub__*"], "github/x", ("ask", 0));
     check(&["deny mcp__GitHub__*"], "github/x", ("deny", 1));
+    check(&["deny MCP__github"], "github/x", ("deny", 1));
+    check(&["allow MCP__github"], "github/x", ("ask", 0));
     check(&["deny bash"], "Bash", ("deny", 1));
     check(&["allow bash"], "Bash", ("ask", 0));
     check(&["allow Bash"], "Bash", ("allow", 1));

@@ -5,7 +5,7 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `data` | protocol and configuration: criterion's benchmarks, beside the crates |
+//! | `data` | protocol, configuration and permissions: criterion's benchmarks, beside the crates |
 //! | `host` | calls, lists and start-up over stdio: clients as processes of their own |
 //! | `cli` | the program itself, from start to end |
 

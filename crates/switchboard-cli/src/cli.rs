@@ -97,6 +97,11 @@ pub(crate) enum Command {
         /// The server; all of them when absent
         server: Option<String>,
     },
+    /// Show which calls are allowed, asked about or denied
+    #[command(subcommand)]
+    Permissions(PermissionsCommand),
+    /// Show what was called, decided and changed
+    Audit(AuditArguments),
     /// Print a completion script
     Completions {
         /// The shell
@@ -248,6 +253,60 @@ pub(crate) enum TrustCommand {
         /// A server, or a part of a file
         name: Option<String>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermissionsCommand {
+    /// List the rules in force
+    List,
+    /// Say what becomes of a call, and which rule decides
+    Explain {
+        /// The tool: the name that `tools` shows, `server/tool`, or a built-in such as Bash
+        tool: String,
+        /// The arguments of the call, as a JSON object
+        #[arg(value_name = "JSON")]
+        arguments: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArguments {
+    /// Only since then: how long ago (1h, 7d), a day (2026-11-01) or a moment
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+    /// Only of this server
+    #[arg(long)]
+    pub(crate) server: Option<String>,
+    /// Only of tools that fit this glob
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) tool: Option<String>,
+    /// Only calls that were decided so
+    #[arg(long, value_enum)]
+    pub(crate) decision: Option<Decided>,
+    /// At most so many, the newest
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
+}
+
+/// What can be decided about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Decided {
+    /// It was allowed
+    Allow,
+    /// Somebody was asked
+    Ask,
+    /// It was denied
+    Deny,
+}
+
+impl std::fmt::Display for Decided {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        })
+    }
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use switchboard_config::files::{Disk, Files as _, Folders, project_root};
 use switchboard_config::resolve::{Config, Inputs};
+use switchboard_config::settings::Settings;
 use switchboard_config::text::visible;
 use switchboard_config::trust::{Decisions, TRUST_FILE};
 
@@ -76,6 +77,22 @@ impl Context {
         config
     }
 
+    /// The scalar settings in force, with findings left out.
+    pub(crate) fn settings(&self) -> Settings {
+        Config::load(&self.inputs(Decisions::default()), &Disk).settings
+    }
+
+    /// Where configuration is looked for.
+    pub(crate) fn folders(&self) -> Folders {
+        Folders {
+            home: self.environment.home.clone(),
+            config: self.environment.config.clone(),
+            state: self.environment.state.clone(),
+            project: self.project.clone(),
+            managed_file: self.environment.managed.file.clone(),
+        }
+    }
+
     /// The effective configuration, with findings left to the caller.
     pub(crate) fn load_quietly(&self) -> Config {
         let mut inputs = self.inputs(self.decisions());
@@ -110,13 +127,7 @@ impl Context {
 
     fn inputs(&self, decisions: Decisions) -> Inputs {
         Inputs {
-            folders: Folders {
-                home: self.environment.home.clone(),
-                config: self.environment.config.clone(),
-                state: self.environment.state.clone(),
-                project: self.project.clone(),
-                managed_file: self.environment.managed.file.clone(),
-            },
+            folders: self.folders(),
             environment: self.environment.variables.clone(),
             extra_files: self
                 .flags

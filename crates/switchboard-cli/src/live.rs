@@ -4,6 +4,7 @@
 //! taken away again.
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anstyle::Style;
@@ -44,10 +45,34 @@ pub(crate) async fn shown<T>(
         tokio::select! {
             outcome = &mut work => return outcome,
             _ = ticks.tick() => {
+                if PAUSED.load(Ordering::Relaxed) {
+                    continue;
+                }
                 live.draw(&[shown_as(started.elapsed(), turn)]);
                 turn += 1;
             }
         }
+    }
+}
+
+/// Whether somebody else has the terminal. There is one terminal, so there is one such mark.
+static PAUSED: AtomicBool = AtomicBool::new(false);
+
+/// Takes the line that moves away and draws none, for as long as what this gives lives.
+pub(crate) fn pause(printer: &Printer) -> Paused {
+    PAUSED.store(true, Ordering::Relaxed);
+    if printer.is_live() {
+        printer.draw("\r\u{1b}[J");
+    }
+    Paused
+}
+
+/// While it lives, nothing moves.
+pub(crate) struct Paused;
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        PAUSED.store(false, Ordering::Relaxed);
     }
 }
 

@@ -11,11 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard::Host;
+use switchboard::audit::{Audit, AuditSettings};
+use switchboard::call::gate::Gate;
 use switchboard::catalog::text::neutralise;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
+use switchboard::permissions::{Engine, Guard, Policy};
 use switchboard::spec::ServerSpec;
 use switchboard::status::{Cause, ServerStatus, State};
+use switchboard::workspace;
 use switchboard_config::text::visible;
 use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store};
 use tokio::runtime::Runtime;
@@ -27,11 +31,14 @@ use crate::interrupt::Interrupts;
 use crate::servers::{HeldBack, Servers, look_closer};
 use crate::startup;
 use crate::terminal::{self, fitted};
+use crate::{consent, view};
 
 /// What is remembered between runs, in the state folder.
 const STORE_FILE: &str = "switchboard.db";
 /// Where output that is too large for a model is kept, in the state folder.
 const SPILL_FOLDER: &str = "output";
+/// Who makes the calls of this program, in the audit log.
+const FRONT_END: &str = "cli";
 /// How long work on files may go on once everything else has ended.
 const LAST_WORK: Duration = Duration::from_secs(2);
 /// What to do about a server that wants a login.
@@ -49,6 +56,7 @@ pub(crate) struct Session<'c> {
     pub(crate) specs: Vec<ServerSpec>,
     /// The servers that are not started, and why.
     pub(crate) held_back: Vec<HeldBack>,
+    guard: Arc<Guard>,
     told: OnceCell<()>,
 }
 
@@ -64,13 +72,19 @@ pub(crate) fn run(
     let mut interrupts = Interrupts::listen().map_err(unable)?;
     let outcome = runtime.block_on(async {
         let (specs, held_back) = servers.plan(context);
+        let store = open_store(servers, context).await;
+        let settings = AuditSettings::from(&servers.config.settings);
+        let audit = Audit::start(Arc::clone(&store), settings, FRONT_END);
+        let guard = guard(servers, context, audit.clone());
         let session = Session {
             host: Host::new(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
-                store: open_store(servers, context).await,
-                spill_folder: Some(context.environment.state.join(SPILL_FOLDER)),
+                gate: Arc::clone(&guard) as Arc<dyn Gate>,
+                store,
+                spill_folder: Some(spill_folder(context)),
                 ..HostOptions::default()
             }),
+            guard,
             context,
             servers,
             specs,
@@ -83,6 +97,7 @@ pub(crate) fn run(
             outcome = work(&session) => outcome,
         };
         session.host.shutdown().await;
+        audit.close().await;
         outcome
     });
     runtime.shutdown_timeout(LAST_WORK);
@@ -95,6 +110,7 @@ impl Session<'_> {
     pub(crate) async fn start(&self) {
         self.tell_held_back();
         self.start_some(|_| true).await;
+        self.tell_idle_rules();
     }
 
     /// Starts one server that the command cannot do without, and tells why it cannot be used.
@@ -182,6 +198,26 @@ impl Session<'_> {
         }
     }
 
+    /// Warns of permission rules that are about no tool at all, where every server could be asked.
+    fn tell_idle_rules(&self) {
+        let statuses = self.host.statuses();
+        let has_all = self.held_back.is_empty()
+            && statuses
+                .iter()
+                .all(|status| status.state == State::Connected);
+        if !has_all {
+            return;
+        }
+        let engine = self.guard.engine();
+        for rule in engine.idle_rules(&self.host.catalog()) {
+            let place = view::place(&rule.origin, &self.context.environment.home);
+            let tool = visible(&rule.tool);
+            let message = format!("{place}: the rule for \"{tool}\" is about no tool there is");
+            let hint = "`switchboard tools` shows the names";
+            self.context.printer.warning(message, Some(hint));
+        }
+    }
+
     fn tell(&self, status: &ServerStatus) {
         let printer = &self.context.printer;
         let name = visible(status.name.as_str());
@@ -250,6 +286,37 @@ pub(crate) fn reason(status: &ServerStatus) -> Option<String> {
         let _ = write!(reason, ": {}", visible(&neutralise(line.trim())));
     }
     Some(reason)
+}
+
+/// The rules of a configuration, for calls that a person types unless the policy says otherwise.
+pub(crate) fn engine(servers: &Servers, context: &Context, policy: Policy) -> Engine {
+    let policy = policy.with_settings(&servers.config.settings);
+    let engine =
+        Engine::new(&servers.config, &context.folders(), policy).open_folder(spill_folder(context));
+    if servers.is_embedded(workspace::NAME) {
+        // What it says of itself is part of this program.
+        engine.trusting(workspace::NAME)
+    } else {
+        engine
+    }
+}
+
+fn guard(servers: &Servers, context: &Context, audit: Audit) -> Arc<Guard> {
+    let engine = engine(servers, context, Policy::typed());
+    for problem in engine.problems() {
+        let place = view::place(&problem.origin, &context.environment.home);
+        let message = format!("{place}: {}", visible(&problem.message));
+        context.printer.warning(message, None);
+    }
+    let guard = Guard::new(engine)
+        .asking(Arc::new(consent::Terminal::new(context)))
+        .recording(audit)
+        .in_session(format!("{FRONT_END}-{}", std::process::id()));
+    Arc::new(guard)
+}
+
+fn spill_folder(context: &Context) -> PathBuf {
+    context.environment.state.join(SPILL_FOLDER)
 }
 
 /// The file that remembers.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use switchboard_config::edit::{self, Edit};
+use switchboard_config::edit::{self, Edit, EditError};
 use switchboard_config::scope::Scope;
 use switchboard_config::text::visible;
 use switchboard_config::trust::Decisions;
@@ -12,6 +12,7 @@ use switchboard_config::write::{Access, Update, WriteError, WriteErrorKind};
 use crate::context::{Context, unreadable_decisions};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::journal;
 use crate::local_file::Target;
 
 /// Changes the text of a configuration file. A file that does not exist has an empty text.
@@ -33,20 +34,41 @@ pub(crate) fn edit(
     let locks = locks(&context.environment.state);
     Update::new(&target.path, &locks, access)
         .run(|text| change(text.unwrap_or_default()).map(Some))
+        .map_err(failure)?;
+    journal::changed("edit", target.path.display().to_string(), context);
+    Ok(())
+}
+
+/// Adds a permission rule to a file of the user. `state` is the folder that has the locks.
+pub(crate) fn add_rule(
+    target: &Target,
+    state: &Path,
+    tool: &str,
+    action: &str,
+) -> Result<(), Failure> {
+    Update::new(&target.path, &locks(state), Access::Private)
+        .run(|text| {
+            let text = text.unwrap_or_default();
+            edit::add_rule(text, target.format, tool, action)
+                .map(Some)
+                .map_err(|error| refused(target, &error))
+        })
         .map(drop)
         .map_err(failure)
 }
 
 /// Applies one edit to a text.
 pub(crate) fn apply(text: &str, target: &Target, change: &Edit<'_>) -> Result<String, Failure> {
-    edit::apply(text, target.format, change).map_err(|error| {
-        Failure::new(
-            Exit::Configuration,
-            format!("{} was not changed", target.shown()),
-        )
-        .because(visible(&error.to_string()))
-        .hint(error.hint())
-    })
+    edit::apply(text, target.format, change).map_err(|error| refused(target, &error))
+}
+
+fn refused(target: &Target, error: &EditError) -> Failure {
+    Failure::new(
+        Exit::Configuration,
+        format!("{} was not changed", target.shown()),
+    )
+    .because(visible(&error.to_string()))
+    .hint(error.hint())
 }
 
 /// Changes the trust decisions. The second argument of `change` is the time, in seconds since 1970.
@@ -67,7 +89,7 @@ pub(crate) fn change_decisions<T>(
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs();
-    let mut outcome = None;
+    let (mut outcome, mut is_changed) = (None, false);
     let locks = locks(&context.environment.state);
     Update::new(&path, &locks, Access::Private)
         .run(|text| {
@@ -80,12 +102,16 @@ pub(crate) fn change_decisions<T>(
             if decisions == before {
                 return Ok(None);
             }
+            is_changed = true;
             decisions
                 .to_text()
                 .map(Some)
                 .map_err(|error| unusable(&error))
         })
         .map_err(failure)?;
+    if is_changed {
+        journal::changed("trust", context.project.display().to_string(), context);
+    }
     outcome.ok_or_else(|| Failure::failed("the trust decisions were not changed"))
 }
 

@@ -53,6 +53,26 @@ pub(crate) fn key() -> io::Result<Option<char>> {
     Ok((count > 0).then(|| char::from(byte[0])))
 }
 
+/// The key that the user presses, waited for without blocking. Dropping the future leaves the terminal as it was.
+pub(crate) async fn next_key() -> io::Result<Option<char>> {
+    let _unbuffered = platform::Unbuffered::begin()?;
+    let (sender, pressed) = tokio::sync::oneshot::channel();
+    // A thread of its own: one of the runtime's would be waited for at the end of the program.
+    std::thread::Builder::new()
+        .name("keys".to_owned())
+        .spawn(move || {
+            let mut byte = [0];
+            let read = io::stdin().lock().read(&mut byte);
+            let _ = sender.send(read.map(|count| (count > 0).then(|| char::from(byte[0]))));
+        })?;
+    pressed.await.unwrap_or(Ok(None))
+}
+
+/// Forgets the keys that were pressed before a question was asked: they answer something else.
+pub(crate) fn forget_keys() {
+    platform::forget_keys();
+}
+
 #[cfg(unix)]
 mod platform {
     use std::io;
@@ -68,6 +88,10 @@ mod platform {
             columns: size.ws_col.into(),
             rows: size.ws_row.into(),
         })
+    }
+
+    pub(super) fn forget_keys() {
+        let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     }
 
     /// While it lives, keys come one by one. Ctrl-C still interrupts.
@@ -95,6 +119,8 @@ mod platform {
     pub(super) fn size<S>(_: &S) -> Option<super::Size> {
         None
     }
+
+    pub(super) fn forget_keys() {}
 
     /// The terminal sends whole lines, and the first character of one is the answer.
     pub(super) struct Unbuffered;

@@ -36,6 +36,10 @@ pub enum Setting {
     NeedsAuthMemory,
     ProgressInterval,
     ToolSearch,
+    DefaultPermission,
+    UnattendedPermission,
+    AuditMaxAge,
+    AuditMaxBytes,
 }
 
 /// How an environment variable spells a setting.
@@ -51,7 +55,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 }
 
 #[rustfmt::skip]
-const SETTINGS: [(Setting, Key, Override); 14] = [
+const SETTINGS: [(Setting, Key, Override); 18] = [
     (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools."), Override::Milliseconds("MCP_TIMEOUT")),
     (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
     (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
@@ -66,7 +70,15 @@ const SETTINGS: [(Setting, Key, Override); 14] = [
     (Setting::NeedsAuthMemory, key("needs_auth_memory_sec", Shape::Seconds, "How long it is remembered that a server wants a login."), Override::None),
     (Setting::ProgressInterval, key("progress_interval_sec", Shape::Seconds, "How often a long call shows that it is alive."), Override::None),
     (Setting::ToolSearch, key("tool_search", Shape::ToolSearch, "Whether the model searches for tools: auto, auto:N, on, off."), Override::Plain("ENABLE_TOOL_SEARCH")),
+    (Setting::DefaultPermission, key("default_permission", Shape::OneOf(DEFAULT_PERMISSIONS), "What calls need that no rule is about: auto, allow, ask, deny. Of several files that say something the strictest counts."), Override::None),
+    (Setting::UnattendedPermission, key("unattended_permission", Shape::OneOf(UNATTENDED_PERMISSIONS), "What becomes of a call that needs consent when nobody can be asked: deny, allow."), Override::None),
+    (Setting::AuditMaxAge, key("audit_max_age_sec", Shape::Seconds, "How long the audit log remembers."), Override::None),
+    (Setting::AuditMaxBytes, key("audit_max_bytes", Shape::Count, "How large the audit log may become."), Override::None),
 ];
+
+/// `auto` leaves it to the front end: what a person types is allowed, what a model wants is asked about.
+const DEFAULT_PERMISSIONS: &[&str] = &["auto", "allow", "ask", "deny"];
+const UNATTENDED_PERMISSIONS: &[&str] = &["deny", "allow"];
 
 impl Setting {
     /// Every setting.
@@ -129,6 +141,8 @@ pub enum SettingValue {
     Count(u64),
     /// When to search for tools.
     ToolSearch(ToolSearch),
+    /// One of the words that the setting knows.
+    Word(&'static str),
 }
 
 impl fmt::Display for SettingValue {
@@ -141,6 +155,7 @@ impl fmt::Display for SettingValue {
             }
             SettingValue::ToolSearch(ToolSearch::On) => formatter.write_str("on"),
             SettingValue::ToolSearch(ToolSearch::Off) => formatter.write_str("off"),
+            SettingValue::Word(word) => formatter.write_str(word),
         }
     }
 }
@@ -192,7 +207,7 @@ impl Settings {
         match self.get(setting).value {
             SettingValue::Duration(duration) => duration,
             SettingValue::Count(count) => Duration::from_secs(count),
-            SettingValue::ToolSearch(_) => Duration::ZERO,
+            SettingValue::ToolSearch(_) | SettingValue::Word(_) => Duration::ZERO,
         }
     }
 
@@ -201,7 +216,7 @@ impl Settings {
         match self.get(setting).value {
             SettingValue::Count(count) => count,
             SettingValue::Duration(duration) => duration.as_secs(),
-            SettingValue::ToolSearch(_) => 0,
+            SettingValue::ToolSearch(_) | SettingValue::Word(_) => 0,
         }
     }
 
@@ -277,6 +292,12 @@ fn value(setting: Setting, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Opti
     match key.shape {
         Shape::Seconds => reader.seconds(key.name, node).map(SettingValue::Duration),
         Shape::Count => reader.count(key.name, node).map(SettingValue::Count),
+        Shape::OneOf(words) => {
+            let known = |text: &str| words.iter().find(|word| **word == text).copied();
+            reader
+                .word(key.name, node, words, known)
+                .map(SettingValue::Word)
+        }
         _ => {
             let text = match node.value {
                 Value::Bool(on) => Node::detached(if on { "on" } else { "off" }),

@@ -223,7 +223,7 @@ pub fn merge_into<'a>(
     if let Some(rest) = without_meta(params.get()) {
         buffer.extend_from_slice(b"{\"_meta\":");
         write_meta(buffer, None, members);
-        if !rest.starts_with('}') {
+        if !rest.trim_ascii_start().starts_with('}') {
             buffer.push(b',');
         }
         buffer.extend_from_slice(rest.as_bytes());
@@ -334,7 +334,7 @@ impl<'a> DeclaredMeta<'a> {
 ///
 /// No name means `_meta` where the text has neither those letters nor an escape that could spell one of them.
 fn without_meta(params: &str) -> Option<&str> {
-    let rest = params.strip_prefix('{')?.trim_ascii_start();
+    let rest = params.strip_prefix('{')?;
     let bytes = rest.as_bytes();
     let mut suspects = memchr::memchr2_iter(b'\\', b'_', bytes)
         .filter_map(|at| bytes.get(at..))

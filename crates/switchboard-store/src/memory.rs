@@ -164,14 +164,8 @@ impl State {
             });
         }
         let oldest = now.before(keep.max_age);
-        // Clocks may differ between those who write, so an old entry can stand behind a younger one.
-        log.entries.retain(|entry| entry.at >= oldest);
-        log.bytes = log
-            .entries
-            .iter()
-            .map(|entry| entry.value.len() as u64)
-            .sum();
-        while log.bytes > keep.max_bytes && !log.entries.is_empty() {
+        let is_old = |log: &Log| log.entries.front().is_some_and(|entry| entry.at < oldest);
+        while is_old(log) || (log.bytes > keep.max_bytes && !log.entries.is_empty()) {
             log.drop_first();
         }
     }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`host`], [`options`], [`spec`], [`recipe`] | the handle, what it is made of, and servers to manage |
 //! | [`call`] | the call pipeline: prepare, permit, send, shape |
+//! | [`permissions`], [`hooks`], [`audit`] | who may call what, who looks on, and what is written down |
 //! | [`auth`] | how the host proves to a remote server that it may speak with it |
 //! | [`content`] | resources, prompts, completion |
 //! | [`catalog`] | what the servers offer, as a model may see it |
@@ -19,6 +20,7 @@
 //! | [`names`], [`json`] | ids that cannot be mixed up, and JSON that is passed on without being copied |
 
 mod alarm;
+pub mod audit;
 pub mod auth;
 pub mod call;
 pub mod catalog;
@@ -27,6 +29,7 @@ pub mod doctor;
 pub mod events;
 pub mod guard;
 pub mod handler;
+pub mod hooks;
 pub mod host;
 mod id_map;
 pub mod json;
@@ -36,6 +39,7 @@ mod memory;
 pub mod names;
 pub mod options;
 pub mod peer;
+pub mod permissions;
 pub mod recipe;
 pub mod remembered;
 pub mod service;

@@ -1,6 +1,6 @@
-//! Protocol and configuration, by criterion's benchmarks beside the crates: this runs them and reads their estimates.
+//! Protocol, configuration and permissions, by criterion's benchmarks beside the crates: this runs them and reads their estimates.
 
-use super::{Bound, Row, pinned, target};
+use super::{Bound, Row, middle, pinned, target, time};
 use crate::run::run_command;
 
 /// A comparison: what is measured, whom against, and what it must come to.
@@ -15,6 +15,7 @@ struct Comparison {
 const BENCHES: &[(&str, &str, &str)] = &[
     ("switchboard-protocol", "decode", "/(switchboard|rmcp)$"),
     ("switchboard-config", "load", "config/"),
+    ("switchboard", "permissions", "permissions/"),
 ];
 
 #[rustfmt::skip]
@@ -29,8 +30,12 @@ const ROWS: &[Comparison] = &[
     Comparison { what: "load 10,000 servers from HCL, against the bare parse", ours: "config/hcl_load", theirs: "config/hcl_bare", bound: Bound::AtMost(3.0) },
 ];
 
+/// Nanoseconds that a thousand rules may add to a call.
+const MOST_ADDED_BY_RULES: f64 = 2000.0;
+
 pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
     let mut times: Vec<Vec<(f64, f64)>> = ROWS.iter().map(|_| Vec::new()).collect();
+    let mut added = Vec::new();
     for round in 1..=rounds {
         println!("\nround {round} of {rounds}");
         for (package, bench, cases) in BENCHES {
@@ -42,11 +47,21 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
                 median_nanoseconds(row.theirs)?,
             ));
         }
+        let with_rules = median_nanoseconds("permissions/1000_rules")?;
+        added.push(with_rules - median_nanoseconds("permissions/no_rules")?);
     }
     let rows = ROWS.iter().zip(&times);
-    Ok(rows
+    let mut rows: Vec<Row> = rows
         .map(|(row, times)| Row::times(row.what, times, row.bound))
-        .collect())
+        .collect();
+    rows.push(Row::figure(
+        "what 1,000 permission rules add to an allowed call",
+        middle(added.iter().copied()),
+        None,
+        MOST_ADDED_BY_RULES,
+        time,
+    ));
+    Ok(rows)
 }
 
 /// Runs one benchmark.

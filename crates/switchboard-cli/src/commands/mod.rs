@@ -1,5 +1,6 @@
 //! One module for each command, and the one place that starts them.
 
+pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -7,6 +8,7 @@ mod content;
 pub(crate) mod doctor;
 pub(crate) mod logs;
 pub(crate) mod mcp;
+pub(crate) mod permissions;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
@@ -65,6 +67,8 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Prompt(arguments) => prompt::run(&arguments, &with(cli.global)?),
         Command::Logs(arguments) => logs::run(&arguments, &with(cli.global)?),
         Command::Doctor { server } => doctor::run(server.as_deref(), &with(cli.global)?),
+        Command::Permissions(command) => permissions::run(&command, &with(cli.global)?),
+        Command::Audit(arguments) => audit::run(&arguments, &with(cli.global)?),
         Command::Completions { shell } => completions::run(shell, &context::printer(&cli.global)),
         Command::Version => version::run(&context::printer(&cli.global)),
     }

@@ -13,6 +13,7 @@ mod documentation;
 mod edit;
 mod malformed;
 mod output;
+mod permissions;
 mod scopes;
 mod secrets;
 mod servers;

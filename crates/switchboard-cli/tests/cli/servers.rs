@@ -21,7 +21,7 @@ static PYTHON: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// A machine with servers of these names, each with a fault or none, and after a semicolon further keys of its entry.
-fn machine(servers: &[(&str, &str)]) -> TestContext {
+pub(crate) fn machine(servers: &[(&str, &str)]) -> TestContext {
     let context = TestContext::new();
     let mut file = String::new();
     for (name, more) in servers {
@@ -402,6 +402,7 @@ mod signals {
         child: Child,
         log: BufReader<std::fs::File>,
         process: String,
+        is_hurried: bool,
     }
 
     impl Waiting {
@@ -435,6 +436,7 @@ mod signals {
                 child,
                 log,
                 process,
+                is_hurried: fault == "stubborn",
             };
             waiting.until("tools/call wait");
             waiting
@@ -466,6 +468,11 @@ mod signals {
             let rest = (&mut self.log).lines().map(Result::unwrap).count();
             assert!(rest < 10);
             assert!(!Path::new("/proc").join(&self.process).join("exe").exists());
+            // Also what was called off is written down, unless nobody had the time.
+            if output.status.code() != Some(130) || !self.is_hurried {
+                let audit = self.context.json("audit --json");
+                assert_eq!(audit[0]["outcome"], "called-off");
+            }
             drop(self.context);
             Run::of(&output)
         }

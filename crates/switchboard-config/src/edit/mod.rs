@@ -24,6 +24,7 @@ mod hcl;
 mod json;
 mod page;
 mod render;
+mod rule;
 mod toml;
 
 use crate::format::Format;
@@ -32,6 +33,7 @@ use crate::source::SourceFile;
 use crate::tree::Node;
 
 pub use error::{EditError, EditErrorKind};
+pub use rule::add_rule;
 
 /// One change to a file's text. Paths are keys from the root, such as `["mcp_servers", "github", "env"]`.
 #[derive(Debug, Clone, PartialEq)]

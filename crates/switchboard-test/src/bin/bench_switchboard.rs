@@ -1,17 +1,18 @@
 //! The host, for `cargo xtask bench`: as an embedder uses it, with nothing left out.
 //!
-//! Servers run under the guard, which is this program again. Every call is looked up, its arguments are checked, a gate
-//! decides about it and sees its result, its deadlines run, and a listener gets its events.
+//! Servers run under the guard, which is this program again. Every call is looked up, its arguments are checked, the
+//! guard decides about it and writes it down, its deadlines run, and a listener gets its events.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use switchboard::audit::{Audit, AuditSettings};
 use switchboard::call::CallRequest;
-use switchboard::call::gate::Gate;
 use switchboard::host::Host;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
+use switchboard::permissions::{Engine, Guard, Policy};
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::status::State;
 use switchboard::transport::stdio::{GuardCommand, StdioConnector};
@@ -28,11 +29,6 @@ fn main() -> ExitCode {
     bench::run::<Switchboard>()
 }
 
-/// Decides about every call, and lets it pass.
-struct Asked;
-
-impl Gate for Asked {}
-
 #[derive(Clone)]
 struct Switchboard {
     host: Host,
@@ -44,14 +40,21 @@ impl Contestant for Switchboard {
     const NAME: &'static str = "switchboard";
 
     async fn open(server: Server, count: usize) -> Result<Self, Failure> {
-        let host = Host::new(HostOptions {
+        let mut options = HostOptions {
             settings: HostSettings {
                 local_connections: count,
                 ..HostSettings::default()
             },
-            gate: Arc::new(Asked),
             ..HostOptions::default()
-        });
+        };
+        let audit = Audit::start(
+            Arc::clone(&options.store),
+            AuditSettings::default(),
+            "bench",
+        );
+        let engine = Engine::without_rules(Policy::typed());
+        options.gate = Arc::new(Guard::new(engine).recording(audit));
+        let host = Host::new(options);
         let mut events = host.events();
         // It ends with the host, and before that with the runtime.
         tokio::spawn(

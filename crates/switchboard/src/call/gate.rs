@@ -137,6 +137,11 @@ impl Permit {
     pub fn grounds<T: Any>(&self) -> Option<&T> {
         self.0.as_ref()?.downcast_ref()
     }
+
+    /// The grounds to keep, if they are of that type.
+    pub fn shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.0.as_ref()?).downcast().ok()
+    }
 }
 
 impl fmt::Debug for Permit {

@@ -37,7 +37,14 @@ pub(super) fn of(error: &CallError, session: &Session<'_>) -> Failure {
             );
             return failure.hint(shown);
         }
-        CallError::Denied { .. } => Failure::new(Exit::Denied, safe(error)),
+        CallError::Denied { tool, reason } => {
+            let tool = visible(&tool.to_string()).into_owned();
+            return Failure::new(Exit::Denied, format!("the call of {tool} is not permitted"))
+                .because(visible(reason))
+                .hint(format!(
+                    "`switchboard permissions explain {tool}` says which rules there are"
+                ));
+        }
         CallError::Request { error: request, .. } => Failure::new(exit(request), safe(error)),
         _ => Failure::failed(safe(error)),
     };

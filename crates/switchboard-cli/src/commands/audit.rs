@@ -1,0 +1,166 @@
+//! `switchboard audit`: what was called, decided and changed.
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use switchboard::audit::{Filter, Found, LOG, read};
+use switchboard::permissions::NameGlob;
+use switchboard_config::text::visible;
+use switchboard_store::{SqliteStore, Timestamp};
+
+use crate::cli::AuditArguments;
+use crate::commands::status::size;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::moment;
+use crate::printer::{Table, style};
+use crate::session;
+
+pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
+    let printer = &context.printer;
+    let since = arguments.since.as_deref().map(since).transpose()?;
+    let tool = arguments.tool.as_deref().map(|pattern| {
+        NameGlob::new(pattern).ok_or_else(|| {
+            Failure::usage(format!("\"{}\" is no glob", visible(pattern)))
+                .hint("write something such as \"get_*\" or \"github/*\"")
+        })
+    });
+    let filter = Filter {
+        since,
+        server: arguments.server.clone(),
+        tool: tool.transpose()?,
+        decision: arguments.decision.map(|decision| decision.to_string()),
+        limit: arguments.limit,
+    };
+    let store = SqliteStore::new(session::store_file(context));
+    let found = read(&filter, |query| store.read_log_blocking(LOG, query));
+    let found = found.map_err(|error| {
+        let failure =
+            Failure::failed("the audit log cannot be read").because(visible(&error.to_string()));
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    if printer.json {
+        printer.json(&found.into_iter().map(entry_json).collect())?;
+        return Ok(Exit::Done);
+    }
+    if found.is_empty() {
+        printer.note("nothing was written down that fits");
+        return Ok(Exit::Done);
+    }
+    let mut table =
+        Table::with_heading(&["TIME (UTC)", "BY", "WHAT", "DECISION", "OUTCOME", "BECAUSE"]);
+    for each in &found {
+        let line = Line::of(each);
+        let decision = match line.decision.as_str() {
+            "deny" => style::ERROR,
+            "ask" => style::WARNING,
+            _ => style::GOOD,
+        };
+        table.row([
+            (style::QUIET, &moment::shown(each.at)),
+            (style::QUIET, &line.by),
+            (style::NAME, &line.what),
+            (decision, &line.decision),
+            (anstyle::Style::new(), &line.outcome),
+            (style::QUIET, &line.because),
+        ]);
+    }
+    printer.data(table)?;
+    if found.len() == arguments.limit {
+        printer.note(format!(
+            "these are the newest {}; more with --limit",
+            arguments.limit
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// An entry for people.
+struct Line {
+    by: String,
+    what: String,
+    decision: String,
+    outcome: String,
+    because: String,
+}
+
+impl Line {
+    fn of(found: &Found) -> Self {
+        let entry = &found.entry;
+        let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        let number = |key: &str| entry[key].as_u64();
+        let kind = text("kind");
+        let what = match kind.as_str() {
+            "call" => match entry["server"].as_str() {
+                Some(server) => format!("{server}/{}", text("tool")),
+                None => text("tool"),
+            },
+            "login" => format!("{} {}", text("event"), text("server")),
+            "change" => format!("{} {}", text("event"), text("about")),
+            "lost" => {
+                let count = number("count").unwrap_or_default();
+                format!("{count} entries were lost")
+            }
+            other => other.to_owned(),
+        };
+        let mut outcome = match (text("outcome").as_str(), entry["error"].as_str()) {
+            (_, Some(error)) => error.to_owned(),
+            ("", None) => String::new(),
+            (outcome, None) => outcome.to_owned(),
+        };
+        if let Some(milliseconds) = number("milliseconds").filter(|_| outcome != "refused") {
+            let _ = write!(outcome, ", {milliseconds} ms");
+        }
+        if let Some(bytes) = number("result_bytes") {
+            let _ = write!(outcome, ", {}", size(bytes));
+        }
+        let because = match (entry["rule"].as_str(), entry["source"].as_str()) {
+            (Some(rule), Some(source)) => format!("{rule} at {source}"),
+            (None, Some(source)) => format!("{} at {source}", text("because")),
+            _ => text("because"),
+        };
+        Self {
+            by: text("by"),
+            what,
+            decision: text("decision"),
+            outcome,
+            because,
+        }
+    }
+}
+
+fn entry_json(found: Found) -> Value {
+    let mut entry = found.entry;
+    if let Value::Object(members) = &mut entry {
+        members.insert("at".to_owned(), moment::exact(found.at).into());
+    }
+    entry
+}
+
+/// A time that somebody names: how long ago (`90s`, `30m`, `1h`, `7d`), a day, or a moment.
+fn since(text: &str) -> Result<Timestamp, Failure> {
+    let now = Timestamp::from(SystemTime::now());
+    let ago = || {
+        let unit = text.chars().next_back()?;
+        let number: u64 = text.get(..text.len() - unit.len_utf8())?.parse().ok()?;
+        let seconds = match unit {
+            's' => 1,
+            'm' => 60,
+            'h' => 3600,
+            'd' => 86_400,
+            'w' => 7 * 86_400,
+            _ => return None,
+        };
+        let ago = Duration::from_secs(number.checked_mul(seconds)?);
+        Some(now.before(ago))
+    };
+    ago().or_else(|| moment::parse(text)).ok_or_else(|| {
+        Failure::usage(format!("\"{}\" is no time", visible(text)))
+            .hint("write how long ago (90s, 30m, 1h, 7d), a day (2026-11-01) or a moment (2026-11-01T08:00:00Z)")
+    })
+}

@@ -1,0 +1,267 @@
+//! `switchboard permissions …`: the rules in force, and what they say of a call.
+//!
+//! Nothing is started: tools are known from what their servers offered last time, and by their names otherwise.
+
+use std::fmt::Write as _;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use switchboard::catalog::disguise::BUILT_INS;
+use switchboard::names::ExposedName;
+use switchboard::permissions::{Because, Engine, Explanation, Policy, Rule, Subject};
+use switchboard::remembered;
+use switchboard_config::entry::Permission;
+use switchboard_config::text::visible;
+
+use crate::cli::PermissionsCommand;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::printer::{Table, paint, style};
+use crate::servers::Servers;
+use crate::{session, view};
+
+pub(crate) fn run(command: &PermissionsCommand, context: &Context) -> Outcome {
+    let servers = Servers::load(context, None)?;
+    match command {
+        PermissionsCommand::List => list(&servers, context),
+        PermissionsCommand::Explain { tool, arguments } => {
+            explain(tool, arguments.as_deref(), &servers, context)
+        }
+    }
+}
+
+fn list(servers: &Servers, context: &Context) -> Outcome {
+    let printer = &context.printer;
+    let engine = session::engine(servers, context, Policy::agent());
+    for problem in engine.problems() {
+        let place = view::place(&problem.origin, &context.environment.home);
+        printer.warning(format!("{place}: {}", visible(&problem.message)), None);
+    }
+    if printer.json {
+        printer.json(&engine.rules().iter().map(rule_json).collect())?;
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::with_heading(&["ACTION", "TOOL", "IF", "SCOPE", "SOURCE"]);
+    for rule in engine.rules() {
+        let source = view::place(&rule.origin, &context.environment.home);
+        table.row([
+            (action_style(rule.action), rule.action.name()),
+            (style::NAME, &rule.tool),
+            (anstyle::Style::new(), &rule.conditions.join(", ")),
+            (style::QUIET, rule.origin.scope().name()),
+            (style::QUIET, &source),
+        ]);
+    }
+    if engine.rules().is_empty() {
+        printer.note("there are no rules");
+    } else {
+        printer.data(table)?;
+    }
+    let typed = session::engine(servers, context, Policy::typed());
+    let of = |engine: &Engine| engine.policy().default.name();
+    printer.note(format!(
+        "where no rule says anything: what you type yourself, {}; what a model or another program wants, {}",
+        of(&typed),
+        of(&engine)
+    ));
+    Ok(Exit::Done)
+}
+
+fn explain(tool: &str, arguments: Option<&str>, servers: &Servers, context: &Context) -> Outcome {
+    let arguments: Option<Box<RawValue>> = arguments
+        .map(|text| {
+            serde_json::from_str::<serde_json::Map<String, Value>>(text)
+                .and_then(|_| serde_json::from_str(text))
+                .map_err(|error| {
+                    Failure::usage("the arguments are no JSON object")
+                        .because(error)
+                        .hint("give what the call would have, such as '{\"path\": \"src\"}'")
+                })
+        })
+        .transpose()?;
+    let engine = session::engine(servers, context, Policy::agent());
+    let named = Named::find(tool, servers, context);
+    let subject = named.subject();
+    let explanation = engine.explain(&subject, arguments.as_deref());
+    let typed = session::engine(servers, context, Policy::typed());
+    let typed = typed.decide(&subject, arguments.as_deref()).permission;
+    let may_be_read_only = matches!(explanation.decision.grounds.because, Because::Default)
+        && subject.server.is_some_and(|server| engine.trusts(server));
+    show(&named, &explanation, typed, context)?;
+    if may_be_read_only {
+        context.printer.note(
+            "its server is trusted to say, once it is connected, that the tool changes nothing",
+        );
+    }
+    Ok(Exit::Done)
+}
+
+fn show(
+    named: &Named,
+    explanation: &Explanation<'_>,
+    typed: Permission,
+    context: &Context,
+) -> Outcome {
+    let printer = &context.printer;
+    let decision = &explanation.decision;
+    let because = &decision.grounds.because;
+    if printer.json {
+        let losers = explanation.losers.iter().map(|loser| {
+            let mut rule = rule_json(loser.rule);
+            rule["lost"] = json!(loser.loss.reason());
+            rule
+        });
+        printer.json(&json!({
+            "decision": decision.permission.name(),
+            "rule": because.rule(),
+            "source": because.origin().map(view::place_json),
+            "because": because.word(),
+            "reason": because.to_string(),
+            "typed": typed.name(),
+            "tool": named.exposed.as_str(),
+            "server": named.server,
+            "others": losers.collect::<Vec<_>>(),
+        }))?;
+        return Ok(Exit::Done);
+    }
+    let home = &context.environment.home;
+    let reason = match because {
+        Because::Rule { tool, origin } => {
+            format!(
+                "the rule \"{}\" at {}",
+                visible(tool),
+                view::place(origin, home)
+            )
+        }
+        other => visible(&other.to_string()).into_owned(),
+    };
+    let mut text = format!(
+        "{}  {}\n  because {reason}\n",
+        paint(
+            action_style(decision.permission),
+            decision.permission.name()
+        ),
+        paint(style::NAME, visible(named.exposed.as_str())),
+    );
+    if typed != decision.permission {
+        let what = match typed {
+            Permission::Allow => "is allowed",
+            Permission::Ask => "asks",
+            Permission::Deny => "is denied",
+        };
+        let _ = writeln!(text, "  a call that you type yourself {what}");
+    }
+    for loser in &explanation.losers {
+        let rule = loser.rule;
+        let _ = writeln!(
+            text,
+            "  {} {} \"{}\" at {}: {}",
+            paint(style::QUIET, "not by"),
+            rule.action.name(),
+            visible(&rule.tool),
+            view::place(&rule.origin, home),
+            loser.loss.reason()
+        );
+    }
+    printer.data(text)?;
+    if !named.is_known {
+        printer.note("no server has offered such a tool yet; it was judged by its name");
+    }
+    Ok(Exit::Done)
+}
+
+/// The tool that somebody names.
+struct Named {
+    exposed: ExposedName,
+    server: Option<String>,
+    tool: String,
+    /// Whether it is known to exist.
+    is_known: bool,
+}
+
+impl Named {
+    fn find(name: &str, servers: &Servers, context: &Context) -> Self {
+        if BUILT_INS.contains(&name) {
+            return Self::built_in(name, true);
+        }
+        let (outlines, lists) = servers.remembered(context);
+        if let Ok(tool) = remembered::catalog(&outlines, &lists).find(name) {
+            let reference = tool.reference();
+            return Self::of(reference.server.as_str(), reference.tool.as_str(), true);
+        }
+        // The longest name of a server that it begins with; a name can be the beginning of another.
+        let configured = servers.config.servers.iter().map(|server| &*server.name);
+        let begins = |server: &&str| rest_after(name, server).is_some();
+        if let Some(server) = configured.filter(begins).max_by_key(|server| server.len()) {
+            let tool = rest_after(name, server).unwrap_or_default();
+            return Self::of(server, tool, false);
+        }
+        // Of a server that nobody knows, the name is all there is.
+        let rest = name.strip_prefix("mcp__");
+        let parts = rest
+            .and_then(|rest| rest.split_once("__"))
+            .or_else(|| name.split_once('/'));
+        match (parts, rest) {
+            (Some((server, tool)), _) if !server.is_empty() && !tool.is_empty() => {
+                Self::of(server, tool, false)
+            }
+            _ => Self::built_in(name, false),
+        }
+    }
+
+    fn of(server: &str, tool: &str, is_known: bool) -> Self {
+        Self {
+            exposed: Subject::exposed_name(server, tool),
+            server: Some(server.to_owned()),
+            tool: tool.to_owned(),
+            is_known,
+        }
+    }
+
+    fn built_in(name: &str, is_known: bool) -> Self {
+        Self {
+            exposed: name.into(),
+            server: None,
+            tool: name.to_owned(),
+            is_known,
+        }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        match &self.server {
+            Some(server) => Subject::of_server(server, &self.tool, &self.exposed),
+            None => Subject::built_in(&self.tool),
+        }
+    }
+}
+
+/// What follows a server's name in the name of one of its tools.
+fn rest_after<'n>(name: &'n str, server: &str) -> Option<&'n str> {
+    let exposed = name
+        .strip_prefix("mcp__")
+        .and_then(|name| name.strip_prefix(server))
+        .and_then(|rest| rest.strip_prefix("__"));
+    let rest = exposed.or_else(|| {
+        let rest = name.strip_prefix(server)?;
+        rest.strip_prefix(['/', '.'])
+    });
+    rest.filter(|rest| !rest.is_empty())
+}
+
+fn rule_json(rule: &Rule) -> Value {
+    json!({
+        "tool": rule.tool,
+        "action": rule.action.name(),
+        "conditions": rule.conditions,
+        "source": view::place_json(&rule.origin),
+    })
+}
+
+fn action_style(action: Permission) -> anstyle::Style {
+    match action {
+        Permission::Allow => style::GOOD,
+        Permission::Ask => style::WARNING,
+        Permission::Deny => style::ERROR,
+    }
+}

@@ -1,0 +1,312 @@
+//! Conditions on the arguments of a call.
+//!
+//! Owns finding an argument and testing it, on the text of the call, without building or copying anything. An argument
+//! that cannot be understood satisfies no rule that allows, and every rule that asks or denies.
+
+use std::borrow::Cow;
+
+use regex::{Regex, RegexBuilder};
+use serde_json::value::RawValue;
+use switchboard_config::policy::{ArgumentCondition, ArgumentTest};
+
+use super::address::{HostPattern, Leads};
+use super::path::{Base, Folder};
+use super::pattern::Reading;
+use crate::catalog::cursor::{Cursor, Malformed};
+
+/// The most that a regular expression may take when it is compiled.
+const REGEX_BYTES: usize = 1 << 20;
+/// Lists in lists are followed so far.
+const DEEPEST: usize = 16;
+
+/// One condition, ready to be tested.
+#[derive(Debug)]
+pub(super) struct Condition {
+    argument: String,
+    test: Test,
+}
+
+#[derive(Debug)]
+enum Test {
+    Equals(String),
+    Matches(Regex),
+    Under(Folder),
+    Host(HostPattern),
+    /// It cannot be understood, so nobody can say that it does not hold.
+    Unclear,
+}
+
+/// Whether an argument satisfies a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Yes,
+    No,
+    Unclear,
+}
+
+impl Condition {
+    /// Compiles a condition, and tells what is wrong with it.
+    pub(super) fn new(entry: &ArgumentCondition, base: &Base) -> (Self, Option<String>) {
+        let value = &entry.value;
+        let (test, problem) = match entry.test {
+            ArgumentTest::Equals => (Some(Test::Equals(value.clone())), ""),
+            ArgumentTest::Matches => {
+                let regex = RegexBuilder::new(value).size_limit(REGEX_BYTES).build();
+                (regex.ok().map(Test::Matches), "is no regular expression")
+            }
+            ArgumentTest::Under => {
+                let folder = Folder::named(value, base).map(Test::Under);
+                (folder, "does not say which folder is meant")
+            }
+            ArgumentTest::Host => (HostPattern::new(value).map(Test::Host), "names no host"),
+        };
+        let problem = test.is_none().then(|| {
+            format!(
+                "`{}` of the argument `{}` {problem}",
+                entry.test.name(),
+                entry.argument
+            )
+        });
+        let condition = Self {
+            argument: entry.argument.clone(),
+            test: test.unwrap_or(Test::Unclear),
+        };
+        (condition, problem)
+    }
+
+    /// Whether it counts as satisfied.
+    pub(super) fn holds(
+        &self,
+        arguments: Option<&RawValue>,
+        base: &Base,
+        reading: Reading,
+    ) -> bool {
+        let Some(arguments) = arguments else {
+            return false;
+        };
+        let (mut seen, mut all, mut any) = (false, true, false);
+        let mut test = |holds: Holds| {
+            seen = true;
+            all &= holds == Holds::Yes;
+            any |= holds != Holds::No;
+        };
+        let visited = visit(arguments.get(), &self.argument, 0, &mut |leaf| {
+            test(self.test.holds(leaf, base, reading));
+        });
+        if visited.is_err() {
+            test(Holds::Unclear);
+        }
+        match reading {
+            Reading::Narrow => seen && all,
+            Reading::Generous => any,
+        }
+    }
+}
+
+impl Test {
+    /// Tests one value, which is neither `null` nor a list.
+    fn holds(&self, value: &str, base: &Base, reading: Reading) -> Holds {
+        let text = match value.as_bytes().first() {
+            Some(b'"') => match Cursor::new(value).string() {
+                Ok(contents) => contents.decode(),
+                Err(Malformed) => return Holds::Unclear,
+            },
+            Some(b'{') | None => return Holds::Unclear,
+            Some(_) => match self {
+                // A number is no path and no URL.
+                Self::Under(_) | Self::Host(_) => return Holds::Unclear,
+                _ => Cow::Borrowed(value),
+            },
+        };
+        let yes_or_no = |holds: bool| if holds { Holds::Yes } else { Holds::No };
+        match self {
+            Self::Equals(expected) => yes_or_no(text == expected.as_str()),
+            Self::Matches(regex) => yes_or_no(regex.is_match(&text)),
+            Self::Under(folder) => match (base.resolve(&text), reading) {
+                (Some(path), Reading::Narrow) => yes_or_no(folder.holds(&path)),
+                (Some(path), Reading::Generous) => yes_or_no(folder.may_hold(&path)),
+                (None, _) => Holds::Unclear,
+            },
+            Self::Host(pattern) => match pattern.compare(&text) {
+                Leads::There => Holds::Yes,
+                // Whoever denies a host and says nothing of ports means all of them.
+                Leads::OtherPort => {
+                    yes_or_no(reading == Reading::Generous && !pattern.names_port())
+                }
+                Leads::Elsewhere => Holds::No,
+                Leads::Unclear => Holds::Unclear,
+            },
+            Self::Unclear => Holds::Unclear,
+        }
+    }
+}
+
+/// Visits every value that a name with dots can mean: members that are called so, members of members, and those of
+/// each element of a list. A key that comes twice is visited twice, since nobody knows which one a server takes.
+fn visit<'a>(
+    object: &'a str,
+    name: &str,
+    depth: usize,
+    leaf: &mut impl FnMut(&'a str),
+) -> Result<(), Malformed> {
+    if depth > DEEPEST {
+        return Err(Malformed);
+    }
+    let mut cursor = Cursor::new(object);
+    if cursor.peek() == b'[' {
+        cursor.enter(b'[')?;
+        while cursor.next_item()? {
+            visit(cursor.value()?, name, depth + 1, leaf)?;
+        }
+        return Ok(());
+    }
+    if cursor.peek() != b'{' {
+        return Ok(());
+    }
+    cursor.enter(b'{')?;
+    while let Some(key) = cursor.next_key()? {
+        let value = cursor.value()?;
+        if key.is(name) {
+            leaves(value, depth, leaf)?;
+            continue;
+        }
+        let key = key.decode();
+        let below = name
+            .strip_prefix(key.as_ref())
+            .and_then(|rest| rest.strip_prefix('.'));
+        if let Some(below) = below {
+            visit(value, below, depth + 1, leaf)?;
+        }
+    }
+    Ok(())
+}
+
+/// Visits a value, or each element of a list. What is `null` was left out.
+fn leaves<'a>(
+    value: &'a str,
+    depth: usize,
+    leaf: &mut impl FnMut(&'a str),
+) -> Result<(), Malformed> {
+    if depth > DEEPEST {
+        return Err(Malformed);
+    }
+    if !value.starts_with('[') {
+        if value != "null" {
+            leaf(value);
+        }
+        return Ok(());
+    }
+    let mut cursor = Cursor::new(value);
+    cursor.enter(b'[')?;
+    while cursor.next_item()? {
+        leaves(cursor.value()?, depth + 1, leaf)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// Whether it counts for a rule that allows, and for one that denies.
+    #[track_caller]
+    fn check(
+        argument: &str,
+        test: ArgumentTest,
+        value: &str,
+        arguments: &str,
+        expected: (bool, bool),
+    ) {
+        let base = Base {
+            folder: PathBuf::from("/nowhere/work"),
+            home: None,
+        };
+        let entry = ArgumentCondition {
+            argument: argument.to_owned(),
+            test,
+            value: value.to_owned(),
+        };
+        let (condition, _) = Condition::new(&entry, &base);
+        let raw: Box<RawValue> = serde_json::from_str(arguments).expect(arguments);
+        let found = (
+            condition.holds(Some(&raw), &base, Reading::Narrow),
+            condition.holds(Some(&raw), &base, Reading::Generous),
+        );
+        assert_eq!(found, expected, "{argument} {value} on {arguments}");
+    }
+
+    #[test]
+    fn arguments_are_found_wherever_a_server_could_find_them() {
+        let equals = |argument: &str, arguments: &str, expected| {
+            check(argument, ArgumentTest::Equals, "x", arguments, expected);
+        };
+        equals("a", r#"{"a": "x"}"#, (true, true));
+        equals("a", r#"{"a": "\u0078"}"#, (true, true));
+        equals("a", r#"{"\u0061": "x"}"#, (true, true));
+        equals("a", r#"{"a": "y"}"#, (false, false));
+        equals("a", "{}", (false, false));
+        equals("a", "null", (false, false));
+        equals("a", r#"{"a": null}"#, (false, false));
+        // Which of the two counts, only the server knows.
+        equals("a", r#"{"a": "x", "a": "y"}"#, (false, true));
+        equals("a", r#"{"a": ["x", "x"]}"#, (true, true));
+        equals("a", r#"{"a": ["x", "y"]}"#, (false, true));
+        equals("a", r#"{"a": []}"#, (false, false));
+        equals("a", r#"{"a": {"b": 1}}"#, (false, true));
+        equals("a.b", r#"{"a": {"b": "x"}}"#, (true, true));
+        equals("a.b", r#"{"a.b": "x"}"#, (true, true));
+        equals("a.b", r#"{"a.b": "x", "a": {"b": "y"}}"#, (false, true));
+        equals("a.b", r#"{"a": [{"b": "x"}, {"b": "y"}]}"#, (false, true));
+        equals("a.b", r#"{"a": 5}"#, (false, false));
+        let deep = format!("{{\"a\": {}\"x\"{}}}", "[".repeat(40), "]".repeat(40));
+        equals("a", &deep, (false, true));
+    }
+
+    #[test]
+    fn values_are_tested_as_what_they_are() {
+        use ArgumentTest::{Equals, Host, Matches, Under};
+        check("n", Equals, "5", r#"{"n": 5}"#, (true, true));
+        check("n", Matches, "^5", r#"{"n": 55}"#, (true, true));
+        check("n", Matches, "^rm ", r#"{"n": "ls; rm x"}"#, (false, false));
+        check("n", Matches, "rm ", r#"{"n": "ls; rm x"}"#, (true, true));
+        check("n", Under, "/a", r#"{"n": "/a/b"}"#, (true, true));
+        check("n", Under, "/a", r#"{"n": "/a/../b"}"#, (false, false));
+        check("n", Under, "/a", r#"{"n": "/ab"}"#, (false, false));
+        check("n", Under, ".", r#"{"n": "x/y"}"#, (true, true));
+        check("n", Under, "/a", r#"{"n": 5}"#, (false, true));
+        check("n", Under, "/a", r#"{"n": "~other/x"}"#, (false, true));
+        check(
+            "n",
+            Host,
+            "a.example",
+            r#"{"n": "https://a.example"}"#,
+            (true, true),
+        );
+        check(
+            "n",
+            Host,
+            "a.example",
+            r#"{"n": "https://a.example:8"}"#,
+            (false, true),
+        );
+        check(
+            "n",
+            Host,
+            "a.example:9",
+            r#"{"n": "https://a.example:8"}"#,
+            (false, false),
+        );
+        check(
+            "n",
+            Host,
+            "a.example",
+            r#"{"n": "a.example"}"#,
+            (false, true),
+        );
+        // A condition that nobody understands allows nothing and holds nobody off.
+        check("n", Matches, "(", r#"{"n": "x"}"#, (false, true));
+        check("n", Host, "https://a", r#"{"n": "x"}"#, (false, true));
+    }
+}

@@ -1,0 +1,336 @@
+//! All rules, compiled once; immutable, and asked by every call.
+//!
+//! Which rules are about a tool does not change as long as the engine lives, so that is worked out once for each tool.
+//! A call then costs a look into a table, the search for our own files, and the conditions of the rules about its tool.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::value::RawValue;
+use switchboard_config::entry::{Field, Permission};
+use switchboard_config::files::Folders;
+use switchboard_config::policy::HookEvent;
+use switchboard_config::resolve::{Config, Status};
+
+use super::own_files::OwnFiles;
+use super::pattern::{Names, Reading, Target};
+use super::policy::Policy;
+use super::rule::{Because, Grounds, Rule, RuleProblem};
+use super::subject::Subject;
+use crate::catalog::disguise::BUILT_INS;
+use crate::catalog::{Catalog, LiveAnnotations};
+use crate::hooks::{HookList, Registration};
+
+/// More tools than any host has; beyond it the table starts anew.
+const MOST_TOOLS: usize = 1 << 16;
+
+/// Decides about calls.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) rules: Vec<Rule>,
+    pub(super) policy: Policy,
+    pub(super) own_files: OwnFiles,
+    pub(super) hooks: HookList,
+    problems: Vec<RuleProblem>,
+    servers: BTreeSet<String>,
+    /// Servers whose word about their tools counts.
+    trusted: HashSet<String>,
+    tools: RwLock<HashMap<Box<str>, Arc<ToolRules>>>,
+    fixed: FixedGrounds,
+}
+
+/// The rules about one tool.
+#[derive(Debug)]
+pub(super) struct ToolRules {
+    server: Option<Box<str>>,
+    tool: Box<str>,
+    /// The strictest rule without conditions.
+    pub(super) plain: Option<usize>,
+    /// Rules with conditions, the strictest first.
+    pub(super) conditional: Vec<usize>,
+    /// Hooks before a call.
+    pub(super) before: Vec<usize>,
+    /// Hooks after a call.
+    pub(super) after: Vec<usize>,
+}
+
+/// What was decided, and why.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// What the call needs.
+    pub permission: Permission,
+    /// Why.
+    pub grounds: Arc<Grounds>,
+}
+
+/// Grounds that need not be made anew for each call.
+#[derive(Debug)]
+struct FixedGrounds {
+    read_only: Arc<Grounds>,
+    destructive: Arc<Grounds>,
+    default: Arc<Grounds>,
+}
+
+impl Engine {
+    /// An engine that has nothing but a policy: no rules, no hooks, and no files to protect.
+    pub fn without_rules(policy: Policy) -> Self {
+        Self {
+            rules: Vec::new(),
+            policy,
+            own_files: OwnFiles::default(),
+            hooks: HookList::default(),
+            problems: Vec::new(),
+            servers: BTreeSet::new(),
+            trusted: HashSet::new(),
+            tools: RwLock::default(),
+            fixed: FixedGrounds::new(policy),
+        }
+    }
+
+    /// Everything a configuration says, with its hooks.
+    pub fn new(config: &Config, folders: &Folders, policy: Policy) -> Self {
+        let mut engine = Self::without_rules(policy);
+        engine.own_files = OwnFiles::new(folders);
+        engine.servers = config
+            .servers
+            .iter()
+            .map(|server| server.name.clone())
+            .collect();
+        let ready = config
+            .servers
+            .iter()
+            .filter(|server| server.status == Status::Ready);
+        for server in ready {
+            let entry = server.effective();
+            if let Some(folder) = &entry.cwd {
+                engine.own_files.server_in(&server.name, folder.as_ref());
+            }
+            if entry.trust_annotations == Some(true) {
+                engine.trusted.insert(server.name.clone());
+            }
+            let stated = entry.tools.iter();
+            let permissions = stated.filter_map(|(tool, stated)| Some((tool, stated.permission?)));
+            for (tool, action) in permissions {
+                let origin = server
+                    .fields()
+                    .find(|(field, _)| *field == Field::Tools)
+                    .map_or_else(|| server.origin.clone(), |(_, origin)| origin);
+                let rule = Rule::of_tool(&server.name, tool, action, origin);
+                engine.rules.push(rule);
+            }
+        }
+        let base = engine.own_files.base_of(None);
+        for entry in &config.rules {
+            let (rule, problems) = Rule::new(entry, base);
+            engine.rules.push(rule);
+            engine.problems.extend(problems);
+        }
+        engine.hooks = HookList::of_config(&config.hooks, &base.folder, &withheld(config));
+        engine
+    }
+
+    /// Believes what a server says of its tools, as an entry with `trust_annotations` does.
+    #[must_use]
+    pub fn trusting(mut self, server: &str) -> Self {
+        self.trusted.insert(server.to_owned());
+        self
+    }
+
+    /// Lets tools use a folder within Switchboard's own, such as the one for output that was too long.
+    #[must_use]
+    pub fn open_folder(mut self, folder: PathBuf) -> Self {
+        self.own_files = self.own_files.except(folder);
+        self
+    }
+
+    /// Adds hooks that are part of the program.
+    #[must_use]
+    pub fn with_hooks(mut self, hooks: impl IntoIterator<Item = Registration>) -> Self {
+        self.hooks.extend(hooks);
+        self
+    }
+
+    /// What is wrong with rules and hooks.
+    pub fn problems(&self) -> impl Iterator<Item = &RuleProblem> {
+        self.problems.iter().chain(self.hooks.problems())
+    }
+
+    /// All rules, those of server entries first.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// What holds where no rule does.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Decides about a call. Hooks and people are not asked here.
+    pub fn decide(&self, subject: &Subject<'_>, arguments: Option<&RawValue>) -> Decision {
+        self.decide_by(&self.rules_of(subject), subject, arguments)
+    }
+
+    /// Rules that are about none of these tools and about no built-in one.
+    pub fn idle_rules(&self, catalog: &Catalog) -> Vec<&Rule> {
+        let built_in = BUILT_INS.iter().map(|name| Subject::built_in(name));
+        let subjects: Vec<Subject<'_>> =
+            catalog.iter().map(Subject::from).chain(built_in).collect();
+        let names: Vec<Names<'_>> = subjects.iter().map(Names::new).collect();
+        let is_idle = |rule: &&Rule| !names.iter().any(|names| self.covers(rule, names));
+        self.rules.iter().filter(is_idle).collect()
+    }
+
+    pub(super) fn decide_by(
+        &self,
+        tool: &ToolRules,
+        subject: &Subject<'_>,
+        arguments: Option<&RawValue>,
+    ) -> Decision {
+        if !self.is_read_only(subject)
+            && let Some(argument) = self.own_files.named_by(subject, arguments)
+        {
+            let because = Because::OwnFile {
+                argument: argument.into_owned(),
+            };
+            return Decision::on(Arc::new(Grounds::new(Permission::Deny, because)));
+        }
+        let plain = tool.plain.and_then(|index| self.rules.get(index));
+        let base = self.own_files.base_of(subject.server);
+        // The strictest come first, so the first that holds is the strictest that does.
+        let conditional = tool
+            .conditional
+            .iter()
+            .filter_map(|index| self.rules.get(*index))
+            .take_while(|rule| plain.is_none_or(|plain| rule.action > plain.action))
+            .find(|rule| rule.holds(arguments, base));
+        match conditional.or(plain) {
+            Some(rule) => Decision::on(Arc::clone(&rule.grounds)),
+            None => self.decide_without_rule(subject),
+        }
+    }
+
+    /// The rules and hooks about a tool.
+    pub(super) fn rules_of(&self, subject: &Subject<'_>) -> Arc<ToolRules> {
+        let known = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tool) = known.get(subject.exposed)
+            && tool.server.as_deref() == subject.server
+            && &*tool.tool == subject.tool
+        {
+            return Arc::clone(tool);
+        }
+        drop(known);
+        let tool = Arc::new(self.compile(subject));
+        let mut known = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_TOOLS {
+            known.clear();
+        }
+        known.insert(subject.exposed.into(), Arc::clone(&tool));
+        tool
+    }
+
+    fn compile(&self, subject: &Subject<'_>) -> ToolRules {
+        let names = Names::new(subject);
+        let covers = |target: &Target, reading| target.covers(&names, &self.servers, reading);
+        let (mut plain, mut conditional) = (None::<usize>, Vec::new());
+        let action = |index: usize| self.rules.get(index).map(|rule| rule.action);
+        for (index, rule) in self.rules.iter().enumerate() {
+            if !covers(&rule.target, rule.reading()) {
+                continue;
+            }
+            if !rule.tests.is_empty() {
+                conditional.push(index);
+            } else if plain.is_none_or(|plain| Some(rule.action) > action(plain)) {
+                plain = Some(index);
+            }
+        }
+        conditional.sort_by_key(|index| std::cmp::Reverse(action(*index)));
+        let hooks = |event| {
+            let covered = self.hooks.of(event);
+            covered
+                .filter(|(_, target)| covers(target, Reading::Generous))
+                .map(|(index, _)| index)
+                .collect()
+        };
+        ToolRules {
+            server: subject.server.map(Box::from),
+            tool: subject.tool.into(),
+            plain,
+            conditional,
+            before: hooks(HookEvent::PreToolUse),
+            after: hooks(HookEvent::PostToolUse),
+        }
+    }
+
+    fn decide_without_rule(&self, subject: &Subject<'_>) -> Decision {
+        let policy = self.policy;
+        if policy.annotations && policy.default < Permission::Deny {
+            if self.is_read_only(subject) {
+                return Decision::on(Arc::clone(&self.fixed.read_only));
+            }
+            if policy.default == Permission::Allow && self.is_destructive(subject) {
+                return Decision::on(Arc::clone(&self.fixed.destructive));
+            }
+        }
+        Decision::on(Arc::clone(&self.fixed.default))
+    }
+
+    fn is_read_only(&self, subject: &Subject<'_>) -> bool {
+        subject.is_harmless_built_in()
+            || self
+                .believed(subject)
+                .is_some_and(LiveAnnotations::is_read_only)
+    }
+
+    fn is_destructive(&self, subject: &Subject<'_>) -> bool {
+        self.believed(subject)
+            .is_some_and(LiveAnnotations::is_destructive)
+    }
+
+    fn believed(&self, subject: &Subject<'_>) -> Option<LiveAnnotations> {
+        subject.annotations.filter(|_| {
+            subject
+                .server
+                .is_some_and(|server| self.trusted.contains(server))
+        })
+    }
+
+    pub(super) fn covers(&self, rule: &Rule, names: &Names<'_>) -> bool {
+        rule.target.covers(names, &self.servers, rule.reading())
+    }
+
+    /// Whether what this server says of its tools counts.
+    pub fn trusts(&self, server: &str) -> bool {
+        self.trusted.contains(server)
+    }
+}
+
+impl Decision {
+    pub(super) fn on(grounds: Arc<Grounds>) -> Self {
+        Self {
+            permission: grounds.permission,
+            grounds,
+        }
+    }
+}
+
+impl FixedGrounds {
+    fn new(policy: Policy) -> Self {
+        let grounds = |permission, because| Arc::new(Grounds::new(permission, because));
+        Self {
+            read_only: grounds(Permission::Allow, Because::ReadOnly),
+            destructive: grounds(Permission::Ask, Because::Destructive),
+            default: grounds(policy.default, Because::Default),
+        }
+    }
+}
+
+/// Variables that hold secrets of Switchboard's own: hooks have no business with them.
+fn withheld(config: &Config) -> Vec<String> {
+    let known = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MCP_CLIENT_SECRET"].map(str::to_owned);
+    let tokens = config
+        .servers
+        .iter()
+        .filter_map(|server| server.effective().bearer_token_env_var.clone());
+    known.into_iter().chain(tokens).collect()
+}

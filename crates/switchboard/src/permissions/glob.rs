@@ -1,0 +1,279 @@
+//! Globs over names: `*`, `?`, `[a-z]`, `[!a]`, `{one,two}` and `\` before any of these.
+//!
+//! Owns the matching. A thousand rules are compiled when a program starts, so this has no regular expressions to build:
+//! a pattern is a list of pieces, and matching goes through name and pattern once, with one step back for each star.
+
+/// The most ways of writing it that braces may stand for.
+const MAX_ALTERNATIVES: usize = 256;
+
+/// A compiled glob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Glob {
+    alternatives: Vec<Vec<Piece>>,
+}
+
+/// How letters are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    /// As they are.
+    Exact,
+    /// Capital or not.
+    Ignored,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    One(char),
+    Any,
+    Star,
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
+}
+
+impl Glob {
+    /// Compiles a pattern; `None` for one that is no glob, or stands for too many.
+    pub(super) fn new(pattern: &str) -> Option<Self> {
+        let characters: Vec<char> = pattern.chars().collect();
+        let mut parser = Parser {
+            characters: &characters,
+            position: 0,
+        };
+        let alternatives = parser.sequence(0)?;
+        (parser.position == characters.len()).then_some(Self { alternatives })
+    }
+
+    /// Whether the whole name fits.
+    pub(super) fn matches(&self, name: &str, case: Case) -> bool {
+        self.alternatives
+            .iter()
+            .any(|pieces| matches(pieces, name, case))
+    }
+
+    /// The one name it stands for, if it is no pattern at all.
+    pub(super) fn literal(&self) -> Option<String> {
+        let [pieces] = self.alternatives.as_slice() else {
+            return None;
+        };
+        let character = |piece: &Piece| match piece {
+            Piece::One(character) => Some(*character),
+            _ => None,
+        };
+        pieces.iter().map(character).collect()
+    }
+}
+
+struct Parser<'a> {
+    characters: &'a [char],
+    position: usize,
+}
+
+impl Parser<'_> {
+    fn next(&mut self) -> Option<char> {
+        let next = self.characters.get(self.position).copied();
+        self.position += usize::from(next.is_some());
+        next
+    }
+
+    /// Everything up to the end, or, within braces, up to what separates or ends them.
+    fn sequence(&mut self, depth: usize) -> Option<Vec<Vec<Piece>>> {
+        let mut alternatives = vec![Vec::new()];
+        while let Some(character) = self.characters.get(self.position).copied() {
+            if depth > 0 && matches!(character, ',' | '}') {
+                return Some(alternatives);
+            }
+            self.position += 1;
+            let piece = match character {
+                '*' => Piece::Star,
+                '?' => Piece::Any,
+                '[' => self.class()?,
+                '{' => {
+                    let inner = self.braces(depth + 1)?;
+                    if alternatives.len() * inner.len() > MAX_ALTERNATIVES {
+                        return None;
+                    }
+                    let joined = |before: &Vec<Piece>| {
+                        let joined = |after: &Vec<Piece>| [&before[..], after].concat();
+                        inner.iter().map(joined).collect::<Vec<_>>()
+                    };
+                    alternatives = alternatives.iter().flat_map(joined).collect();
+                    continue;
+                }
+                '}' => return None,
+                '\\' => Piece::One(self.next()?),
+                other => Piece::One(other),
+            };
+            for pieces in &mut alternatives {
+                pieces.push(piece.clone());
+            }
+        }
+        (depth == 0).then_some(alternatives)
+    }
+
+    fn braces(&mut self, depth: usize) -> Option<Vec<Vec<Piece>>> {
+        // No name needs braces in braces in braces, and depth costs stack.
+        if depth > 4 {
+            return None;
+        }
+        let mut all = Vec::new();
+        loop {
+            all.extend(self.sequence(depth)?);
+            if all.len() > MAX_ALTERNATIVES {
+                return None;
+            }
+            if self.next()? == '}' {
+                return Some(all);
+            }
+        }
+    }
+
+    fn class(&mut self) -> Option<Piece> {
+        let mut negated = false;
+        if matches!(self.characters.get(self.position), Some('!' | '^')) {
+            negated = true;
+            self.position += 1;
+        }
+        let mut ranges = Vec::new();
+        loop {
+            let first = self.next()?;
+            // Right at the beginning it is a member.
+            if first == ']' && !ranges.is_empty() {
+                return Some(Piece::Class { negated, ranges });
+            }
+            let is_range = self.characters.get(self.position) == Some(&'-')
+                && self
+                    .characters
+                    .get(self.position + 1)
+                    .is_some_and(|end| *end != ']');
+            let last = if is_range {
+                self.position += 1;
+                self.next()?
+            } else {
+                first
+            };
+            if last < first {
+                return None;
+            }
+            ranges.push((first, last));
+        }
+    }
+}
+
+fn matches(pieces: &[Piece], name: &str, case: Case) -> bool {
+    let (mut piece, mut rest) = (0, name);
+    // Where to go on from when the last star has to take one character more.
+    let mut star: Option<(usize, &str)> = None;
+    loop {
+        let first = rest.chars().next();
+        match (pieces.get(piece), first) {
+            (Some(Piece::Star), _) => {
+                star = Some((piece + 1, rest));
+                piece += 1;
+                continue;
+            }
+            (Some(expected), Some(character)) if expected.fits(character, case) => {
+                piece += 1;
+                rest = rest.get(character.len_utf8()..).unwrap_or_default();
+                continue;
+            }
+            (None, None) => return true,
+            _ => {}
+        }
+        let Some((after, from)) = star else {
+            return false;
+        };
+        let Some(skipped) = from.chars().next() else {
+            return false;
+        };
+        let from = from.get(skipped.len_utf8()..).unwrap_or_default();
+        star = Some((after, from));
+        (piece, rest) = (after, from);
+    }
+}
+
+impl Piece {
+    fn fits(&self, character: char, case: Case) -> bool {
+        match self {
+            Self::One(expected) => {
+                *expected == character
+                    || (case == Case::Ignored
+                        && expected.to_lowercase().eq(character.to_lowercase()))
+            }
+            Self::Any => true,
+            Self::Star => false,
+            Self::Class { negated, ranges } => {
+                let within = |character: char| {
+                    let holds = |range: &(char, char)| (range.0..=range.1).contains(&character);
+                    ranges.iter().any(holds)
+                };
+                let is_member = within(character)
+                    || (case == Case::Ignored
+                        && (character.to_lowercase().any(within)
+                            || character.to_uppercase().any(within)));
+                is_member != *negated
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, name: &str, exact: bool, ignored: bool) {
+        let glob = Glob::new(pattern).expect(pattern);
+        let found = (
+            glob.matches(name, Case::Exact),
+            glob.matches(name, Case::Ignored),
+        );
+        assert_eq!(found, (exact, ignored), "{pattern} on {name}");
+    }
+
+    #[test]
+    fn globs_match_whole_names() {
+        check("", "", true, true);
+        check("a", "ab", false, false);
+        check("A", "a", false, true);
+        check("*", "", true, true);
+        check("a*", "abc", true, true);
+        check("*a*b*", "xxaxxbxx", true, true);
+        check("*a*b", "xxaxxbxx", false, false);
+        check("a*b*c", "abbbc", true, true);
+        check("**", "anything", true, true);
+        check("?", "ü", true, true);
+        check("Ü*", "über", false, true);
+        check("[a-c]x", "bx", true, true);
+        check("[!a-c]x", "bx", false, false);
+        check("[]a]", "]", true, true);
+        check("[a-]", "-", true, true);
+        check("{get,list}_*", "list_x", true, true);
+        check("{get,list}_*", "put_x", false, false);
+        check("{a,b{c,d}}", "bd", true, true);
+        check("\\*", "*", true, true);
+        check("\\*", "x", false, false);
+    }
+
+    #[test]
+    fn what_is_no_glob_is_refused() {
+        let many = "{a,b}".repeat(20);
+        for pattern in ["[", "[a", "{a", "a}", "\\", "[z-a]", "{{{{{a}}}}}", &many] {
+            assert_eq!(Glob::new(pattern), None, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_name_costs_no_more_than_its_length_allows() {
+        let glob = Glob::new("*a*a*a*a*a*a*a*b").expect("a glob");
+        assert!(!glob.matches(&"a".repeat(5000), Case::Exact));
+    }
+
+    #[test]
+    fn a_name_without_wildcards_is_literal() {
+        let literal = |pattern| Glob::new(pattern).expect("a glob").literal();
+        assert_eq!(literal("a\\*b"), Some("a*b".to_owned()));
+        assert_eq!(literal("a*"), None);
+        assert_eq!(literal("{a,b}"), None);
+    }
+}

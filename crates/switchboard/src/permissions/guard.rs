@@ -1,0 +1,458 @@
+//! The gate that a host's calls go through: rules, hooks, consent, audit.
+//!
+//! Owns the order of these. A rule that denies comes first and last: no hook and no person is asked about what it
+//! denies, and what a hook changes is decided about again. Built-in tools of an agent go the same way, by
+//! [`Guard::permit`], [`Guard::inspect`] and [`Guard::finish`].
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use switchboard_config::entry::Permission;
+use switchboard_config::policy::HookEvent;
+use tokio::sync::Semaphore;
+
+use super::approval::{Answer, Approver, Grants, Question};
+use super::engine::{Decision, Engine, ToolRules};
+use super::rule::{Because, Grounds};
+use super::subject::Subject;
+use crate::audit::{Audit, CallNote, Digest, End, What};
+use crate::call::gate::{Check, EndedCall, Gate, PendingCall, Permit, Sight, Verdict};
+use crate::catalog::CatalogTool;
+use crate::catalog::text::neutralise;
+use crate::hooks::{HookAnswer, HookDecision, HookInput};
+use crate::json::SharedJson;
+use crate::names::{CallId, ServerName, WireName};
+
+/// Permits calls by rules, hooks and a person's word, and writes them down.
+pub struct Guard {
+    engine: RwLock<Arc<Engine>>,
+    approver: Option<Arc<dyn Approver>>,
+    audit: Option<Audit>,
+    session: String,
+    grants: Grants,
+    /// One question at a time: two on one terminal could not be told apart.
+    asking: Semaphore,
+}
+
+/// A call that somebody wants to make.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The call.
+    pub id: CallId,
+    /// The tool.
+    pub subject: Subject<'a>,
+    /// The arguments.
+    pub arguments: Option<&'a RawValue>,
+    /// The tool in the catalogue, which knows what arguments it takes; `None` for a built-in one.
+    pub tool: Option<&'a CatalogTool>,
+}
+
+impl Guard {
+    /// A guard that goes by these rules. Nobody is asked, and nothing is written down, unless more is said.
+    pub fn new(engine: Engine) -> Self {
+        Self {
+            engine: RwLock::new(Arc::new(engine)),
+            approver: None,
+            audit: None,
+            session: String::new(),
+            grants: Grants::default(),
+            asking: Semaphore::new(1),
+        }
+    }
+
+    /// Asks this one where rules say so.
+    #[must_use]
+    pub fn asking(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// Writes calls down there.
+    #[must_use]
+    pub fn recording(mut self, audit: Audit) -> Self {
+        self.audit = Some(audit);
+        self
+    }
+
+    /// What hooks are told the session is.
+    #[must_use]
+    pub fn in_session(mut self, session: impl Into<String>) -> Self {
+        self.session = session.into();
+        self
+    }
+
+    /// Goes by these rules from now on, as after a change of the configuration. What a person granted stays granted.
+    pub fn set_engine(&self, engine: Engine) {
+        *self.engine.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(engine);
+    }
+
+    /// The rules in force.
+    pub fn engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.engine.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Decides about a call, at once where nobody has to be asked.
+    pub fn permit<'a>(&'a self, wanted: Wanted<'a>) -> Check<'a, Verdict> {
+        let engine = self.engine();
+        let rules = engine.rules_of(&wanted.subject);
+        let decision = engine.decide_by(&rules, &wanted.subject, wanted.arguments);
+        let has_hooks = !rules.before.is_empty();
+        match decision.permission {
+            Permission::Deny => Check::Now(self.refuse(&wanted, decision.grounds, None)),
+            Permission::Allow if !has_hooks => {
+                Check::Now(Verdict::Pass(Permit::on(decision.grounds)))
+            }
+            Permission::Ask
+                if !has_hooks && self.grants.has(wanted.subject.exposed, &decision.grounds) =>
+            {
+                Check::Now(Verdict::Pass(Permit::on(granted(true, decision.grounds))))
+            }
+            _ => {
+                let considered = self.consider(engine, rules, decision, wanted);
+                Check::Later(Box::pin(considered))
+            }
+        }
+    }
+
+    /// Shows a result to the hooks that want to see it.
+    pub fn inspect<'a>(&'a self, wanted: Wanted<'a>, result: &'a SharedJson) -> Check<'a, Sight> {
+        let engine = self.engine();
+        let rules = engine.rules_of(&wanted.subject);
+        if rules.after.is_empty() {
+            return Check::Now(Sight::Keep);
+        }
+        Check::Later(Box::pin(async move {
+            let mut changed: Option<SharedJson> = None;
+            for index in &rules.after {
+                let seen = changed.as_ref().unwrap_or(result);
+                let input = self.input(HookEvent::PostToolUse, &wanted, wanted.arguments);
+                let input = HookInput {
+                    result: Some(seen),
+                    ..input
+                };
+                match run_hook(&engine, *index, input).await {
+                    Ok(HookAnswer {
+                        decision: Some(HookDecision::Block),
+                        reason,
+                        ..
+                    }) => {
+                        let reason = reason.unwrap_or_else(|| "a hook withholds the result".into());
+                        return Sight::Withhold { reason };
+                    }
+                    Ok(answer) => changed = answer.result.or(changed),
+                    Err(reason) => return Sight::Withhold { reason },
+                }
+            }
+            changed.map_or(Sight::Keep, Sight::Replace)
+        }))
+    }
+
+    /// Writes down the end of a call that was permitted.
+    pub fn finish(&self, wanted: &Wanted<'_>, permit: &Permit, elapsed: Duration, end: End) {
+        if let Some(audit) = &self.audit {
+            let grounds = permit.shared::<Grounds>();
+            audit.record(note(wanted, grounds, elapsed, end));
+        }
+    }
+
+    /// Everything that has to be waited for: hooks, then a person.
+    async fn consider(
+        &self,
+        engine: Arc<Engine>,
+        rules: Arc<ToolRules>,
+        mut decision: Decision,
+        wanted: Wanted<'_>,
+    ) -> Verdict {
+        // Whoever is called off while waiting leaves a trace, too.
+        let mut unanswered = Unanswered {
+            guard: self,
+            wanted: &wanted,
+            is_over: false,
+        };
+        let verdict = async {
+            let mut changed: Option<Box<RawValue>> = None;
+            let mut said: Option<(HookDecision, Arc<Grounds>)> = None;
+            let mut remark = None;
+            for index in &rules.before {
+                let arguments = changed.as_deref().or(wanted.arguments);
+                let input = self.input(HookEvent::PreToolUse, &wanted, arguments);
+                let grounds = |permission| hook_grounds(&engine, *index, permission);
+                let answer = match run_hook(&engine, *index, input).await {
+                    Ok(answer) => answer,
+                    Err(reason) => {
+                        return self.refuse(&wanted, grounds(Permission::Deny), Some(reason));
+                    }
+                };
+                match answer.decision {
+                    Some(HookDecision::Block) => {
+                        let grounds = grounds(Permission::Deny);
+                        return self.refuse(&wanted, grounds, answer.reason);
+                    }
+                    Some(HookDecision::Ask) => {
+                        said = Some((HookDecision::Ask, grounds(Permission::Ask)));
+                        remark = answer.reason;
+                    }
+                    Some(HookDecision::Allow) if said.is_none() => {
+                        said = Some((HookDecision::Allow, grounds(Permission::Allow)));
+                    }
+                    _ => {}
+                }
+                if let Some(arguments) = answer.arguments {
+                    if let Some(reason) = misfit(&wanted, &arguments) {
+                        return self.refuse(&wanted, grounds(Permission::Deny), Some(reason));
+                    }
+                    changed = Some(arguments);
+                }
+            }
+            let sent = Wanted {
+                arguments: changed.as_deref().or(wanted.arguments),
+                ..wanted
+            };
+            if changed.is_some() {
+                decision = engine.decide_by(&rules, &wanted.subject, sent.arguments);
+            }
+            let grounds = match (decision.permission, said) {
+                (Permission::Deny, _) => return self.refuse(&sent, decision.grounds, None),
+                (_, Some((HookDecision::Ask, grounds))) => {
+                    self.consent(&engine, &sent, grounds, remark.as_deref())
+                        .await
+                }
+                (Permission::Ask, Some((_, grounds))) => Ok(grounds),
+                (Permission::Ask, None) => {
+                    self.consent(&engine, &sent, decision.grounds, None).await
+                }
+                (Permission::Allow, _) => Ok(decision.grounds),
+            };
+            match grounds {
+                Err(grounds) => self.refuse(&sent, grounds, None),
+                Ok(grounds) => match changed {
+                    Some(arguments) => Verdict::Change(arguments, Permit::on(grounds)),
+                    None => Verdict::Pass(Permit::on(grounds)),
+                },
+            }
+        };
+        let verdict = verdict.await;
+        unanswered.is_over = true;
+        verdict
+    }
+
+    /// Asks a person, or goes by the policy where there is none.
+    async fn consent(
+        &self,
+        engine: &Engine,
+        wanted: &Wanted<'_>,
+        asked: Arc<Grounds>,
+        remark: Option<&str>,
+    ) -> Result<Arc<Grounds>, Arc<Grounds>> {
+        let tool = wanted.subject.exposed;
+        let Some(approver) = self
+            .approver
+            .as_ref()
+            .filter(|approver| approver.is_there())
+        else {
+            let permission = engine.policy().unattended;
+            let grounds = Arc::new(Grounds::new(permission, Because::Unattended { asked }));
+            return match permission {
+                Permission::Allow => Ok(grounds),
+                _ => Err(grounds),
+            };
+        };
+        let turn = self.asking.acquire().await;
+        // Somebody may have granted it while this one waited for its turn.
+        if self.grants.has(tool, &asked) {
+            return Ok(granted(true, asked));
+        }
+        let can_remember = matches!(asked.because, Because::Default | Because::Destructive);
+        let question = Question {
+            subject: wanted.subject,
+            arguments: wanted.arguments,
+            because: &asked.because,
+            remark,
+            can_remember,
+        };
+        let mut answer = approver.ask(question).await;
+        if answer == Answer::Always {
+            answer = Answer::Session;
+            if can_remember {
+                match approver.remember(tool).await {
+                    Ok(()) => self.record(What::Change {
+                        event: "allow",
+                        about: tool.to_owned(),
+                    }),
+                    Err(error) => tracing::warn!(error, tool, "a rule could not be written"),
+                }
+            }
+        }
+        drop(turn);
+        match answer {
+            Answer::No => {
+                let because = Because::Person {
+                    session: false,
+                    asked,
+                };
+                Err(Arc::new(Grounds::new(Permission::Deny, because)))
+            }
+            Answer::Session => {
+                self.grants.add(tool, Arc::clone(&asked));
+                Ok(granted(true, asked))
+            }
+            _ => Ok(granted(false, asked)),
+        }
+    }
+
+    fn input<'a>(
+        &'a self,
+        event: HookEvent,
+        wanted: &Wanted<'a>,
+        arguments: Option<&'a RawValue>,
+    ) -> HookInput<'a> {
+        HookInput {
+            event,
+            session: &self.session,
+            call: wanted.id,
+            subject: wanted.subject,
+            arguments,
+            result: None,
+        }
+    }
+
+    /// Refuses a call, and writes that down.
+    fn refuse(
+        &self,
+        wanted: &Wanted<'_>,
+        grounds: Arc<Grounds>,
+        reason: Option<String>,
+    ) -> Verdict {
+        let reason = match (reason, &grounds.because) {
+            (Some(reason), _) => reason,
+            (None, Because::Person { .. }) => "the user said no".to_owned(),
+            (None, because) => because.to_string(),
+        };
+        self.record(note(wanted, Some(grounds), Duration::ZERO, End::Refused));
+        Verdict::Deny {
+            reason: neutralise(&reason).into_owned(),
+        }
+    }
+
+    fn record(&self, what: What) {
+        if let Some(audit) = &self.audit {
+            audit.record(what);
+        }
+    }
+}
+
+impl Gate for Guard {
+    fn before<'a>(&'a self, call: &'a PendingCall<'a>) -> Check<'a, Verdict> {
+        self.permit(Wanted::from(call))
+    }
+
+    fn after<'a>(&'a self, call: &'a PendingCall<'a>, result: &'a SharedJson) -> Check<'a, Sight> {
+        self.inspect(Wanted::from(call), result)
+    }
+
+    fn ended(&self, call: &EndedCall<'_>) {
+        let end = End::of(call.outcome);
+        self.finish(&Wanted::from(&call.call), call.permit, call.elapsed, end);
+    }
+}
+
+impl<'a> From<&PendingCall<'a>> for Wanted<'a> {
+    fn from(call: &PendingCall<'a>) -> Self {
+        Self {
+            id: call.id,
+            subject: Subject::from(call.tool),
+            arguments: call.arguments,
+            tool: Some(call.tool),
+        }
+    }
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Guard")
+            .field("engine", &self.engine())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call that waits for hooks or for a person. Dropped before that is over, it was called off.
+struct Unanswered<'a> {
+    guard: &'a Guard,
+    wanted: &'a Wanted<'a>,
+    is_over: bool,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let grounds = Grounds::new(Permission::Deny, Because::NoAnswer);
+            let grounds = Some(Arc::new(grounds));
+            let note = note(self.wanted, grounds, Duration::ZERO, End::CalledOff);
+            self.guard.record(note);
+        }
+    }
+}
+
+/// Runs one hook. Its failure is a reason to stop, unless it may fail.
+async fn run_hook(
+    engine: &Engine,
+    index: usize,
+    input: HookInput<'_>,
+) -> Result<HookAnswer, String> {
+    let Some(hook) = engine.hooks.get(index) else {
+        return Ok(HookAnswer::default());
+    };
+    match hook.hook.run(input).await {
+        Ok(answer) => Ok(answer),
+        Err(error) if hook.fail_open => {
+            tracing::warn!(%error, "a hook failed, and the call goes on");
+            Ok(HookAnswer::default())
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn hook_grounds(engine: &Engine, index: usize, permission: Permission) -> Arc<Grounds> {
+    let origin = engine.hooks.get(index).and_then(|hook| hook.origin.clone());
+    Arc::new(Grounds::new(permission, Because::Hook { origin }))
+}
+
+fn granted(session: bool, asked: Arc<Grounds>) -> Arc<Grounds> {
+    Arc::new(Grounds::new(
+        Permission::Ask,
+        Because::Person { session, asked },
+    ))
+}
+
+/// Why arguments that a hook made do not fit the tool, if they do not.
+fn misfit(wanted: &Wanted<'_>, arguments: &RawValue) -> Option<String> {
+    let check = wanted.tool?.argument_check();
+    let error = check.check(Some(arguments)).err()?;
+    Some(format!(
+        "a hook changed the arguments, and they no longer fit: {error}"
+    ))
+}
+
+fn note(wanted: &Wanted<'_>, grounds: Option<Arc<Grounds>>, elapsed: Duration, end: End) -> What {
+    let reference = wanted.tool.map(CatalogTool::reference);
+    let (server, tool) = match reference {
+        Some(reference) => (Some(reference.server.clone()), reference.tool.clone()),
+        None => (
+            wanted.subject.server.map(ServerName::from),
+            WireName::from(wanted.subject.tool),
+        ),
+    };
+    What::Call(Box::new(CallNote {
+        id: wanted.id,
+        server,
+        tool,
+        grounds,
+        arguments: wanted
+            .arguments
+            .map(|arguments| Digest::of(arguments.get())),
+        elapsed,
+        end,
+    }))
+}

@@ -1,0 +1,395 @@
+//! Switchboard's own files, which no tool may change (SEC-7).
+//!
+//! Owns a layer that no rule reaches: whoever can write these files can grant itself everything else. A call of a tool
+//! that is not known to be read-only is refused when one of its arguments, resolved, is such a file. Arguments that
+//! hold a command line are searched for the paths, too, but that is a best effort: a shell can spell a path in more
+//! ways than anybody can list, which is what a sandbox is for. A hard link is not noticed either.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::value::RawValue;
+use switchboard_config::files::{Folders, LOCAL_FILE, PROJECT_FILES};
+
+use super::glob::{Case, Glob};
+use super::path::{self, Base, LONGEST};
+use super::subject::Subject;
+use crate::catalog::cursor::Cursor;
+
+/// What every file of ours in a project begins with.
+const OWN_PREFIX: &str = ".switchboard";
+/// Arguments that hold a command line.
+const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "commands"];
+/// A command line that names one of these means our folders, whatever they are set to.
+const OWN_VARIABLES: [&str; 3] = [
+    "SWITCHBOARD_CONFIG_DIR",
+    "SWITCHBOARD_STATE_DIR",
+    "SWITCHBOARD_MANAGED_FILE",
+];
+
+/// The files and folders that no tool may change.
+#[derive(Debug, Default)]
+pub struct OwnFiles {
+    folders: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+    /// Folders in them that tools may use.
+    open: Vec<PathBuf>,
+    base: Base,
+    /// The folders that servers run in, where it is not the project.
+    bases: HashMap<String, Place>,
+    here: Place,
+}
+
+/// A folder that relative paths start in, with what is known of names in it.
+#[derive(Debug, Default)]
+struct Place {
+    base: Base,
+    /// Whether everything in it is ours.
+    is_own: bool,
+    /// Names of files in it that are ours.
+    names: Vec<String>,
+    #[cfg(unix)]
+    folder: Option<std::os::fd::OwnedFd>,
+}
+
+impl OwnFiles {
+    /// The files of a configuration that was looked for in these folders.
+    pub fn new(folders: &Folders) -> Self {
+        let project = PROJECT_FILES.iter().map(|(name, _)| *name);
+        let mut files: Vec<PathBuf> = project
+            .chain([LOCAL_FILE])
+            .map(|name| folders.project.join(name))
+            .chain([folders.home.join(".claude/settings.json")])
+            .chain(folders.managed_file.clone())
+            .collect();
+        let mut own = vec![folders.config.clone(), folders.state.clone()];
+        for list in [&mut files, &mut own] {
+            list.retain(|path| path.is_absolute());
+            let real: Vec<PathBuf> = list.iter().filter_map(|path| path::real(path)).collect();
+            list.extend(real);
+            list.sort();
+            list.dedup();
+        }
+        let base = Base {
+            folder: folders.project.clone(),
+            home: Some(folders.home.clone()),
+        };
+        let mut own = Self {
+            folders: own,
+            files,
+            base: base.clone(),
+            ..Self::default()
+        };
+        own.here = own.place(base);
+        own
+    }
+
+    /// Lets tools use a folder that lies in one of ours, such as the one with output that was too long.
+    #[must_use]
+    pub fn except(mut self, folder: PathBuf) -> Self {
+        self.open.extend(path::real(&folder));
+        self.open.push(folder);
+        self
+    }
+
+    /// Where a server runs, if not in the project.
+    pub fn server_in(&mut self, server: &str, folder: &Path) {
+        let base = Base {
+            folder: self.base.folder.join(folder),
+            home: self.base.home.clone(),
+        };
+        let place = self.place(base);
+        self.bases.insert(server.to_owned(), place);
+    }
+
+    /// Where relative paths of a tool start.
+    pub(super) fn base_of(&self, server: Option<&str>) -> &Base {
+        &self.place_of(server).base
+    }
+
+    /// The first argument that is one of our files, as it was written. The tool must not be known to be read-only.
+    pub(super) fn named_by<'a>(
+        &self,
+        subject: &Subject<'_>,
+        arguments: Option<&'a RawValue>,
+    ) -> Option<Cow<'a, str>> {
+        if self.folders.is_empty() && self.files.is_empty() {
+            return None;
+        }
+        let place = self.place_of(subject.server);
+        let text = arguments?.get();
+        let mut cursor = Cursor::new(text);
+        let mut is_command = false;
+        while let Some(at) = memchr::memchr(b'"', text.as_bytes().get(cursor.position()..)?) {
+            cursor.rewind(cursor.position() + at);
+            let contents = cursor.string().ok()?;
+            let is_key = cursor.peek() == b':';
+            if contents.escaped.len() <= LONGEST * 2 || is_command {
+                let found = contents.decode();
+                let is_own = self.is_named(&found, place)
+                    || (is_command && !is_key && self.is_in_command(&found, place));
+                if is_own {
+                    return Some(found);
+                }
+            }
+            if is_key {
+                is_command = COMMAND_KEYS.iter().any(|key| contents.is(key));
+            }
+        }
+        None
+    }
+
+    fn place_of(&self, server: Option<&str>) -> &Place {
+        if self.bases.is_empty() {
+            return &self.here;
+        }
+        let named = server.and_then(|server| self.bases.get(server));
+        named.unwrap_or(&self.here)
+    }
+
+    fn place(&self, base: Base) -> Place {
+        let names = self
+            .files
+            .iter()
+            .filter(|file| file.parent() == Some(&base.folder));
+        Place {
+            is_own: self.is_own(&base.folder)
+                || path::real(&base.folder).is_some_and(|real| self.is_own(&real)),
+            names: names
+                .filter_map(|file| Some(file.file_name()?.to_str()?.to_owned()))
+                .collect(),
+            #[cfg(unix)]
+            folder: open_folder(&base.folder),
+            base,
+        }
+    }
+
+    /// Whether a text, taken for a path, is one of our files.
+    fn is_named(&self, text: &str, place: &Place) -> bool {
+        let text = text.trim();
+        if text.is_empty() || text.len() > LONGEST {
+            return false;
+        }
+        let looks_like_path = text.starts_with(['~', '.'])
+            || memchr::memchr3(b'/', b'\\', b':', text.as_bytes()).is_some();
+        if looks_like_path {
+            return self.is_path(text, &place.base);
+        }
+        place.is_own
+            || place.names.iter().any(|name| name == text)
+            || (place.is_link(text) && self.is_path(text, &place.base))
+    }
+
+    fn is_path(&self, text: &str, base: &Base) -> bool {
+        // A server may read these as separators, whatever the system does.
+        let text = if text.contains('\\') && cfg!(unix) {
+            Cow::Owned(text.replace('\\', "/"))
+        } else {
+            Cow::Borrowed(text)
+        };
+        let Some(resolved) = base.resolve(&text) else {
+            return false;
+        };
+        self.is_own(&resolved.written) || resolved.real.is_some_and(|real| self.is_own(&real))
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        let is_in = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
+        let has_own_name = || {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(OWN_PREFIX))
+        };
+        (is_in(&self.folders) && !is_in(&self.open))
+            || self.files.iter().any(|file| file == path)
+            || has_own_name()
+    }
+
+    /// Whether a command line names one of our files, as far as can be seen.
+    fn is_in_command(&self, command: &str, place: &Place) -> bool {
+        if OWN_VARIABLES.iter().any(|name| command.contains(name)) {
+            return true;
+        }
+        // Marks that a shell takes away.
+        let mut bare: String = command
+            .chars()
+            .filter(|character| !matches!(character, '"' | '\'' | '\\'))
+            .collect();
+        if let Some(home) = place.base.home.as_deref().and_then(Path::to_str) {
+            bare = bare.replace("${HOME}", home).replace("$HOME", home);
+        }
+        let ends_word =
+            |character: char| character.is_whitespace() || ";|&<>()`=,:{}$".contains(character);
+        bare.split(ends_word)
+            .filter(|word| !word.is_empty())
+            .any(|word| self.is_named(word, place) || self.is_globbed(word, place))
+    }
+
+    /// Whether a shell could find one of our files for this word.
+    fn is_globbed(&self, word: &str, place: &Place) -> bool {
+        if !word.contains(['*', '?', '[']) {
+            return false;
+        }
+        let pattern = match (word.strip_prefix("~/"), &place.base.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => place.base.folder.join(word),
+        };
+        let pattern = path::written(&pattern);
+        let Some(glob) = pattern.to_str().and_then(Glob::new) else {
+            return false;
+        };
+        // Everything above is no file of ours, so each step of the way is compared on its own.
+        let steps = pattern.components().count();
+        let fits = |own: &PathBuf| {
+            let same_depth = own.components().count() == steps;
+            same_depth
+                && own
+                    .to_str()
+                    .is_some_and(|own| glob.matches(own, Case::Exact))
+        };
+        let inside = || {
+            // What is in a folder of ours fits if the folder fits the beginning.
+            pattern.ancestors().any(|above| {
+                let glob = above.to_str().and_then(Glob::new);
+                let depth = above.components().count();
+                self.folders.iter().any(|own| {
+                    own.components().count() == depth
+                        && own.to_str().is_some_and(|own| {
+                            glob.as_ref()
+                                .is_some_and(|glob| glob.matches(own, Case::Exact))
+                        })
+                })
+            })
+        };
+        self.files.iter().any(fits) || inside()
+    }
+}
+
+impl Place {
+    /// Whether a name in this folder is a link. It costs one question to the system and no memory.
+    #[cfg(unix)]
+    fn is_link(&self, name: &str) -> bool {
+        use rustix::fs::{AtFlags, FileType, statat};
+        let Some(folder) = &self.folder else {
+            return false;
+        };
+        if name.len() > 255 {
+            return false;
+        }
+        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+    }
+
+    #[cfg(not(unix))]
+    fn is_link(&self, name: &str) -> bool {
+        self.base.folder.join(name).is_symlink()
+    }
+}
+
+#[cfg(unix)]
+fn open_folder(folder: &Path) -> Option<std::os::fd::OwnedFd> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+    open(folder, flags, Mode::empty()).ok()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn our_own_files_are_found_in_any_disguise() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path().canonicalize().expect("a path");
+        for folder in ["home/.config/switchboard", "state/output", "project/sub"] {
+            std::fs::create_dir_all(root.join(folder)).expect("a folder");
+        }
+        let link = |target: &str, name: &str| {
+            std::os::unix::fs::symlink(target, root.join(name)).expect("a link");
+        };
+        link("../home/.config/switchboard/mcp.toml", "project/notes.txt");
+        std::fs::write(root.join("home/.config/switchboard/mcp.toml"), "").expect("a file");
+        link("../home/.config", "project/dots");
+        link("sub", "project/fine");
+        let mut own = OwnFiles::new(&Folders {
+            home: root.join("home"),
+            config: root.join("home/.config/switchboard"),
+            state: root.join("state"),
+            project: root.join("project"),
+            managed_file: Some(root.join("managed.toml")),
+        })
+        .except(root.join("state/output"));
+        own.server_in("inside", &root.join("home/.config/switchboard"));
+        let check_on = |server: Option<&str>, arguments: serde_json::Value, expected: bool| {
+            let raw = serde_json::value::to_raw_value(&arguments).expect("JSON");
+            let subject = Subject {
+                server,
+                ..Subject::built_in("Write")
+            };
+            let found = own.named_by(&subject, Some(&raw)).is_some();
+            assert_eq!(found, expected, "{arguments}");
+        };
+        let check = |arguments, expected| check_on(None, arguments, expected);
+        let absolute = |rest: &str| format!("{}/{rest}", root.display());
+        for text in [
+            absolute("home/.config/switchboard/mcp.toml"),
+            absolute("home/.config/switchboard/plugins/new/plugin.toml"),
+            absolute("home/.config/switchboard"),
+            absolute("home/.config/./x/../switchboard/mcp.toml"),
+            format!("file://{}", absolute("state/trust.json")),
+            format!("file://{}", absolute("state/%74rust.json")),
+            format!("  {}\n", absolute("state/switchboard.db")),
+            absolute("managed.toml"),
+            absolute("home/.claude/settings.json"),
+            absolute("elsewhere/.switchboard.local.toml"),
+            "~/.config/switchboard/mcp.toml".to_owned(),
+            "../home/.config/switchboard/mcp.toml".to_owned(),
+            "..\\home\\.config\\switchboard\\mcp.toml".to_owned(),
+            ".mcp.json".to_owned(),
+            ".mcp.toml".to_owned(),
+            "switchboard.hcl".to_owned(),
+            "sub/../.switchboard.local.toml".to_owned(),
+            ".claude/settings.json".to_owned(),
+            "notes.txt".to_owned(),
+            "./notes.txt".to_owned(),
+            "dots/switchboard/mcp.toml".to_owned(),
+        ] {
+            check(json!({ "path": text }), true);
+            check(json!({ "edits": [{ "deep": ["x", text] }] }), true);
+            check(json!({ "files": { text: "contents" } }), true);
+        }
+        for text in [
+            "src/main.rs",
+            "fine",
+            "fine/x",
+            "mcp.toml",
+            "read about .mcp.json in docs/cli.md",
+            "https://example.com/.mcp.json",
+            "",
+            "/",
+            "~",
+        ] {
+            check(json!({ "path": text }), false);
+        }
+        check(json!({ "path": absolute("state/output/7.txt") }), false);
+        check_on(Some("inside"), json!({ "path": "mcp.toml" }), true);
+        check_on(Some("other"), json!({ "path": "mcp.toml" }), false);
+
+        for command in [
+            "echo x > .mcp.json",
+            "cat ~/.config/switchboard/mcp.toml",
+            "cd $HOME/.config/switchboard && ls",
+            "cp a \"${HOME}/.config/switch\"\"board/mcp.toml\"",
+            "sed -i s/a/b/ ~/.config/sw*/mcp.toml",
+            "echo x >> $SWITCHBOARD_CONFIG_DIR/mcp.toml",
+            "tee .switchboard.local.toml",
+            "dd of=notes.txt",
+        ] {
+            check(json!({ "command": command }), true);
+            check(json!({ "content": command }), command == "x");
+        }
+        check(json!({ "command": "cargo test --all && ls *.rs" }), false);
+        check(json!({ "command": ["sh", "-c", "rm .mcp.json"] }), true);
+    }
+}

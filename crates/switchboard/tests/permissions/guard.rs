@@ -1,0 +1,399 @@
+//! The guard as the gate of a host: an in-process server, rules, a person, hooks, and the audit log.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, pending, ready};
+use serde_json::{Value, json};
+use switchboard::audit::{Audit, AuditSettings, LOG};
+use switchboard::call::{CallError, CallRequest};
+use switchboard::hooks::{Hook, HookAnswer, HookDecision, HookInput, Registration};
+use switchboard::host::Host;
+use switchboard::options::HostOptions;
+use switchboard::permissions::{Answer, Approver, Engine, Guard, Policy, Question};
+use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::transport::in_process::InProcessConnector;
+use switchboard::workspace::{self, Workspace};
+use switchboard_config::policy::HookEvent;
+use switchboard_store::{LogQuery, MemoryStore, Retention, Store};
+use tokio::sync::Notify;
+
+use crate::machine::{raw, user_engine};
+
+/// A host with the workspace server, its guard, and what was written down.
+struct Lab {
+    host: Host,
+    guard: Arc<Guard>,
+    audit: Audit,
+    store: Arc<MemoryStore>,
+    folder: tempfile::TempDir,
+}
+
+/// What a person answers, in turn, and what they were asked.
+#[derive(Default)]
+struct Person {
+    answers: Mutex<Vec<Answer>>,
+    asked: AtomicUsize,
+    remembered: Mutex<Vec<String>>,
+    silent: Option<Notify>,
+}
+
+impl Approver for Person {
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        if let Some(asked) = &self.silent {
+            asked.notify_one();
+            return pending().boxed();
+        }
+        let mut answers = self.answers.lock().expect("answers");
+        assert!(!answers.is_empty(), "an unexpected question: {question:?}");
+        ready(answers.remove(0)).boxed()
+    }
+
+    fn remember<'a>(&'a self, tool: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        self.remembered.lock().expect("rules").push(tool.to_owned());
+        ready(Ok(())).boxed()
+    }
+}
+
+impl Lab {
+    async fn new(rules: &str, hooks: Vec<Registration>, person: Option<Arc<Person>>) -> Self {
+        let engine = user_engine(rules, Policy::agent())
+            .with_hooks(hooks)
+            .trusting("trusted");
+        Self::with_engine(engine, person).await
+    }
+
+    async fn with_engine(engine: Engine, person: Option<Arc<Person>>) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let settings = AuditSettings::new(Retention {
+            max_age: std::time::Duration::from_secs(1000),
+            max_bytes: 1 << 20,
+        });
+        let audit = Audit::start(Arc::clone(&store) as Arc<dyn Store>, settings, "test");
+        let mut guard = Guard::new(engine).recording(audit.clone());
+        if let Some(person) = person {
+            guard = guard.asking(person);
+        }
+        let guard = Arc::new(guard);
+        let host = Host::new(HostOptions {
+            gate: Arc::clone(&guard) as Arc<dyn switchboard::call::gate::Gate>,
+            ..HostOptions::default()
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a.txt"), "hello").expect("a file");
+        std::fs::write(folder.path().join("b.txt"), "other").expect("a file");
+        let mut specs = Vec::new();
+        for name in [workspace::NAME, "trusted"] {
+            let service = Arc::new(Workspace::new(folder.path()).expect("a workspace"));
+            let connector = Arc::new(InProcessConnector::new(service));
+            specs.push(ServerSpec::new(
+                name,
+                connector,
+                ConnectionKey::of(&[name.as_bytes()]),
+            ));
+        }
+        host.apply(specs).await;
+        host.settled().await;
+        Self {
+            host,
+            guard,
+            audit,
+            store,
+            folder,
+        }
+    }
+
+    /// Reads a file through the host: its text, or why not.
+    async fn read(&self, server: &str, path: &str) -> Result<String, String> {
+        let request = CallRequest {
+            tool: format!("{server}/read_file"),
+            arguments: Some(raw(&json!({ "path": path }).to_string())),
+            ..CallRequest::default()
+        };
+        match self.host.call(request).await {
+            Ok(outcome) => {
+                let result: Value = serde_json::from_str(outcome.result.as_str()).expect("JSON");
+                Ok(result["content"][0]["text"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned())
+            }
+            Err(CallError::Denied { reason, .. }) => Err(reason),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// What was written down: the decision, why, and what came of it.
+    async fn written(&self) -> Vec<(String, String, String)> {
+        self.audit.flush().await;
+        let entries = self.store.read_log(LOG, LogQuery::default()).await;
+        let entries = entries.expect("a log").into_iter().rev();
+        entries
+            .map(|entry| {
+                let entry: Value = serde_json::from_slice(&entry.value).expect("JSON");
+                let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+                let kind = text("kind");
+                if kind == "call" {
+                    (text("decision"), text("because"), text("outcome"))
+                } else {
+                    (kind, text("event"), String::new())
+                }
+            })
+            .collect()
+    }
+}
+
+fn lines(found: &[(String, String, String)]) -> Vec<String> {
+    found
+        .iter()
+        .map(|(decision, because, outcome)| format!("{decision} {because} {outcome}"))
+        .collect()
+}
+
+fn person(answers: &[Answer]) -> Arc<Person> {
+    Arc::new(Person {
+        answers: Mutex::new(answers.to_vec()),
+        ..Person::default()
+    })
+}
+
+#[tokio::test]
+async fn a_persons_answers_are_kept_to() {
+    use Answer::{Always, No, Once, Session};
+    let person = person(&[Once, No, Session]);
+    let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
+    assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
+    assert_eq!(
+        lab.read("workspace", "a.txt").await,
+        Err("the user said no".into())
+    );
+    for _ in 0..3 {
+        assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
+    }
+    assert_eq!(person.asked.load(Ordering::Relaxed), 3);
+    // A server that is trusted to say that its tool is read-only needs nobody.
+    assert_eq!(lab.read("trusted", "a.txt").await, Ok("hello".into()));
+    // Rules that come later ask for themselves: what was granted was the default's question.
+    let rule = "[[permissions.rules]]\ntool = 'mcp__workspace'\naction = 'ask'\n";
+    lab.guard.set_engine(user_engine(rule, Policy::agent()));
+    person.answers.lock().expect("answers").push(Always);
+    assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
+    // Where a rule asks, none is written that could not overrule it.
+    assert!(person.remembered.lock().expect("rules").is_empty());
+    assert_eq!(
+        lines(&lab.written().await),
+        [
+            "ask person done",
+            "deny person refused",
+            "ask person done",
+            "ask person done",
+            "ask person done",
+            "allow read-only done",
+            "ask person done",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn always_writes_one_rule() {
+    let person = person(&[Answer::Always]);
+    let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
+    for _ in 0..2 {
+        assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
+    }
+    let rules = person.remembered.lock().expect("rules").clone();
+    assert_eq!(rules, ["mcp__workspace__read_file"]);
+    assert_eq!(
+        lines(&lab.written().await),
+        ["change allow ", "ask person done", "ask person done"]
+    );
+}
+
+#[tokio::test]
+async fn with_nobody_to_ask_the_answer_is_no() {
+    let lab = Lab::new("", Vec::new(), None).await;
+    let reason = lab.read("workspace", "a.txt").await.expect_err("a refusal");
+    assert_eq!(
+        reason,
+        "it needs consent, and there is nobody to ask: no rule is about it"
+    );
+    assert_eq!(lines(&lab.written().await), ["deny unattended refused"]);
+}
+
+#[tokio::test]
+async fn a_question_that_is_taken_back_is_written_down() {
+    let person = Arc::new(Person {
+        silent: Some(Notify::new()),
+        ..Person::default()
+    });
+    let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
+    tokio::select! {
+        _ = lab.read("workspace", "a.txt") => panic!("nobody answered"),
+        () = person.silent.as_ref().expect("a mark").notified() => {}
+    }
+    assert_eq!(lines(&lab.written().await), ["deny no-answer called-off"]);
+}
+
+#[tokio::test]
+async fn questions_come_one_at_a_time_and_a_grant_answers_those_that_wait() {
+    let person = person(&[Answer::Session]);
+    let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
+    let reads = (0..8).map(|_| lab.read("workspace", "a.txt"));
+    let found = futures_util::future::join_all(reads).await;
+    assert!(found.iter().all(Result::is_ok));
+    assert_eq!(person.asked.load(Ordering::Relaxed), 1);
+}
+
+fn hook(event: HookEvent, hook: impl Hook) -> Registration {
+    Registration {
+        event,
+        tool: "mcp__workspace__*".to_owned(),
+        fail_open: false,
+        hook: Arc::new(hook),
+    }
+}
+
+const ALLOW: &str = "[[permissions.rules]]\ntool = '*'\naction = 'allow'\n";
+
+#[tokio::test]
+async fn hooks_change_arguments_and_what_they_change_is_decided_again() {
+    let swap = |call: &HookInput<'_>| HookAnswer {
+        arguments: call
+            .arguments
+            .map(|arguments| raw(&arguments.get().replace("a.txt", "b.txt"))),
+        ..HookAnswer::default()
+    };
+    let hooks = || vec![hook(HookEvent::PreToolUse, swap)];
+    let lab = Lab::new(ALLOW, hooks(), None).await;
+    assert_eq!(lab.read("workspace", "a.txt").await, Ok("other".into()));
+    let deny = format!(
+        "{ALLOW}[[permissions.rules]]\ntool = 'mcp__*'\naction = 'deny'\narguments = {{ path = 'b.txt' }}\n"
+    );
+    let lab = Lab::new(&deny, hooks(), None).await;
+    let reason = lab.read("workspace", "a.txt").await.expect_err("a refusal");
+    assert!(reason.starts_with("the rule \"mcp__*\" at "), "{reason}");
+    // Arguments that no longer fit are not sent.
+    let spoil = |_: &HookInput<'_>| HookAnswer {
+        arguments: Some(raw(r#"{"path": 5}"#)),
+        ..HookAnswer::default()
+    };
+    let lab = Lab::new(ALLOW, vec![hook(HookEvent::PreToolUse, spoil)], None).await;
+    let reason = lab.read("workspace", "a.txt").await.expect_err("a refusal");
+    assert!(
+        reason.starts_with("a hook changed the arguments, and they no longer fit"),
+        "{reason}"
+    );
+    // A tool that the hook is not about is not touched.
+    assert_eq!(lab.read("trusted", "a.txt").await, Ok("hello".into()));
+}
+
+#[tokio::test]
+async fn a_hooks_word_stands_between_rules_and_people() {
+    use HookDecision::{Allow, Ask, Block};
+    let say = |decision: HookDecision| {
+        hook(HookEvent::PreToolUse, move |_: &HookInput<'_>| HookAnswer {
+            decision: Some(decision),
+            reason: Some("because".to_owned()),
+            ..HookAnswer::default()
+        })
+    };
+    let rule = |action: &str| format!("[[permissions.rules]]\ntool = '*'\naction = '{action}'\n");
+    let check = async |action: &str, decisions: &[HookDecision], expected: &str| {
+        let hooks = decisions.iter().copied().map(say).collect();
+        let lab = Lab::new(&rule(action), hooks, None).await;
+        let _ = lab.read("workspace", "a.txt").await;
+        let written = lines(&lab.written().await);
+        assert_eq!(written, [expected], "{action} {decisions:?}");
+    };
+    check("deny", &[Allow], "deny rule refused").await;
+    check("ask", &[Allow], "allow hook done").await;
+    check("allow", &[Allow], "allow rule done").await;
+    check("allow", &[Ask], "deny unattended refused").await;
+    check("allow", &[Block], "deny hook refused").await;
+    check("ask", &[Allow, Ask], "deny unattended refused").await;
+    check("ask", &[Ask, Allow], "deny unattended refused").await;
+    check("allow", &[Allow, Block], "deny hook refused").await;
+}
+
+#[tokio::test]
+async fn hooks_see_results_and_may_change_or_withhold_them() {
+    let replace = |call: &HookInput<'_>| {
+        assert!(
+            call.result
+                .is_some_and(|result| result.as_str().contains("hello"))
+        );
+        HookAnswer {
+            result: Some((&json!({"content": [{"type": "text", "text": "hidden"}]})).into()),
+            ..HookAnswer::default()
+        }
+    };
+    let lab = Lab::new(ALLOW, vec![hook(HookEvent::PostToolUse, replace)], None).await;
+    assert_eq!(lab.read("workspace", "a.txt").await, Ok("hidden".into()));
+    let withhold = |_: &HookInput<'_>| HookAnswer::block("it has a key in it");
+    let lab = Lab::new(ALLOW, vec![hook(HookEvent::PostToolUse, withhold)], None).await;
+    assert_eq!(
+        lab.read("workspace", "a.txt").await,
+        Err("it has a key in it".into())
+    );
+    assert_eq!(lines(&lab.written().await), ["allow rule failed"]);
+    assert!(lab.folder.path().exists());
+}
+
+#[tokio::test]
+async fn an_agent_cannot_edit_our_own_files_whatever_is_allowed() {
+    let lab = Lab::new(ALLOW, Vec::new(), None).await;
+    // The server is not known to be read-only, so it is not let near them.
+    for path in [
+        "/nowhere/home/.config/switchboard/mcp.toml",
+        "/nowhere/project/.mcp.json",
+    ] {
+        let reason = lab.read("workspace", path).await.expect_err("a refusal");
+        assert!(
+            reason.starts_with("no tool may change Switchboard's own files"),
+            "{reason}"
+        );
+        // What is trusted to change nothing may look; the workspace itself then says that it is elsewhere.
+        assert!(lab.read("trusted", path).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn no_secret_of_a_call_gets_into_events_audit_or_refusals() {
+    const CANARY: &str = "CANARY-7f3a";
+    let rules = format!(
+        "{ALLOW}[[permissions.rules]]\ntool = 'mcp__workspace'\naction = 'deny'\narguments = {{ path = {{ matches = 'deny' }} }}\n"
+    );
+    let fail = Registration {
+        tool: "mcp__trusted__*".to_owned(),
+        ..hook(HookEvent::PostToolUse, |_: &HookInput<'_>| {
+            HookAnswer::block("no")
+        })
+    };
+    let lab = Lab::new(&rules, vec![fail], None).await;
+    let mut events = lab.host.events();
+    let denied = lab.read("workspace", &format!("deny-{CANARY}")).await;
+    let missing = lab.read("workspace", &format!("missing-{CANARY}")).await;
+    let withheld = lab.read("trusted", &format!("a-{CANARY}")).await;
+    assert!(denied.is_err() && missing.is_ok() && withheld.is_err());
+    let mut seen = format!("{denied:?} {withheld:?}");
+    while let Ok(event) = events.try_recv() {
+        let _ = write!(seen, "{event:?}");
+    }
+    lab.audit.flush().await;
+    for entry in lab
+        .store
+        .read_log(LOG, LogQuery::default())
+        .await
+        .expect("a log")
+    {
+        seen += &String::from_utf8_lossy(&entry.value);
+    }
+    assert!(
+        seen.contains("arguments_sha256") && seen.contains("CallEnd"),
+        "{seen}"
+    );
+    assert!(!seen.contains(CANARY), "{seen}");
+}

@@ -1,0 +1,547 @@
+//! Which rule decides about which call: a table.
+
+use std::fmt::Write as _;
+
+use switchboard::permissions::{Because, Loss, Policy};
+
+use crate::machine::{ENTERPRISE, LOCAL, PROJECT, USER, engine, raw, user_engine, with_subject};
+
+/// Rules in short: `action pattern` each, with `argument test value` after it where it has a condition.
+fn rules(lines: &[&str]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let mut words = line.splitn(5, ' ');
+        let action = words.next().expect("an action");
+        let tool = words.next().expect("a pattern");
+        let _ = write!(
+            text,
+            "[[permissions.rules]]\ntool = '{tool}'\naction = '{action}'\n"
+        );
+        if let (Some(argument), Some(test), Some(value)) =
+            (words.next(), words.next(), words.next())
+        {
+            let condition = format!("'{argument}' = {{ {test} = '{value}' }}");
+            let _ = writeln!(text, "arguments = {{ {condition} }}");
+        }
+    }
+    text
+}
+
+/// Servers that are configured, whatever they are.
+const SERVERS: &str = "
+[mcp_servers.github]
+command = 'x'
+[mcp_servers.git]
+command = 'y'
+[mcp_servers.a]
+command = 'za'
+[mcp_servers.a__b]
+command = 'zab'
+[mcp_servers.'größe']
+command = 'zg'
+[mcp_servers.'my.server']
+command = 'zm'
+[mcp_servers.files]
+command = 'f'
+tools = { delete = { permission = 'deny' }, read = { permission = 'allow' }, write = { permission = 'ask' } }
+";
+
+/// The decision about a call, and the line of the rule that makes it: counted from one, zero if none does.
+#[track_caller]
+fn check(lines: &[&str], call: &str, expected: (&str, usize)) {
+    let (tool, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
+    let text = rules(lines) + SERVERS;
+    let engine = user_engine(&text, Policy::agent());
+    let arguments = raw(arguments);
+    let found = with_subject(tool, |subject| {
+        let explanation = engine.explain(subject, Some(&arguments));
+        let line = explanation.rule.map_or(0, |rule| {
+            // The header of the rule's table is where it begins; an entry's rule has none.
+            let start = rule.origin.position().line;
+            let mut lines = text.lines().take(start).collect::<Vec<_>>().into_iter();
+            let headers = lines
+                .clone()
+                .filter(|line| *line == "[[permissions.rules]]");
+            let is_rule = lines.next_back() == Some("[[permissions.rules]]");
+            if is_rule { headers.count() } else { 0 }
+        });
+        (explanation.decision.permission.name(), line)
+    });
+    assert_eq!(found, expected, "{lines:?} on {call}");
+}
+
+#[test]
+fn names_and_globs() {
+    // A bare server is the whole server, and no other.
+    check(&["allow mcp__github"], "github/create_issue", ("allow", 1));
+    check(&["allow mcp__github"], "git/log", ("ask", 0));
+    check(&["allow mcp__git"], "github/create_issue", ("ask", 0));
+    check(&["allow mcp__git"], "git/log", ("allow", 1));
+    check(&["deny mcp__github"], "github/create_issue", ("deny", 1));
+    check(&["deny mcp__git"], "github/create_issue", ("ask", 0));
+    check(
+        &["allow mcp__github__*"],
+        "github/create_issue",
+        ("allow", 1),
+    );
+    check(&["allow mcp__github__*"], "git/log", ("ask", 0));
+    check(
+        &["allow mcp__github__get_*"],
+        "github/get_issue",
+        ("allow", 1),
+    );
+    check(
+        &["allow mcp__github__get_*"],
+        "github/forget_issue",
+        ("ask", 0),
+    );
+    check(&["allow mcp__github__get_*"], "github/get_", ("allow", 1));
+    check(&["allow mcp__github__get_*"], "github/get", ("ask", 0));
+    check(
+        &["allow mcp__github__create_issue"],
+        "github/create_issue",
+        ("allow", 1),
+    );
+    check(
+        &["allow mcp__github__create_issue"],
+        "github/create_issues",
+        ("ask", 0),
+    );
+    check(&["allow mcp__*"], "github/create_issue", ("allow", 1));
+    check(&["allow mcp__*"], "a__b/c", ("allow", 1));
+    check(&["allow mcp__*"], "Bash", ("ask", 0));
+    check(&["deny mcp__*"], "my.server/x", ("deny", 1));
+    check(&["allow *"], "Bash", ("allow", 1));
+    check(&["allow *"], "github/x", ("allow", 1));
+    check(&["allow mcp__git*"], "github/x", ("allow", 1));
+    check(&["allow mcp__git*"], "git/x", ("allow", 1));
+    check(&["allow mcp__git*__get_*"], "github/get_x", ("allow", 1));
+    // A tool's own name cannot stand in for another server's part.
+    check(
+        &["allow mcp__git*__get_*"],
+        "github/delete__get_x",
+        ("ask", 0),
+    );
+    check(
+        &["deny mcp__*__delete_*"],
+        "github/delete_repo",
+        ("deny", 1),
+    );
+    check(&["deny mcp__*__delete_*"], "a__b/delete_it", ("deny", 1));
+    check(&["deny mcp__*__delete"], "a__b/delete", ("deny", 1));
+    check(&["deny *delete*"], "github/delete_repo", ("deny", 1));
+    check(&["allow mcp__{git,github}__log"], "git/log", ("allow", 1));
+    check(&["allow mcp__github__[gl]*"], "github/list", ("allow", 1));
+    check(&["allow mcp__github__?"], "github/ab", ("ask", 0));
+    check(&["allow mcp__"], "github/x", ("ask", 0));
+    check(&["allow mcp__github__"], "github/x", ("ask", 0));
+    check(&["deny mcp__github__"], "github/x", ("deny", 1));
+    check(&["allow github"], "github/x", ("ask", 0));
+    check(&["allow mcp_github"], "github/x", ("ask", 0));
+}
+
+#[test]
+fn servers_with_separators_in_their_names() {
+    check(&["allow mcp__a__b"], "a/b", ("allow", 1));
+    // It can be the name of one tool, so it allows no whole server.
+    check(&["allow mcp__a__b"], "a__b/anything", ("ask", 0));
+    check(&["deny mcp__a__b"], "a/b", ("deny", 1));
+    check(&["deny mcp__a__b"], "a__b/anything", ("deny", 1));
+    check(&["allow mcp__a__b__*"], "a__b/anything", ("allow", 1));
+    // A server named `a` must not be able to call a tool `b__x` and have what `a__b` was given.
+    check(&["allow mcp__a__b__*"], "a/b__x", ("ask", 0));
+    check(&["allow mcp__a__b__get"], "a/b__get", ("ask", 0));
+    check(&["allow mcp__a__b__get"], "a__b/get", ("allow", 1));
+    check(&["deny mcp__a__b__*"], "a/b__x", ("deny", 1));
+    check(&["ask mcp__a__b__*"], "a__b/x", ("ask", 1));
+    check(&["allow mcp__a__*"], "a__b/x", ("ask", 0));
+    check(&["allow mcp__a__*"], "a/x", ("allow", 1));
+    check(&["deny mcp__a"], "a__b/x", ("ask", 0));
+    check(&["deny mcp__a__*"], "a__b/x", ("deny", 1));
+}
+
+#[test]
+fn case_and_characters() {
+    // What allows is meant as written; what denies is meant however it is written.
+    check(&["allow mcp__GitHub__*"], "github/x", ("ask", 0));
+    check(&["deny mcp__GitHub__*"], "github/x", ("deny", 1));
+    check(&["deny MCP__github"], "github/x", ("deny", 1));
+    check(&["allow MCP__github"], "github/x", ("ask", 0));
+    check(&["deny bash"], "Bash", ("deny", 1));
+    check(&["allow bash"], "Bash", ("ask", 0));
+    check(&["allow Bash"], "Bash", ("allow", 1));
+    check(&["allow Read"], "Read", ("allow", 1));
+    check(&["deny Read"], "Read", ("deny", 1));
+    check(&["allow mcp__größe"], "größe/x", ("allow", 1));
+    check(&["allow mcp__gro\u{308}ße__*"], "größe/x", ("allow", 1));
+    check(&["deny mcp__GRÖßE__*"], "größe/x", ("deny", 1));
+    check(&["allow mcp__my.server__*"], "my.server/x", ("allow", 1));
+    check(&["deny mcp__my_server__*"], "my.server/x", ("deny", 1));
+    check(&["allow mcp__my_server__x_*"], "my.server/x", ("allow", 1));
+    check(&["deny mcp__github__ü"], "github/ü", ("deny", 1));
+    check(&["allow mcp__github__ü"], "github/ü", ("allow", 1));
+}
+
+#[test]
+fn the_strictest_rule_decides_whatever_the_order() {
+    check(
+        &["allow mcp__*", "deny mcp__github__delete"],
+        "github/delete",
+        ("deny", 2),
+    );
+    check(
+        &["deny mcp__github__delete", "allow mcp__*"],
+        "github/delete",
+        ("deny", 1),
+    );
+    check(
+        &["allow mcp__github__delete", "deny mcp__*"],
+        "github/delete",
+        ("deny", 2),
+    );
+    check(&["allow mcp__*", "ask mcp__github"], "github/x", ("ask", 2));
+    check(
+        &["ask mcp__*", "allow mcp__github__get_x"],
+        "github/get_x",
+        ("ask", 1),
+    );
+    check(
+        &["ask mcp__*", "deny mcp__*", "allow mcp__*"],
+        "github/x",
+        ("deny", 2),
+    );
+    check(
+        &["allow mcp__github", "allow mcp__*"],
+        "github/x",
+        ("allow", 1),
+    );
+    check(
+        &["allow *", "deny Bash command matches rm"],
+        r#"Bash {"command": "rm x"}"#,
+        ("deny", 2),
+    );
+    check(
+        &["allow *", "deny Bash command matches rm"],
+        r#"Bash {"command": "ls"}"#,
+        ("allow", 1),
+    );
+    check(
+        &["ask Bash", "allow Bash command equals ls"],
+        r#"Bash {"command": "ls"}"#,
+        ("ask", 1),
+    );
+}
+
+#[test]
+fn entries_of_servers_speak_of_their_own_tools() {
+    check(&[], "files/delete", ("deny", 0));
+    check(&[], "files/write", ("ask", 0));
+    check(&[], "files/read", ("allow", 0));
+    check(&[], "github/read", ("ask", 0));
+    check(&["deny mcp__files"], "files/read", ("deny", 1));
+    check(&["allow mcp__files"], "files/delete", ("deny", 0));
+}
+
+#[test]
+fn conditions_on_arguments() {
+    let tool = "github/push";
+    let on = |arguments: &str| format!("{tool} {arguments}");
+    let case = |rule: &str, arguments: &str, expected| check(&[rule], &on(arguments), expected);
+    let branch = "allow mcp__github__push branch matches ^feature/";
+    case(branch, r#"{"branch": "feature/x"}"#, ("allow", 1));
+    case(branch, r#"{"branch": "main"}"#, ("ask", 0));
+    case(branch, r#"{"branch": 5}"#, ("ask", 0));
+    case(branch, r#"{"branch": null}"#, ("ask", 0));
+    case(branch, "{}", ("ask", 0));
+    case(
+        branch,
+        r#"{"branch": "feature/x", "branch": "main"}"#,
+        ("ask", 0),
+    );
+    case(branch, r#"{"branch": ["feature/x", "main"]}"#, ("ask", 0));
+    let main = "deny mcp__github__push branch equals main";
+    case(main, r#"{"branch": "main"}"#, ("deny", 1));
+    case(main, r#"{"branch": "\u006dain"}"#, ("deny", 1));
+    case(main, r#"{"branch": "dev", "branch": "main"}"#, ("deny", 1));
+    case(main, r#"{"branch": {"name": "main"}}"#, ("deny", 1));
+    case(main, r#"{"branch": "dev"}"#, ("ask", 0));
+    case(main, "{}", ("ask", 0));
+    case(
+        "deny mcp__github__push ref.name equals main",
+        r#"{"ref": {"name": "main"}}"#,
+        ("deny", 1),
+    );
+    let inside = "allow mcp__github__push path under ${workspaceFolder}/src";
+    case(inside, r#"{"path": "src/a.rs"}"#, ("allow", 1));
+    case(
+        inside,
+        r#"{"path": "/nowhere/project/src/a.rs"}"#,
+        ("allow", 1),
+    );
+    case(inside, r#"{"path": "src/../Cargo.toml"}"#, ("ask", 0));
+    case(inside, r#"{"path": "/etc/passwd"}"#, ("ask", 0));
+    case(inside, r#"{"path": "~/x"}"#, ("ask", 0));
+    case(inside, r#"{"path": "srcs/a"}"#, ("ask", 0));
+    case(
+        inside,
+        r#"{"path": "file:///nowhere/project/src/x"}"#,
+        ("allow", 1),
+    );
+    case(inside, r#"{"path": "src/%2e%2e/x"}"#, ("ask", 0));
+    let home = "deny mcp__github__push path under ~";
+    case(home, r#"{"path": "~/x"}"#, ("deny", 1));
+    case(home, r#"{"path": "../home/x"}"#, ("deny", 1));
+    case(home, r#"{"path": "/tmp/x"}"#, ("ask", 0));
+    case(home, r#"{"path": "~other/x"}"#, ("deny", 1));
+    let host = "allow mcp__github__push url host *.example.com";
+    case(
+        host,
+        r#"{"url": "https://api.example.com/x"}"#,
+        ("allow", 1),
+    );
+    case(
+        host,
+        r#"{"url": "https://api.example.com:8443/x"}"#,
+        ("ask", 0),
+    );
+    case(
+        host,
+        r#"{"url": "https://api.example.com@evil.net/"}"#,
+        ("ask", 0),
+    );
+    case(
+        host,
+        r#"{"url": "https://evil.net/.example.com"}"#,
+        ("ask", 0),
+    );
+    case(host, r#"{"url": "api.example.com"}"#, ("ask", 0));
+    let evil = "deny mcp__github__push url host evil.net";
+    case(evil, r#"{"url": "https://EVIL.net./"}"#, ("deny", 1));
+    case(
+        evil,
+        r#"{"url": "https://good.example@evil.net:99/"}"#,
+        ("deny", 1),
+    );
+    case(evil, r#"{"url": "no url"}"#, ("deny", 1));
+    case(
+        evil,
+        r#"{"url": "https://good.example/evil.net"}"#,
+        ("ask", 0),
+    );
+    // A condition that cannot be understood.
+    case(
+        "allow mcp__github__push branch matches (",
+        r#"{"branch": "x"}"#,
+        ("ask", 0),
+    );
+    case(
+        "deny mcp__github__push branch matches (",
+        r#"{"branch": "x"}"#,
+        ("deny", 1),
+    );
+    case(
+        "allow mcp__github__push branch",
+        r#"{"branch": "x"}"#,
+        ("allow", 1),
+    );
+}
+
+#[test]
+fn scopes_do_not_soften_each_other() {
+    let merge = "mode = 'merge'\n";
+    let check = |files: &[(&str, String)], tool: &str, expected: (&str, Option<&str>)| {
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(path, text)| (*path, text.as_str()))
+            .collect();
+        let engine = engine(&files, Policy::agent());
+        let found = with_subject(tool, |subject| engine.decide(subject, None));
+        let file = found
+            .grounds
+            .because
+            .origin()
+            .map(|origin| origin.path().to_str().expect("a path").to_owned());
+        assert_eq!(
+            (found.permission.name(), file.as_deref()),
+            expected,
+            "{files:?}"
+        );
+    };
+    let allow = || rules(&["allow mcp__s"]);
+    let ask = || rules(&["ask mcp__s__*"]);
+    let deny = || rules(&["deny mcp__*"]);
+    check(
+        &[(USER, allow()), (PROJECT, deny())],
+        "s/t",
+        ("deny", Some(PROJECT)),
+    );
+    check(
+        &[(USER, deny()), (PROJECT, allow())],
+        "s/t",
+        ("deny", Some(USER)),
+    );
+    check(
+        &[(USER, ask()), (LOCAL, allow())],
+        "s/t",
+        ("ask", Some(USER)),
+    );
+    check(
+        &[(LOCAL, ask()), (PROJECT, allow()), (USER, allow())],
+        "s/t",
+        ("ask", Some(LOCAL)),
+    );
+    check(
+        &[(ENTERPRISE, format!("{merge}{}", deny())), (LOCAL, allow())],
+        "s/t",
+        ("deny", Some(ENTERPRISE)),
+    );
+    check(
+        &[(ENTERPRISE, format!("{merge}{}", allow())), (USER, deny())],
+        "s/t",
+        ("deny", Some(USER)),
+    );
+    // Alone, the file of the enterprise is all there is.
+    check(
+        &[(ENTERPRISE, allow()), (USER, deny())],
+        "s/t",
+        ("allow", Some(ENTERPRISE)),
+    );
+    check(
+        &[(USER, allow()), (PROJECT, allow())],
+        "s/t",
+        ("allow", Some(PROJECT)),
+    );
+}
+
+#[test]
+fn an_explanation_names_everything_that_took_part() {
+    let text = rules(&[
+        "allow mcp__*",
+        "deny mcp__s__t x equals 1",
+        "ask mcp__s",
+        "ask mcp__s__t",
+        "deny mcp__other",
+    ]);
+    let engine = user_engine(&text, Policy::agent());
+    with_subject("s/t", |subject| {
+        let explanation = engine.explain(subject, Some(&raw(r#"{"x": "2"}"#)));
+        let rule = explanation.rule.expect("a rule");
+        assert_eq!(rule.origin.to_string(), format!("{USER}:8:1"));
+        let losers: Vec<(&str, Loss)> = explanation
+            .losers
+            .iter()
+            .map(|loser| (loser.rule.tool.as_str(), loser.loss))
+            .collect();
+        let expected = [
+            ("mcp__*", Loss::Stricter),
+            ("mcp__s__t", Loss::Conditions),
+            ("mcp__s__t", Loss::Same),
+        ];
+        assert_eq!(losers, expected);
+    });
+}
+
+#[test]
+fn what_no_rule_is_about_is_the_policys_business() {
+    let check = |settings: &str, policy: Policy, tool: &str, expected: &str| {
+        let config = crate::machine::config(&[(USER, settings)]);
+        let policy = policy.with_settings(&config.settings);
+        let engine =
+            switchboard::permissions::Engine::new(&config, &crate::machine::folders(), policy);
+        let found = with_subject(tool, |subject| engine.decide(subject, None));
+        assert_eq!(found.permission.name(), expected, "{settings} {tool}");
+    };
+    check("", Policy::typed(), "s/t", "allow");
+    check("", Policy::agent(), "s/t", "ask");
+    check("", Policy::agent(), "Bash", "ask");
+    check("", Policy::agent(), "Read", "allow");
+    check(
+        "[settings]\ndefault_permission = 'deny'",
+        Policy::typed(),
+        "s/t",
+        "deny",
+    );
+    check(
+        "[settings]\ndefault_permission = 'ask'",
+        Policy::typed(),
+        "s/t",
+        "ask",
+    );
+    check(
+        "[settings]\ndefault_permission = 'allow'",
+        Policy::agent(),
+        "s/t",
+        "allow",
+    );
+    check(
+        "[settings]\ndefault_permission = 'auto'",
+        Policy::agent(),
+        "s/t",
+        "ask",
+    );
+    let strictest = crate::machine::config(&[
+        (LOCAL, "[settings]\ndefault_permission = 'allow'"),
+        (USER, "[settings]\ndefault_permission = 'ask'"),
+    ]);
+    let policy = Policy::typed().with_settings(&strictest.settings);
+    assert_eq!(policy.default.name(), "ask");
+}
+
+#[test]
+fn no_rule_opens_our_own_files() {
+    let text = rules(&["allow *"]) + "[mcp_servers.s]\ncommand = 'x'\n";
+    let engine = user_engine(&text, Policy::typed());
+    let check = |tool: &str, arguments: &str, expected: bool| {
+        let arguments = raw(arguments);
+        let decision = with_subject(tool, |subject| engine.decide(subject, Some(&arguments)));
+        let refused = matches!(decision.grounds.because, Because::OwnFile { .. });
+        assert_eq!(refused, expected, "{tool} {arguments}");
+        assert_eq!(refused, decision.permission.name() == "deny");
+    };
+    for path in [
+        "~/.config/switchboard/mcp.toml",
+        "/nowhere/home/.local/state/switchboard/trust.json",
+        ".mcp.json",
+        ".switchboard.local.toml",
+        "/nowhere/managed.toml",
+    ] {
+        let arguments = format!(r#"{{"path": "{path}", "content": "x"}}"#);
+        check("Write", &arguments, true);
+        check("Edit", &arguments, true);
+        check("s/write_file", &arguments, true);
+        check("Read", &arguments, false);
+        check("Bash", &format!(r#"{{"command": "tee {path}"}}"#), true);
+    }
+    check(
+        "Write",
+        r#"{"path": "src/lib.rs", "content": "see .mcp.json"}"#,
+        false,
+    );
+}
+
+#[test]
+fn faulty_rules_are_told_of_and_rules_about_nothing_are_found() {
+    let text = rules(&[
+        "deny mcp__s__t x matches (",
+        "allow mcp__gone",
+        "allow Bash",
+    ]);
+    let engine = user_engine(&text, Policy::agent());
+    let problems: Vec<String> = engine
+        .problems()
+        .map(|problem| format!("{}: {}", problem.origin, problem.message))
+        .collect();
+    assert_eq!(
+        problems,
+        [format!(
+            "{USER}:1:1: `matches` of the argument `x` is no regular expression"
+        )]
+    );
+    let catalog = switchboard::remembered::catalog(&[], &[]);
+    let idle: Vec<&str> = engine
+        .idle_rules(&catalog)
+        .iter()
+        .map(|rule| rule.tool.as_str())
+        .collect();
+    assert_eq!(idle, ["mcp__s__t", "mcp__gone"]);
+}

@@ -45,6 +45,22 @@ pub enum Event {
         /// The list.
         list: ListKind,
     },
+    /// A server that is known has tools that it did not have before. They are pinned as they are now.
+    ToolsPinned {
+        /// The server.
+        server: ServerName,
+        /// The tools.
+        tools: Vec<WireName>,
+    },
+    /// Something of a server differs from its pins and is withheld until somebody approves it.
+    PinsDiffer {
+        /// The server.
+        server: ServerName,
+        /// The tools that are set aside.
+        tools: Vec<WireName>,
+        /// Whether the instructions are withheld.
+        instructions: bool,
+    },
     /// A resource that was subscribed to has changed.
     ResourceUpdated {
         /// The server.

@@ -12,6 +12,7 @@ use switchboard_config::entry::{SandboxMode, ServerEntry, Transport};
 use switchboard_config::resolve::Server;
 use switchboard_config::secret::Secret;
 use switchboard_config::settings::{Setting, Settings};
+use switchboard_config::trust::Fingerprint;
 
 use crate::catalog::ToolRules;
 use crate::service::Service;
@@ -94,6 +95,7 @@ impl Recipes {
                 .iter()
                 .filter_map(|(name, tool)| Some((name.clone(), tool.timeout?)))
                 .collect(),
+            identity: identity(&server.name, entry),
             rules: ToolRules::of(entry),
             trust_annotations: entry.trust_annotations.unwrap_or_default(),
             ..ServerSpec::new(server.name.as_str(), connector, key(&server.name, entry))
@@ -215,6 +217,22 @@ fn max_message_bytes(settings: &Settings) -> usize {
     usize::try_from(settings.count(Setting::MaxMessageBytes)).unwrap_or(usize::MAX)
 }
 
+/// Who the server of an entry is: what an approval of it would bind, but for what it is allowed to do. A secret that
+/// is renewed makes it no other server, and neither does a program that was updated.
+pub(crate) fn identity(name: &str, entry: &ServerEntry) -> ConnectionKey {
+    let fingerprint = Fingerprint::of_server(entry, None);
+    let components = fingerprint.components.iter();
+    let identifying = components.filter(|component| !ALLOWANCES.contains(&component.name.as_str()));
+    let mut parts: Vec<&[u8]> = vec![name.as_bytes()];
+    for component in identifying {
+        parts.extend([component.name.as_bytes(), component.digest.as_bytes()]);
+    }
+    ConnectionKey::of(&parts)
+}
+
+/// The parts of a fingerprint that say what a server may do, and not who it is.
+const ALLOWANCES: [&str; 4] = ["trust_annotations", "pin", "sandbox", "allowed tools"];
+
 /// What the link of an entry depends on.
 pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
     // Everything an entry says about its tools and deadlines is left out: it can change under a connection.
@@ -228,6 +246,7 @@ pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
         disabled_tools: Vec::new(),
         tools: Vec::new(),
         trust_annotations: None,
+        pin: None,
         shared: None,
         idle_shutdown: None,
         ..entry.clone()

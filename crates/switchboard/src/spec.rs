@@ -22,6 +22,8 @@ pub struct ServerSpec {
     /// What the link depends on. When it differs from before, the server is connected anew; when only the rest
     /// differs, it is not.
     pub key: ConnectionKey,
+    /// Who it is, whatever its secrets and deadlines are: its pins are kept under this.
+    pub identity: ConnectionKey,
     /// Whether it may connect.
     pub enabled: bool,
     /// Whether start-up waits for it.
@@ -97,6 +99,7 @@ impl ServerSpec {
             name: name.into(),
             connector,
             key,
+            identity: key,
             enabled: true,
             required: false,
             start: Start::Eager,

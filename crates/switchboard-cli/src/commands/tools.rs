@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use switchboard::catalog::{Catalog, CatalogServer, CatalogTool};
+use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, SetAsideReason};
 use switchboard::remembered;
 use switchboard_config::text::visible;
 use unicode_width::UnicodeWidthStr as _;
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
 fn remembered(servers: &Servers, context: &Context) -> Catalog {
     let (outlines, lists) = servers.remembered(context);
     for (outline, list) in outlines.iter().zip(&lists) {
-        if list.is_none() {
+        if list.lists.is_none() {
             let name = visible(outline.name.as_str());
             context.printer.note(format!(
                 "{name} has not been connected yet, so its tools are not known"
@@ -59,6 +59,7 @@ fn remembered(servers: &Servers, context: &Context) -> Catalog {
 
 fn show(catalog: &Catalog, all: bool, context: &Context) -> Result<(), Failure> {
     let printer = &context.printer;
+    warn_of_pins(catalog, context);
     if printer.json {
         let entries: Vec<Entry<'_>> = catalog
             .servers()
@@ -70,6 +71,38 @@ fn show(catalog: &Catalog, all: bool, context: &Context) -> Result<(), Failure> 
         return printer.json_text(&text);
     }
     printer.data(to_text(catalog, all, terminal::width()))
+}
+
+/// Says of which servers something differs from its pins, and where to look.
+fn warn_of_pins(catalog: &Catalog, context: &Context) {
+    for server in catalog.servers() {
+        let reasons = server.aside().map(|aside| &aside.reason);
+        let differs = |reason: &&SetAsideReason| {
+            matches!(
+                reason,
+                SetAsideReason::Changed { .. } | SetAsideReason::PinsUnreadable
+            )
+        };
+        let mut what = Vec::new();
+        match reasons.filter(differs).count() {
+            0 => {}
+            tools => what.push(counted(tools, "tool")),
+        }
+        if server.withholds_instructions() {
+            what.push("its instructions".to_owned());
+        }
+        if what.is_empty() {
+            continue;
+        }
+        let name = visible(server.name().as_str());
+        context.printer.warning(
+            format!(
+                "{name}: {} changed since first used, set aside",
+                what.join(" and ")
+            ),
+            Some(&format!("`switchboard pins diff {name}`")),
+        );
+    }
 }
 
 /// A tool for scripts: the name that a model knows it by, and the rest as the server wrote it.

@@ -13,6 +13,7 @@ mod documentation;
 mod edit;
 mod malformed;
 mod output;
+mod pins;
 mod scopes;
 mod secrets;
 mod servers;

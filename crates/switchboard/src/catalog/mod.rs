@@ -12,8 +12,10 @@
 //! | [`exposed`], [`disguise`] | how names are made, and which are refused |
 //! | [`schema`] | what model providers refuse in a schema, and how it is mended |
 //! | [`text`] | the one way text goes to a model: neutralised, cut, counted |
+//! | [`Part`] | the parts of a definition that are pinned, and when two of them are the same |
 //! | [`ServerCatalog`] | everything one server listed, for keeping on disk |
 
+pub(crate) mod canonical;
 mod cursor;
 pub mod disguise;
 pub mod exposed;
@@ -25,6 +27,7 @@ mod snapshot;
 pub mod text;
 mod tool;
 
+pub use canonical::Part;
 pub use persist::ServerCatalog;
 pub use rules::ToolRules;
 pub use server::{ListLimits, Provenance, Reach, ServerTools, SetAside, SetAsideReason};

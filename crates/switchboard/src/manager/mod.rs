@@ -13,7 +13,8 @@ mod summary;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -456,6 +457,8 @@ impl Manager {
             subscriptions: managed.subscriptions.subscribe(),
             rules: managed.rules.subscribe(),
             reports: self.report_to.clone(),
+            pins_wait: AtomicBool::new(false),
+            pins_told: Mutex::default(),
         };
         let handle = tokio::spawn(connection.run()).abort_handle();
         let failure = managed.failure.clone();

@@ -141,6 +141,10 @@ impl Servers {
             context.project.clone(),
         );
         recipes.guard = guard();
+        recipes.private = vec![
+            context.environment.config.clone(),
+            context.environment.state.clone(),
+        ];
         let mut specs = Vec::new();
         let mut held_back = Vec::new();
         match Workspace::new(&context.project).map(Arc::new) {

@@ -12,6 +12,7 @@
 //! | `manager` | the one owner of states: starting, health, reconnecting |
 //! | [`peer`] | one conversation with one server, in either era |
 //! | [`transport`], [`guard`] | how bytes reach a server, and how its processes are ended |
+//! | [`sandbox`] | what a server's process may touch |
 //! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
 //! | [`doctor`] | what is wrong with a server, and how to mend it |
 //! | [`handler`] | what servers may ask of the client |
@@ -38,6 +39,7 @@ pub mod peer;
 pub mod pins;
 pub mod recipe;
 pub mod remembered;
+pub mod sandbox;
 pub mod service;
 pub mod spec;
 pub mod status;

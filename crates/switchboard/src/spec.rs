@@ -10,6 +10,7 @@ use switchboard_config::entry::ServerEntry;
 
 use crate::catalog::ToolRules;
 use crate::names::ServerName;
+use crate::sandbox::State;
 use crate::transport::Connector;
 
 /// A server to manage.
@@ -40,6 +41,8 @@ pub struct ServerSpec {
     pub tool_timeouts: Vec<(String, Duration)>,
     /// Which of its tools are offered, and how.
     pub rules: ToolRules,
+    /// What it is told of its sandbox, if it wants to know. A change is told too.
+    pub sandbox: State,
     /// Whether its hints about its tools count for permissions.
     pub trust_annotations: bool,
 }
@@ -108,6 +111,7 @@ impl ServerSpec {
             tool_max: Duration::from_secs(100_000),
             tool_timeouts: Vec::new(),
             rules: ToolRules::of(&ServerEntry::default()),
+            sandbox: State::default(),
             trust_annotations: false,
         }
     }

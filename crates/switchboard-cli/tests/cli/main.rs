@@ -14,6 +14,8 @@ mod edit;
 mod malformed;
 mod output;
 mod pins;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod scopes;
 mod secrets;
 mod servers;

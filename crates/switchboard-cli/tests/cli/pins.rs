@@ -30,8 +30,8 @@ fn states(context: &TestContext) -> Vec<(String, String)> {
 
 fn state(context: &TestContext, target: &str) -> String {
     let states = states(context);
-    let found = states.iter().find(|(each, _)| each == target);
-    found.unwrap_or_else(|| panic!("{states:?}")).1.clone()
+    let mut found = states.into_iter().filter(|(each, _)| each == target);
+    found.next().unwrap().1
 }
 
 /// Starts a command and leaves it running.

@@ -34,6 +34,7 @@ use crate::peer::{
     RequestError, RequestOptions,
 };
 use crate::pins::{Judgement, Listing};
+use crate::sandbox;
 use crate::spec::ServerSpec;
 use crate::status::{Cause, Failure};
 use crate::transport::Closed;
@@ -52,6 +53,7 @@ pub(super) struct Connection {
     pub(super) signals: Arc<Signals>,
     pub(super) subscriptions: watch::Receiver<Vec<String>>,
     pub(super) rules: watch::Receiver<ToolRules>,
+    pub(super) sandbox: watch::Receiver<sandbox::State>,
     pub(super) reports: mpsc::Sender<(ServerName, Generation, Report)>,
     /// Whether something differs from its pin, so that an approval is looked out for.
     pub(super) pins_wait: AtomicBool,
@@ -162,6 +164,7 @@ impl Connection {
             &at,
         )
         .await?;
+        self.tell_of_sandbox(&peer).await;
         at(OpenStep::List);
         let listing = Instant::now();
         let lists = Arc::new(Lists::new(peer.clone(), self.settings.catalog_ttl));
@@ -273,6 +276,27 @@ impl Connection {
         *told = judgement;
     }
 
+    /// Tells a server that wants to know what it may do.
+    async fn tell_of_sandbox(&self, peer: &Peer) {
+        let capabilities = peer.facts().capabilities.as_ref();
+        let is_wanted = capabilities.is_some_and(|capabilities| {
+            let mut experimental = capabilities.experimental.iter();
+            experimental.any(|(name, _)| name == sandbox::STATE_CAPABILITY)
+        });
+        if !is_wanted {
+            return;
+        }
+        let params = self.sandbox.borrow().params();
+        let params = params.and_then(|params| serde_json::value::to_raw_value(&params).ok());
+        let Some(params) = params else {
+            return;
+        };
+        let told = peer.notify_by_name(sandbox::STATE_UPDATE, Some(&params));
+        if let Err(error) = told.await {
+            tracing::warn!(server = %self.spec.name, %error, "it could not be told of its sandbox");
+        }
+    }
+
     fn pins_told(&self) -> MutexGuard<'_, Judgement> {
         self.pins_told
             .lock()
@@ -286,6 +310,7 @@ impl Connection {
         let mut listed: Option<Instant> = None;
         let mut spacing = COALESCED;
         let mut rules = self.rules.clone();
+        let mut sandbox = self.sandbox.clone();
         let mut next_look = Instant::now() + APPROVALS;
         let mut subscriptions = self.subscriptions.clone();
         let mut listening = self.listen(peer, &subscriptions.borrow_and_update());
@@ -331,6 +356,12 @@ impl Connection {
                         return self.lost(&Closed::ByUs);
                     }
                     self.apply_rules(peer, lists).await;
+                }
+                changed = sandbox.changed() => {
+                    if changed.is_err() {
+                        return self.lost(&Closed::ByUs);
+                    }
+                    self.tell_of_sandbox(peer).await;
                 }
                 () = sleep_until(next_look), if self.pins_wait.load(Ordering::Acquire) => {
                     if self.memory.pins_revision(self.spec.identity).await != self.pins_told().revision {

@@ -52,6 +52,8 @@ pub enum TransportErrorKind {
     ProgramNotExecutable,
     /// The folder to start in does not exist.
     NoSuchFolder,
+    /// The sandbox that it is to run in cannot be kept.
+    Sandbox,
     /// The process could not be started for another reason.
     Spawn,
     /// The name of the host means nothing.

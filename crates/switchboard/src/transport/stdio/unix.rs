@@ -25,6 +25,7 @@ use tokio::sync::{oneshot, watch};
 use super::{Exit, Grace, GuardCommand, Life, Recipe, lookup};
 use crate::guard::parent_death::kill_with_parent;
 use crate::guard::wire::{CLOSE, Instructions, Report, send_all};
+use crate::sandbox::SandboxError;
 use crate::transport::{TransportError, TransportErrorKind};
 
 /// How long a guard may take to end once it has nothing to say any more: as long as it tries to kill, and some.
@@ -216,6 +217,7 @@ impl Kept {
             args: recipe.args.clone(),
             env: recipe.env.clone(),
             cwd: recipe.cwd.clone(),
+            sandbox: recipe.sandbox.clone(),
             after_close: recipe.grace.after_close,
             after_terminate: recipe.grace.after_terminate,
         };
@@ -231,6 +233,7 @@ impl Kept {
                 self.server.store(pid, Ordering::Relaxed);
                 Ok(pipes)
             }
+            Some(Report::NoSandbox(code)) => Err(no_sandbox(SandboxError::from_code(code))),
             Some(Report::NotStarted(error)) => Err(lookup::refused(
                 &program,
                 &io::Error::from_raw_os_error(error),
@@ -402,6 +405,10 @@ fn make_pipes() -> io::Result<(Pipes, ServerEnds)> {
 }
 
 fn start_alone(recipe: &Recipe) -> Result<(Pid, Pipes), TransportError> {
+    if recipe.sandbox.is_some() {
+        // A host that confined a thread of its own could not set it free again.
+        return Err(no_sandbox(SandboxError::NotHere));
+    }
     let program = recipe.find_program()?;
     let (pipes, ends) = make_pipes().map_err(|error| no_process(&error))?;
     let mut command = Command::new(&program);
@@ -475,6 +482,10 @@ fn no_process(error: &io::Error) -> TransportError {
         TransportErrorKind::Spawn,
         format!("the server's process could not be started: {error}"),
     )
+}
+
+fn no_sandbox(error: SandboxError) -> TransportError {
+    TransportError::new(TransportErrorKind::Sandbox, error.to_string())
 }
 
 fn no_guard(guard: &GuardCommand, error: &io::Error) -> TransportError {

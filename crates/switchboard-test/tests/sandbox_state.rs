@@ -1,6 +1,5 @@
 //! Servers that want to know of their sandbox are told of it, and of every change (SEC-6).
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
 use switchboard::Host;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
+use crate::catalog::suspicion::Flag;
 use crate::names::{CallId, ServerName, WireName};
 use crate::peer::{ListKind, Progress};
 use crate::status::{Failure, State};
@@ -60,6 +61,13 @@ pub enum Event {
         tools: Vec<WireName>,
         /// Whether the instructions are withheld.
         instructions: bool,
+    },
+    /// What a server says of itself or of its tools looks suspicious. It is offered all the same.
+    Suspicious {
+        /// The server.
+        server: ServerName,
+        /// What was found, by tool; without one it is in the instructions.
+        found: Vec<(Option<WireName>, Vec<Flag>)>,
     },
     /// A resource that was subscribed to has changed.
     ResourceUpdated {

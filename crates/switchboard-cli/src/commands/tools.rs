@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use switchboard::catalog::suspicion::Flag;
 use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, SetAsideReason};
 use switchboard::remembered;
 use switchboard_config::text::visible;
@@ -117,9 +118,34 @@ struct Entry<'c> {
     input_schema: Option<&'c RawValue>,
     annotations: Option<&'c RawValue>,
     tokens: u64,
+    /// What in it looks suspicious.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flags: Vec<FlagEntry>,
     /// Why it is not offered; only where `--all` asks for those.
     #[serde(skip_serializing_if = "Option::is_none")]
     aside: Option<String>,
+}
+
+/// Why a tool looks suspicious, for scripts.
+#[derive(Serialize)]
+struct FlagEntry {
+    rule: &'static str,
+    about: &'static str,
+    field: String,
+    span: [usize; 2],
+    excerpt: String,
+}
+
+impl From<&Flag> for FlagEntry {
+    fn from(flag: &Flag) -> Self {
+        Self {
+            rule: flag.rule.name(),
+            about: flag.rule.about(),
+            field: flag.field.clone(),
+            span: [flag.span.start, flag.span.end],
+            excerpt: flag.excerpt.clone(),
+        }
+    }
 }
 
 fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
@@ -133,6 +159,7 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
         input_schema: Some(tool.input_schema()),
         annotations: tool.field("annotations"),
         tokens: tool.tokens().0,
+        flags: tool.flags().iter().map(FlagEntry::from).collect(),
         aside: None,
     });
     let aside = server.aside().filter(|_| all).map(|aside| Entry {
@@ -144,6 +171,7 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
         input_schema: None,
         annotations: None,
         tokens: 0,
+        flags: Vec::new(),
         aside: Some(aside.reason.to_string()),
     });
     offered.chain(aside).collect()
@@ -208,11 +236,24 @@ struct Row {
 }
 
 fn rows(server: &CatalogServer, all: bool) -> Vec<Row> {
-    let offered = server.tools().map(|tool| Row {
-        style: Style::new(),
-        name: visible(tool.exposed().as_str()).into_owned(),
-        cost: tool.tokens().0.to_string(),
-        about: first_line(tool),
+    let offered = server.tools().map(|tool| {
+        let flags = tool.flags();
+        let about = match flags.first() {
+            None => first_line(tool),
+            // With `--all` in full, where the text stands; otherwise enough to make somebody look.
+            Some(flag) if all => format!("suspicious: {flag}"),
+            Some(flag) => format!("suspicious, {}: {}", flag.rule.about(), first_line(tool)),
+        };
+        Row {
+            style: if flags.is_empty() {
+                Style::new()
+            } else {
+                style::WARNING
+            },
+            name: visible(tool.exposed().as_str()).into_owned(),
+            cost: tool.tokens().0.to_string(),
+            about,
+        }
     });
     let aside = server.aside().filter(|_| all).map(|aside| Row {
         style: style::WARNING,

@@ -6,6 +6,7 @@
 )]
 
 mod add;
+mod attacks;
 mod cloud;
 mod content;
 mod contract;

@@ -12,6 +12,7 @@
 //! | [`exposed`], [`disguise`] | how names are made, and which are refused |
 //! | [`schema`] | what model providers refuse in a schema, and how it is mended |
 //! | [`text`] | the one way text goes to a model: neutralised, cut, counted |
+//! | [`suspicion`] | what looks as if it were written for the model behind the user's back |
 //! | [`Part`] | the parts of a definition that are pinned, and when two of them are the same |
 //! | [`ServerCatalog`] | everything one server listed, for keeping on disk |
 
@@ -24,6 +25,7 @@ mod rules;
 pub mod schema;
 mod server;
 mod snapshot;
+pub mod suspicion;
 pub mod text;
 mod tool;
 

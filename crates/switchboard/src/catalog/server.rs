@@ -20,6 +20,7 @@ use super::disguise::{self, Disguise, TitleUse};
 use super::exposed::exposed_name;
 use super::rules::ToolRules;
 use super::schema::{self, Examined, SchemaFinding, Verdict};
+use super::suspicion;
 use super::text::Tokens;
 use super::tool::{self, CatalogTool, Hints, Span};
 use crate::json::SharedJson;
@@ -88,6 +89,9 @@ pub enum SetAsideReason {
     /// Whether it has changed cannot be told.
     #[error("the pins of its server cannot be read, so nobody can tell whether it has changed")]
     PinsUnreadable,
+    /// It has a text in it that no screen shows and every model reads.
+    #[error("it has text in tag characters, which no screen shows and every model reads")]
+    TagCharacters,
     /// Its exposed name is that of another tool.
     #[error("its exposed name is already that of {other}")]
     NameTaken {
@@ -167,7 +171,13 @@ impl ServerTools {
                     .set_aside(None, SetAsideReason::Unreadable(reason), limits);
             }
         }
-        builder.finish()
+        let mut built = builder.finish();
+        if suspicion::may_have_tags(pages) {
+            built.set_aside_where(|tool| {
+                suspicion::has_tags(tool).then_some(SetAsideReason::TagCharacters)
+            });
+        }
+        built
     }
 
     /// The tools, ordered by name.

@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::lists::Lists;
 use super::{Report, backoff};
+use crate::catalog::suspicion;
 use crate::catalog::{Provenance, Reach, ServerCatalog, ServerTools, ToolRules};
 use crate::events::{Event, Events, LogLine, LogSource};
 use crate::handler::ClientHandler;
@@ -59,6 +60,8 @@ pub(super) struct Connection {
     pub(super) pins_wait: AtomicBool,
     /// What was last told of the pins.
     pub(super) pins_told: Mutex<Judgement>,
+    /// Tools that nobody has looked over yet.
+    pub(super) unexamined: Mutex<Option<Arc<ServerTools>>>,
 }
 
 /// What wakes a connection's task.
@@ -203,12 +206,12 @@ impl Connection {
             .await?;
         let (bytes, tools) = self.offered(peer, &pages).await;
         self.memory.remember_catalog(self.spec.key, bytes).await;
-        Ok(Arc::new(tools))
+        Ok(tools)
     }
 
     /// What a list of tools comes to by the rules and the pins of the moment. There is no other way to an offer, so
     /// nothing is offered that was not compared. The first part is the list as it is kept.
-    async fn offered(&self, peer: &Peer, pages: &Pages) -> (Bytes, ServerTools) {
+    async fn offered(&self, peer: &Peer, pages: &Pages) -> (Bytes, Arc<ServerTools>) {
         let facts = peer.facts();
         let catalog = ServerCatalog {
             tools: pages.pages.clone(),
@@ -227,7 +230,7 @@ impl Connection {
         let bytes = Bytes::from(catalog.to_bytes());
         if !rules.pins() {
             self.pins_wait.store(false, Ordering::Release);
-            return (bytes, tools);
+            return (bytes, self.to_be_examined(tools));
         }
         let listing = Listing {
             server: &self.spec.name,
@@ -239,7 +242,7 @@ impl Connection {
         let judgement = self.memory.compare(self.spec.identity, listing).await;
         let tools = judgement.apply(tools);
         self.tell_of_pins(judgement);
-        (bytes, tools)
+        (bytes, self.to_be_examined(tools))
     }
 
     /// Says what is new and what differs, once for each difference.
@@ -274,6 +277,45 @@ impl Connection {
             });
         }
         *told = judgement;
+    }
+
+    fn to_be_examined(&self, tools: ServerTools) -> Arc<ServerTools> {
+        let tools = Arc::new(tools);
+        *self.unexamined() = Some(Arc::clone(&tools));
+        tools
+    }
+
+    /// Tells of what looks suspicious, if anybody listens. It takes its time, so it is done beside everything else.
+    fn examine(&self, peer: &Peer) {
+        let Some(tools) = self.unexamined().take() else {
+            return;
+        };
+        if !self.events.has_listeners() {
+            return;
+        }
+        let (server, events) = (self.spec.name.clone(), self.events.clone());
+        let instructions = peer.facts().instructions.clone();
+        tokio::task::spawn_blocking(move || {
+            let of_tools = tools
+                .tools()
+                .iter()
+                .map(|tool| (Some(tool.reference().tool.clone()), tool.flags()));
+            let instructions = instructions.unwrap_or_default();
+            let of_instructions = suspicion::of_text("instructions", &instructions);
+            let found: Vec<_> = of_tools
+                .chain([(None, of_instructions)])
+                .filter(|(_, flags)| !flags.is_empty())
+                .collect();
+            if !found.is_empty() {
+                events.send(Event::Suspicious { server, found });
+            }
+        });
+    }
+
+    fn unexamined(&self) -> MutexGuard<'_, Option<Arc<ServerTools>>> {
+        self.unexamined
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells a server that wants to know what it may do.
@@ -312,6 +354,7 @@ impl Connection {
         let mut rules = self.rules.clone();
         let mut sandbox = self.sandbox.clone();
         let mut next_look = Instant::now() + APPROVALS;
+        let mut next_examination = Instant::now() + EXAMINED_AFTER;
         let mut subscriptions = self.subscriptions.clone();
         let mut listening = self.listen(peer, &subscriptions.borrow_and_update());
         loop {
@@ -356,6 +399,10 @@ impl Connection {
                         return self.lost(&Closed::ByUs);
                     }
                     self.apply_rules(peer, lists).await;
+                }
+                () = sleep_until(next_examination), if self.unexamined().is_some() => {
+                    self.examine(peer);
+                    next_examination = Instant::now() + EXAMINED_AFTER;
                 }
                 changed = sandbox.changed() => {
                     if changed.is_err() {
@@ -402,7 +449,7 @@ impl Connection {
         match lists.get(ListKind::Tools, self.settings.list_timeout).await {
             Ok(pages) => {
                 let (_, tools) = self.offered(peer, &pages).await;
-                self.report(Report::Tools(Arc::new(tools))).await;
+                self.report(Report::Tools(tools)).await;
             }
             Err(error) => {
                 tracing::warn!(server = %self.spec.name, %error, "the tools could not be listed again");
@@ -532,6 +579,8 @@ const COALESCED: Duration = Duration::from_millis(100);
 const MOST_COALESCED: Duration = Duration::from_secs(5);
 /// The least time between two looks at a connection's health.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+/// How long tools wait to be looked over, so that it is in nobody's way.
+const EXAMINED_AFTER: Duration = Duration::from_secs(1);
 /// How often an approval is looked out for, while something waits for one.
 const APPROVALS: Duration = Duration::from_secs(1);
 /// Lines of stderr that go with a failure.

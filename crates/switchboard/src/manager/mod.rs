@@ -469,6 +469,7 @@ impl Manager {
             reports: self.report_to.clone(),
             pins_wait: AtomicBool::new(false),
             pins_told: Mutex::default(),
+            unexamined: Mutex::default(),
         };
         let handle = tokio::spawn(connection.run()).abort_handle();
         let failure = managed.failure.clone();

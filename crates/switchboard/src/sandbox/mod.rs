@@ -58,17 +58,22 @@ pub enum SandboxError {
     /// There is no place for temporary files.
     #[error("the sandbox cannot be kept: no folder for temporary files could be made")]
     NoTemporaryFolder,
+    /// There is no guard, which is what keeps it.
+    #[error("the sandbox cannot be kept: it needs the guard process")]
+    NoGuard,
     /// There is no such thing on this system.
     #[error("the sandbox cannot be kept: there is none on this system")]
     NotHere,
 }
 
+#[cfg(unix)]
 impl SandboxError {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::NoLandlock,
         Self::NoSeccomp,
         Self::NoWorkspace,
         Self::NoTemporaryFolder,
+        Self::NoGuard,
         Self::NotHere,
     ];
 
@@ -149,6 +154,7 @@ impl State {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn errors_keep_their_numbers() {
         for error in SandboxError::ALL {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::sandbox::SandboxError;
 use bytes::Bytes;
 use switchboard_protocol::{ErrorObject, Limits, Message, parse};
 
@@ -39,6 +40,12 @@ impl TransportError {
     /// The HTTP status the server refused with.
     pub fn status(&self) -> Option<u16> {
         self.refusal.as_ref().map(|refusal| refusal.status)
+    }
+}
+
+impl From<SandboxError> for TransportError {
+    fn from(error: SandboxError) -> Self {
+        Self::new(TransportErrorKind::Sandbox, error.to_string())
     }
 }
 

@@ -34,7 +34,7 @@ use futures_util::future::BoxFuture;
 use switchboard_config::entry::Transport;
 use switchboard_config::secret::Secret;
 
-use crate::sandbox::Policy;
+use crate::sandbox::{Policy, SandboxError};
 use crate::transport::{
     Closed, Connector, Destination, Inbound, Link, TransportError, TransportErrorKind,
 };
@@ -183,6 +183,14 @@ struct Recipe {
 
 impl Recipe {
     fn new(connector: &StdioConnector) -> Result<Self, TransportError> {
+        if connector.sandbox.is_some() {
+            // A host that confined a thread of its own could not set it free again, so it takes a guard.
+            match &connector.guard {
+                Some(_) if cfg!(target_os = "linux") => {}
+                Some(_) => return Err(SandboxError::NotHere.into()),
+                None => return Err(SandboxError::NoGuard.into()),
+            }
+        }
         let env = environment::of(connector);
         let invalid =
             |message: String| Err(TransportError::new(TransportErrorKind::Invalid, message));

@@ -233,7 +233,7 @@ impl Kept {
                 self.server.store(pid, Ordering::Relaxed);
                 Ok(pipes)
             }
-            Some(Report::NoSandbox(code)) => Err(no_sandbox(SandboxError::from_code(code))),
+            Some(Report::NoSandbox(code)) => Err(SandboxError::from_code(code).into()),
             Some(Report::NotStarted(error)) => Err(lookup::refused(
                 &program,
                 &io::Error::from_raw_os_error(error),
@@ -405,10 +405,6 @@ fn make_pipes() -> io::Result<(Pipes, ServerEnds)> {
 }
 
 fn start_alone(recipe: &Recipe) -> Result<(Pid, Pipes), TransportError> {
-    if recipe.sandbox.is_some() {
-        // A host that confined a thread of its own could not set it free again.
-        return Err(no_sandbox(SandboxError::NotHere));
-    }
     let program = recipe.find_program()?;
     let (pipes, ends) = make_pipes().map_err(|error| no_process(&error))?;
     let mut command = Command::new(&program);
@@ -482,10 +478,6 @@ fn no_process(error: &io::Error) -> TransportError {
         TransportErrorKind::Spawn,
         format!("the server's process could not be started: {error}"),
     )
-}
-
-fn no_sandbox(error: SandboxError) -> TransportError {
-    TransportError::new(TransportErrorKind::Sandbox, error.to_string())
 }
 
 fn no_guard(guard: &GuardCommand, error: &io::Error) -> TransportError {

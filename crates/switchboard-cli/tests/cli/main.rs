@@ -6,6 +6,7 @@
 )]
 
 mod add;
+mod attacks;
 mod cloud;
 mod content;
 mod contract;
@@ -14,6 +15,9 @@ mod edit;
 mod malformed;
 mod output;
 mod permissions;
+mod pins;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod scopes;
 mod secrets;
 mod servers;

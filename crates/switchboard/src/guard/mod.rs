@@ -6,6 +6,7 @@
 //! signal tells it to. The server's pipes pass through it only in the sense that it hands them on: data goes directly
 //! between host and server. It must not read or write them, and has no configuration of its own.
 
+mod confined;
 mod descendants;
 pub(crate) mod parent_death;
 pub(crate) mod wire;
@@ -19,6 +20,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, WaitOptions, WaitStatus};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -87,6 +89,8 @@ struct Guard {
     host_is_there: bool,
     /// Whether the main process runs.
     main_runs: bool,
+    /// The folder for temporary files of a server in a sandbox, which goes when the server is gone.
+    _temporary: Option<TempDir>,
 }
 
 /// How far the end has come.
@@ -130,8 +134,22 @@ impl Guard {
             command.current_dir(cwd);
         }
         parent_death::kill_with_parent(&mut command);
-        let spawned = command.spawn();
-        drop(command);
+        let started = match &instructions.sandbox {
+            None => {
+                let spawned = command.spawn();
+                drop(command);
+                Ok((spawned, None))
+            }
+            Some(policy) => confined::start(policy, command),
+        };
+        let (spawned, temporary) = match started {
+            Ok(started) => started,
+            Err(error) => {
+                let report = Report::NoSandbox(error.code());
+                let _ = control.write_all(&report.encode()).await;
+                return Ok(None);
+            }
+        };
         let main = match &spawned {
             Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw),
             Err(_) => None,
@@ -153,6 +171,7 @@ impl Guard {
             main,
             host_is_there: true,
             main_runs: true,
+            _temporary: temporary,
         };
         // From here on an error must not end the guard: the server would die with it, but not the server's children.
         // Copies of the pipes that stay open cost the host only the end of the stream, until the guard ends.

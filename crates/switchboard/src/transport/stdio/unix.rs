@@ -25,6 +25,7 @@ use tokio::sync::{oneshot, watch};
 use super::{Exit, Grace, GuardCommand, Life, Recipe, lookup};
 use crate::guard::parent_death::kill_with_parent;
 use crate::guard::wire::{CLOSE, Instructions, Report, send_all};
+use crate::sandbox::SandboxError;
 use crate::transport::{TransportError, TransportErrorKind};
 
 /// How long a guard may take to end once it has nothing to say any more: as long as it tries to kill, and some.
@@ -216,6 +217,7 @@ impl Kept {
             args: recipe.args.clone(),
             env: recipe.env.clone(),
             cwd: recipe.cwd.clone(),
+            sandbox: recipe.sandbox.clone(),
             after_close: recipe.grace.after_close,
             after_terminate: recipe.grace.after_terminate,
         };
@@ -231,6 +233,7 @@ impl Kept {
                 self.server.store(pid, Ordering::Relaxed);
                 Ok(pipes)
             }
+            Some(Report::NoSandbox(code)) => Err(SandboxError::from_code(code).into()),
             Some(Report::NotStarted(error)) => Err(lookup::refused(
                 &program,
                 &io::Error::from_raw_os_error(error),

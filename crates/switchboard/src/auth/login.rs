@@ -132,9 +132,10 @@ impl Login {
             &wanted,
             &person_scopes(settings, &challenge, &found, &wanted),
         );
-        let proof_key = match uses_dpop(&found, settings.dpop) {
-            true => Some(ProofKey::generate()?),
-            false => None,
+        let proof_key = if uses_dpop(&found, settings.dpop) {
+            Some(ProofKey::generate()?)
+        } else {
+            None
         };
         let login = Self {
             state: random_text()?,
@@ -323,9 +324,10 @@ fn person_scopes(
     found: &Discovered,
     wanted: &[String],
 ) -> Vec<String> {
-    let mut scopes = match wanted.is_empty() {
-        true => scopes(settings, challenge, found),
-        false => settings.scopes.clone(),
+    let mut scopes = if wanted.is_empty() {
+        scopes(settings, challenge, found)
+    } else {
+        settings.scopes.clone()
     };
     let is_offered = found
         .endpoints

@@ -6,6 +6,8 @@ use crate::sandbox::SandboxError;
 use bytes::Bytes;
 use switchboard_protocol::{ErrorObject, Limits, Message, parse};
 
+use crate::auth;
+
 /// A link could not be opened, or a message not be sent.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
@@ -116,6 +118,8 @@ pub struct HttpRefusal {
     pub in_session: bool,
     /// The challenges of `WWW-Authenticate`.
     pub challenges: Vec<String>,
+    /// The nonce for the next proof of possession (`DPoP-Nonce`).
+    pub dpop_nonce: Option<String>,
     /// When to come back.
     pub retry_after: Option<Duration>,
     /// Where a redirect leads that was not followed, because it leaves the server's origin; without its query.
@@ -131,6 +135,7 @@ impl HttpRefusal {
             status,
             in_session: false,
             challenges: Vec::new(),
+            dpop_nonce: None,
             retry_after: None,
             location: None,
             body: Bytes::new(),
@@ -139,6 +144,11 @@ impl HttpRefusal {
 }
 
 impl HttpRefusal {
+    /// Whether the server knows who asks and wants more scopes for it.
+    pub fn wants_more_scope(&self) -> bool {
+        self.status == 403 && auth::wants_more_scope(&self.challenges)
+    }
+
     /// The JSON-RPC error in the body, if there is one.
     pub fn rpc_error(&self) -> Option<ErrorObject<'_>> {
         let incoming = parse(&self.body, &Limits::DEFAULT).ok()?;

@@ -36,6 +36,7 @@ pub enum Setting {
     NeedsAuthMemory,
     ProgressInterval,
     ToolSearch,
+    LoginStore,
 }
 
 /// How an environment variable spells a setting.
@@ -51,7 +52,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 }
 
 #[rustfmt::skip]
-const SETTINGS: [(Setting, Key, Override); 14] = [
+const SETTINGS: [(Setting, Key, Override); 15] = [
     (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools."), Override::Milliseconds("MCP_TIMEOUT")),
     (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
     (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
@@ -66,6 +67,7 @@ const SETTINGS: [(Setting, Key, Override); 14] = [
     (Setting::NeedsAuthMemory, key("needs_auth_memory_sec", Shape::Seconds, "How long it is remembered that a server wants a login."), Override::None),
     (Setting::ProgressInterval, key("progress_interval_sec", Shape::Seconds, "How often a long call shows that it is alive."), Override::None),
     (Setting::ToolSearch, key("tool_search", Shape::ToolSearch, "Whether the model searches for tools: auto, auto:N, on, off."), Override::Plain("ENABLE_TOOL_SEARCH")),
+    (Setting::LoginStore, key("login_store", Shape::OneOf(&LoginStore::WORDS), "Where the key of the logins is kept: auto, keyring, file."), Override::None),
 ];
 
 impl Setting {
@@ -120,6 +122,38 @@ impl ToolSearch {
     }
 }
 
+/// Where the key that logins are sealed with is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoginStore {
+    /// In the keyring of the system where there is one that works, else in a file.
+    #[default]
+    Auto,
+    /// In the keyring of the system.
+    Keyring,
+    /// In a file.
+    File,
+}
+
+impl LoginStore {
+    const WORDS: [&'static str; 3] = ["auto", "keyring", "file"];
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Auto, Self::Keyring, Self::File]
+            .into_iter()
+            .find(|store| store.word() == name)
+    }
+
+    /// How it is written.
+    pub const fn word(self) -> &'static str {
+        let [auto, keyring, file] = Self::WORDS;
+        match self {
+            Self::Auto => auto,
+            Self::Keyring => keyring,
+            Self::File => file,
+        }
+    }
+}
+
 /// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SettingValue {
@@ -129,6 +163,8 @@ pub enum SettingValue {
     Count(u64),
     /// When to search for tools.
     ToolSearch(ToolSearch),
+    /// Where the key of the logins is kept.
+    LoginStore(LoginStore),
 }
 
 impl fmt::Display for SettingValue {
@@ -141,6 +177,7 @@ impl fmt::Display for SettingValue {
             }
             SettingValue::ToolSearch(ToolSearch::On) => formatter.write_str("on"),
             SettingValue::ToolSearch(ToolSearch::Off) => formatter.write_str("off"),
+            SettingValue::LoginStore(store) => formatter.write_str(store.word()),
         }
     }
 }
@@ -192,7 +229,7 @@ impl Settings {
         match self.get(setting).value {
             SettingValue::Duration(duration) => duration,
             SettingValue::Count(count) => Duration::from_secs(count),
-            SettingValue::ToolSearch(_) => Duration::ZERO,
+            SettingValue::ToolSearch(_) | SettingValue::LoginStore(_) => Duration::ZERO,
         }
     }
 
@@ -201,7 +238,7 @@ impl Settings {
         match self.get(setting).value {
             SettingValue::Count(count) => count,
             SettingValue::Duration(duration) => duration.as_secs(),
-            SettingValue::ToolSearch(_) => 0,
+            SettingValue::ToolSearch(_) | SettingValue::LoginStore(_) => 0,
         }
     }
 
@@ -210,6 +247,14 @@ impl Settings {
         match self.get(Setting::ToolSearch).value {
             SettingValue::ToolSearch(value) => value,
             _ => ToolSearch::Auto(ToolSearch::DEFAULT_PERCENT),
+        }
+    }
+
+    /// Where the key of the logins is kept.
+    pub fn login_store(&self) -> LoginStore {
+        match self.get(Setting::LoginStore).value {
+            SettingValue::LoginStore(store) => store,
+            _ => LoginStore::default(),
         }
     }
 }
@@ -277,6 +322,9 @@ fn value(setting: Setting, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Opti
     match key.shape {
         Shape::Seconds => reader.seconds(key.name, node).map(SettingValue::Duration),
         Shape::Count => reader.count(key.name, node).map(SettingValue::Count),
+        Shape::OneOf(words) => reader
+            .word(key.name, node, words, LoginStore::from_name)
+            .map(SettingValue::LoginStore),
         _ => {
             let text = match node.value {
                 Value::Bool(on) => Node::detached(if on { "on" } else { "off" }),
@@ -363,7 +411,7 @@ mod tests {
         let file = SourceFile::new(
             "a.toml",
             Scope::User,
-            "[settings]\ntool_timeout_sec = 5\nlocal_connections = 7\n",
+            "[settings]\ntool_timeout_sec = 5\nlocal_connections = 7\nlogin_store = \"file\"\n",
         );
         let mut diagnostics = Vec::new();
         let root = format::parse(&file, Format::Toml, &mut diagnostics).unwrap();
@@ -385,6 +433,30 @@ mod tests {
         assert_eq!(settings.count(Setting::LocalConnections), 7);
         assert_eq!(settings.count(Setting::RemoteConnections), 20);
         assert_eq!(settings.tool_search(), ToolSearch::Auto(25));
+        assert_eq!(settings.login_store(), LoginStore::File);
+    }
+
+    #[test]
+    fn a_store_of_logins_that_there_is_not_is_an_error() {
+        let text = "[settings]\nlogin_store = \"keyrin\"\n";
+        let file = SourceFile::new("a.toml", Scope::User, text);
+        let mut diagnostics = Vec::new();
+        let root = format::parse(&file, Format::Toml, &mut diagnostics).unwrap();
+        let stated = decode(
+            root.get("settings").unwrap(),
+            &mut Reader::new(&file, &mut diagnostics),
+        );
+        assert_eq!(stated, []);
+        let [diagnostic] = &diagnostics[..] else {
+            panic!("{diagnostics:?}");
+        };
+        assert_eq!(diagnostic.message, "`login_store` cannot be \"keyrin\"");
+        assert_eq!(
+            diagnostic.hint.as_deref(),
+            Some("did you mean \"keyring\"?")
+        );
+        let settings = resolve([&stated], &environment(&[]), &mut diagnostics);
+        assert_eq!(settings.login_store(), LoginStore::Auto);
     }
 
     #[test]

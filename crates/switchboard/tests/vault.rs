@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
-use switchboard::auth::vault::choose::choose_with;
 use switchboard::auth::vault::keyring::{Keyring, KeyringError};
 use switchboard::auth::vault::sealed::SealedVault;
 use switchboard::auth::vault::{MemoryVault, Vault, VaultError, VaultKey};
@@ -85,7 +84,15 @@ impl Logins {
     }
 
     fn with_key_file(&self) -> SealedVault {
-        SealedVault::with_key_file(self.folder())
+        self.choosing(LoginStore::File, &Arc::default())
+    }
+
+    fn with_keyring(&self, keyring: &Arc<ScriptedKeyring>) -> SealedVault {
+        self.choosing(LoginStore::Keyring, keyring)
+    }
+
+    fn choosing(&self, store: LoginStore, keyring: &Arc<ScriptedKeyring>) -> SealedVault {
+        SealedVault::new(self.folder(), store).with_keyring(Arc::clone(keyring) as _)
     }
 
     async fn kept(&self) -> SealedVault {
@@ -133,8 +140,7 @@ async fn round_trip(vault: &dyn Vault) {
 async fn every_vault_gives_back_what_it_was_given() {
     round_trip(&MemoryVault::default()).await;
     round_trip(&Logins::new().with_key_file()).await;
-    let keyring: Arc<ScriptedKeyring> = Arc::default();
-    round_trip(&SealedVault::with_keyring(Logins::new().folder(), keyring)).await;
+    round_trip(&Logins::new().with_keyring(&Arc::default())).await;
 }
 
 #[tokio::test]
@@ -315,7 +321,7 @@ async fn what_another_may_have_made_is_refused() {
 async fn the_keyring_is_asked_for_its_key_once() {
     let logins = Logins::new();
     let keyring: Arc<ScriptedKeyring> = Arc::default();
-    let vault = SealedVault::with_keyring(logins.folder(), Arc::clone(&keyring) as _);
+    let vault = logins.with_keyring(&keyring);
     assert_eq!(vault.get(&logins.key).await, Ok(None));
     assert_eq!(keyring.asked(), 0);
     vault.put(&logins.key, &Secret::new(CANARY)).await.unwrap();
@@ -327,7 +333,7 @@ async fn the_keyring_is_asked_for_its_key_once() {
     let renewed = Ok(Some(Secret::new("renewed")));
     assert_eq!(vault.get(&logins.key).await, renewed);
     assert_eq!(keyring.asked(), asked);
-    let afresh = SealedVault::with_keyring(logins.folder(), Arc::clone(&keyring) as _);
+    let afresh = logins.with_keyring(&keyring);
     assert_eq!(afresh.get(&logins.key).await, renewed);
     // Without the keyring there is nothing to see, and the key is in no file.
     assert!(!logins.folder().join("key").exists());
@@ -346,7 +352,7 @@ async fn the_keyring_is_asked_for_its_key_once() {
 async fn a_key_that_is_gone_from_the_keyring_is_never_made_up() {
     let logins = Logins::new();
     let keyring: Arc<ScriptedKeyring> = Arc::default();
-    let vault = || SealedVault::with_keyring(logins.folder(), Arc::clone(&keyring) as _);
+    let vault = || logins.with_keyring(&keyring);
     let secret = Secret::new(CANARY);
     vault().put(&logins.key, &secret).await.unwrap();
     *keyring.secret.lock().unwrap() = None;
@@ -374,7 +380,8 @@ async fn a_key_that_is_gone_from_the_keyring_is_never_made_up() {
 async fn the_keyring_is_used_where_it_works_and_not_looked_at_before() {
     let check = async |store: LoginStore, keyring: Arc<ScriptedKeyring>, in_keyring: bool| {
         let logins = Logins::new();
-        let vault = choose_with(store, logins.folder(), Arc::clone(&keyring) as _);
+        let vault = logins.choosing(store, &keyring);
+        assert_eq!(vault.get(&logins.key).await, Ok(None));
         assert_eq!(keyring.asked(), 0);
         vault.put(&logins.key, &Secret::new(CANARY)).await.unwrap();
         let found = vault.get(&logins.key).await;
@@ -390,7 +397,7 @@ async fn the_keyring_is_used_where_it_works_and_not_looked_at_before() {
     check(LoginStore::File, silent(), false).await;
     // Who wants the keyring does not get a file instead.
     let logins = Logins::new();
-    let vault = choose_with(LoginStore::Keyring, logins.folder(), silent());
+    let vault = logins.with_keyring(&silent());
     let error = vault.put(&logins.key, &Secret::new(CANARY)).await;
     let error = error.unwrap_err();
     assert_eq!(
@@ -405,10 +412,13 @@ async fn a_login_made_without_a_keyring_is_found_when_there_is_one() {
     let logins = Logins::new();
     logins.kept().await;
     let keyring: Arc<ScriptedKeyring> = Arc::default();
-    let vault = choose_with(LoginStore::Auto, logins.folder(), Arc::clone(&keyring) as _);
+    let vault = logins.choosing(LoginStore::Auto, &keyring);
     let found = vault.get(&logins.key).await;
     assert_eq!(found, Ok(Some(Secret::new(CANARY))));
-    assert!(keyring.secret.lock().unwrap().is_none());
+    assert_eq!(vault.remove(&logins.key).await, Ok(true));
+    drop(vault.lock(&logins.key).await.unwrap());
+    // Nothing of this needed the keyring.
+    assert_eq!(keyring.asked(), 0);
 }
 
 #[tokio::test]

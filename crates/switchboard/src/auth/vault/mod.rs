@@ -5,14 +5,12 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | [`choose`] | where the key of the logins is kept, decided when a program first needs it |
 //! | [`sealed`] | the vault that lasts: sealed files whose key is in the keyring of the system, or in a file |
 //! | [`keyring`] | the keyring of the system |
 //! | `seal` | a secret that only the holder of a key can read, and nobody can change or swap |
 //! | `folder` | files that belong to one user alone |
 //! | `lock` | one process at a time |
 
-pub mod choose;
 mod folder;
 pub mod keyring;
 mod lock;

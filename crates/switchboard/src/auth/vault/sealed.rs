@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use switchboard_config::secret::Secret;
+use switchboard_config::settings::LoginStore;
 use tokio::sync::OnceCell;
 
 use super::folder::{FileError, PrivateFolder};
-use super::keyring::Keyring;
+use super::keyring::{Keyring, SystemKeyring};
 use super::seal::{self, KeyPlace, SealKey};
 use super::{Vault, VaultError, VaultKey, VaultLock, lock};
 
@@ -38,9 +39,15 @@ const WRITTEN: &str = "could not be written";
 const LOCKED: &str = "could not be locked";
 
 /// Keeps secrets in sealed files.
+///
+/// Where the key of new secrets is kept is decided when the first one is to be kept, and the keyring is not spoken with
+/// before: a program that needs no login never does.
 pub struct SealedVault {
     folder: PathBuf,
-    keyring: Option<Arc<dyn Keyring>>,
+    store: LoginStore,
+    keyring: Arc<dyn Keyring>,
+    /// Where the key of new secrets is kept.
+    place: OnceCell<KeyPlace>,
     /// The key in the keyring, once it was asked for: asking may put a question to the user.
     keyring_key: OnceCell<SealKey>,
     patience: Duration,
@@ -74,14 +81,23 @@ impl Vault for SealedVault {
 }
 
 impl SealedVault {
-    /// A vault in that folder, which is made when the first secret is kept. The key is in a file of the folder.
-    pub fn with_key_file(folder: impl Into<PathBuf>) -> Self {
-        Self::new(folder.into(), None)
+    /// A vault in that folder, which is made when the first secret is kept, with the keyring of this system.
+    pub fn new(folder: impl Into<PathBuf>, store: LoginStore) -> Self {
+        Self {
+            folder: folder.into(),
+            store,
+            keyring: Arc::new(SystemKeyring),
+            place: OnceCell::new(),
+            keyring_key: OnceCell::new(),
+            patience: LOCK_PATIENCE,
+        }
     }
 
-    /// A vault in that folder, with its key in that keyring.
-    pub fn with_keyring(folder: impl Into<PathBuf>, keyring: Arc<dyn Keyring>) -> Self {
-        Self::new(folder.into(), Some(keyring))
+    /// The same vault with another keyring.
+    #[must_use]
+    pub fn with_keyring(mut self, keyring: Arc<dyn Keyring>) -> Self {
+        self.keyring = keyring;
+        self
     }
 
     /// The same vault, waiting at most this long for a lock.
@@ -89,15 +105,6 @@ impl SealedVault {
     pub fn waiting(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
-    }
-
-    fn new(folder: PathBuf, keyring: Option<Arc<dyn Keyring>>) -> Self {
-        Self {
-            folder,
-            keyring,
-            keyring_key: OnceCell::new(),
-            patience: LOCK_PATIENCE,
-        }
     }
 
     async fn read(&self, name: &VaultKey) -> Result<Option<Secret>, VaultError> {
@@ -126,15 +133,13 @@ impl SealedVault {
     }
 
     async fn write(&self, name: &VaultKey, secret: &Secret) -> Result<(), VaultError> {
-        let (key, place) = if self.keyring.is_some() {
-            let key = self.keyring_key(MissingKey::IsMade).await?;
-            (key, KeyPlace::Keyring)
-        } else {
-            let key = match self.file_key().await? {
+        let place = *self.place.get_or_init(|| self.choose()).await;
+        let key = match place {
+            KeyPlace::Keyring => self.keyring_key(MissingKey::IsMade).await?,
+            KeyPlace::File => match self.file_key().await? {
                 Some(key) => key,
                 None => self.make_file_key().await?,
-            };
-            (key, KeyPlace::File)
+            },
         };
         let unable = |error: &dyn fmt::Display| VaultError::new(WRITTEN, error);
         let text = secret.expose().as_bytes();
@@ -159,6 +164,21 @@ impl SealedVault {
             VaultError::new(LOCKED, problem).with_hint(hint)
         })?;
         Ok(VaultLock::holding(held))
+    }
+
+    /// Where the key of new secrets is to be kept: in the keyring where there is one that works.
+    async fn choose(&self) -> KeyPlace {
+        match self.store {
+            LoginStore::Keyring => KeyPlace::Keyring,
+            LoginStore::File => KeyPlace::File,
+            LoginStore::Auto => match self.keyring.probe().await {
+                Ok(()) => KeyPlace::Keyring,
+                Err(error) => {
+                    tracing::info!(%error, "the keyring is not used for logins");
+                    KeyPlace::File
+                }
+            },
+        }
     }
 
     async fn file_key(&self) -> Result<Option<SealKey>, VaultError> {
@@ -190,12 +210,13 @@ impl SealedVault {
     }
 
     async fn keyring_key(&self, missing: MissingKey) -> Result<SealKey, VaultError> {
-        let Some(keyring) = &self.keyring else {
+        if self.store == LoginStore::File {
             let problem = "the login was kept with the keyring of the system, which is not in use";
             return Err(VaultError::new(READ, problem).with_hint(
                 "set login_store = \"keyring\" and unlock the keyring, or log in again",
             ));
-        };
+        }
+        let keyring = &self.keyring;
         let key = self.keyring_key.get_or_try_init(async || {
             let unusable = |error| {
                 let problem = format!("the keyring of the system cannot be used: {error}");
@@ -260,7 +281,7 @@ impl fmt::Debug for SealedVault {
         formatter
             .debug_struct("SealedVault")
             .field("folder", &self.folder)
-            .field("keyring", &self.keyring)
+            .field("store", &self.store)
             .finish_non_exhaustive()
     }
 }

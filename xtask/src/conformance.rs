@@ -12,7 +12,7 @@ use crate::interop;
 use crate::run::{command, root};
 
 /// The revisions that are run. Scenarios of an extension belong to none, and are run once.
-const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
+const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
 pub(crate) fn conformance(words: &[&str]) -> Result<(), String> {
     let (client, names) = match words {
@@ -185,13 +185,16 @@ fn parse_list(text: &str) -> Vec<Run> {
     runs
 }
 
-/// Everything outside `auth/`, or exactly what is named: scenarios, revisions, or both.
+/// Everything, or what is named: scenarios, groups of them such as `auth/`, revisions, or both.
 fn select(runs: Vec<Run>, names: &[&str]) -> Result<Vec<Run>, String> {
     let is_revision = |name: &&&str| REVISIONS.contains(name);
     let revisions: Vec<&&str> = names.iter().filter(is_revision).collect();
     let scenarios: Vec<&&str> = names.iter().filter(|name| !is_revision(name)).collect();
+    let is_named = |run: &Run, name: &str| {
+        run.scenario == name || (name.ends_with('/') && run.scenario.starts_with(name))
+    };
     for name in &scenarios {
-        if !runs.iter().any(|run| run.scenario == ***name) {
+        if !runs.iter().any(|run| is_named(run, name)) {
             let mut known: Vec<&str> = runs.iter().map(|run| run.scenario.as_str()).collect();
             known.dedup();
             known.sort_unstable();
@@ -204,11 +207,7 @@ fn select(runs: Vec<Run>, names: &[&str]) -> Result<Vec<Run>, String> {
     }
     let is_wanted = |run: &Run| {
         let revision = run.revision.as_deref();
-        let is_chosen = if scenarios.is_empty() {
-            !run.scenario.starts_with("auth/")
-        } else {
-            scenarios.iter().any(|name| run.scenario == ***name)
-        };
+        let is_chosen = scenarios.is_empty() || scenarios.iter().any(|name| is_named(run, name));
         is_chosen && (revisions.is_empty() || revisions.iter().any(|one| revision == Some(**one)))
     };
     Ok(runs.into_iter().filter(is_wanted).collect())
@@ -338,6 +337,7 @@ mod tests {
     #[test]
     fn the_list_of_the_suite_is_read_by_revision() {
         let expected = [
+            run("auth/old", Some("2025-03-26")),
             run("initialize", Some("2025-06-18")),
             run("tools_call", Some("2025-06-18")),
             run("initialize", Some("2025-11-25")),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn without_names_authorization_is_left_out_and_names_choose() {
+    fn names_and_groups_choose() {
         let check = |names: &[&str], expected: &[Run]| {
             assert_eq!(select(parse_list(LIST), names).unwrap(), expected);
         };
@@ -362,14 +362,26 @@ mod tests {
                 run("initialize", Some("2025-11-25")),
             ],
         );
-        check(&["2026-07-28"], &[run("tools_call", Some("2026-07-28"))]);
+        check(
+            &["2026-07-28"],
+            &[
+                run("tools_call", Some("2026-07-28")),
+                run("auth/basic-cimd", Some("2026-07-28")),
+            ],
+        );
+        check(
+            &["auth/", "2025-03-26", "2025-11-25"],
+            &[
+                run("auth/old", Some("2025-03-26")),
+                run("auth/basic-cimd", Some("2025-11-25")),
+            ],
+        );
         check(
             &["auth/basic-cimd", "2025-11-25"],
             &[run("auth/basic-cimd", Some("2025-11-25"))],
         );
         let all = select(parse_list(LIST), &[]).unwrap();
-        assert!(all.iter().all(|run| !run.scenario.starts_with("auth/")));
-        assert_eq!(all.len(), 6);
+        assert_eq!(all, parse_list(LIST));
         let error = select(parse_list(LIST), &["nothing"]).unwrap_err();
         assert!(error.starts_with("no such scenario: nothing\n"), "{error}");
     }

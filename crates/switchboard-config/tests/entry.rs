@@ -84,7 +84,22 @@ fn remote() -> ServerEntry {
             client_secret: Some(Secret::new("s")),
             scopes: vec!["read".into(), "write".into()],
             callback_port: Some(8080),
-            ..OAuthEntry::default()
+            issuer: Some("https://i.example".into()),
+            metadata_url: Some("https://i.example/m".into()),
+            resource: Some("https://a.example".into()),
+            redirect_uri: Some("http://localhost:8080/x".into()),
+            client_secret_env_var: Some("SECRET".into()),
+            grant_type: Some("enterprise_managed".into()),
+            private_key_file: Some("/k.pem".into()),
+            private_key_env_var: Some("KEY".into()),
+            key_id: Some("k1".into()),
+            client_metadata_url: Some("https://c.example/client.json".into()),
+            idp_token_endpoint: Some("https://idp.example/token".into()),
+            idp_client_id: Some("idp".into()),
+            idp_client_secret_env_var: Some("IDP".into()),
+            assertion_file: Some("/token".into()),
+            assertion_env_var: Some("ASSERTION".into()),
+            dpop: Some(true),
         }),
         ..ServerEntry::default()
     }
@@ -120,7 +135,28 @@ url = "https://a.example/mcp"
 headers = { X-Key = "k" }
 headers_helper = "helper 'two words'"
 bearer_token_env_var = "TOKEN"
-oauth = { client_id = "id", client_secret = "s", scopes = "read write", callback_port = 8080 }
+
+[mcp_servers.remote.oauth]
+client_id = "id"
+client_secret = "s"
+scopes = "read write"
+callback_port = 8080
+issuer = "https://i.example"
+metadata_url = "https://i.example/m"
+resource = "https://a.example"
+redirect_uri = "http://localhost:8080/x"
+client_secret_env_var = "SECRET"
+grant_type = "enterprise_managed"
+private_key_file = "/k.pem"
+private_key_env_var = "KEY"
+key_id = "k1"
+client_metadata_url = "https://c.example/client.json"
+idp_token_endpoint = "https://idp.example/token"
+idp_client_id = "idp"
+idp_client_secret_env_var = "IDP"
+assertion_file = "/token"
+assertion_env_var = "ASSERTION"
+dpop = true
 "#;
     // Other spellings: camel case, `type`, `program`, `disabled`, `timeout` in milliseconds.
     let json = r#"{ "mcpServers": {
@@ -134,7 +170,16 @@ oauth = { client_id = "id", client_secret = "s", scopes = "read write", callback
   "remote": {
     "type": "http", "url": "https://a.example/mcp", "headers": { "X-Key": "k" }, "headersHelper": ["helper", "two words"],
     "bearerTokenEnvVar": "TOKEN",
-    "oauth": { "clientId": "id", "clientSecret": "s", "scopes": ["read", "write"], "callbackPort": 8080 }
+    "oauth": {
+      "clientId": "id", "clientSecret": "s", "scopes": ["read", "write"], "callbackPort": 8080,
+      "issuer": "https://i.example", "metadataUrl": "https://i.example/m", "resource": "https://a.example",
+      "redirectUri": "http://localhost:8080/x", "clientSecretEnvVar": "SECRET", "grantType": "enterprise_managed",
+      "privateKeyFile": "/k.pem", "privateKeyEnvVar": "KEY", "keyId": "k1",
+      "clientMetadataUrl": "https://c.example/client.json", "idpTokenEndpoint": "https://idp.example/token",
+      "idpClientId": "idp", "idpClientSecretEnvVar": "IDP", "assertionFile": "/token",
+      "assertionEnvVar": "ASSERTION",
+      "dpop": true
+    }
   }
 } }"#;
     let hcl = r#"
@@ -173,7 +218,28 @@ mcp_servers {
   headers              = { "X-Key" = "k" }
   headers_helper       = ["helper", "two words"]
   bearer_token_env_var = "TOKEN"
-  oauth                = { client_id = "id", client_secret = "s", scopes = ["read", "write"], callback_port = 8080 }
+  oauth {
+    client_id     = "id"
+    client_secret = "s"
+    scopes        = ["read", "write"]
+    callback_port = 8080
+    issuer = "https://i.example"
+    metadata_url = "https://i.example/m"
+    resource = "https://a.example"
+    redirect_uri = "http://localhost:8080/x"
+    client_secret_env_var = "SECRET"
+    grant_type = "enterprise_managed"
+    private_key_file = "/k.pem"
+    private_key_env_var = "KEY"
+    key_id = "k1"
+    client_metadata_url = "https://c.example/client.json"
+    idp_token_endpoint = "https://idp.example/token"
+    idp_client_id = "idp"
+    idp_client_secret_env_var = "IDP"
+    assertion_file = "/token"
+    assertion_env_var = "ASSERTION"
+    dpop = true
+  }
 }
 "#;
     for (file, text) in [("mcp.toml", toml), ("mcp.json", json), ("mcp.hcl", hcl)] {

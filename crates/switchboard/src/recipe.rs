@@ -8,11 +8,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use switchboard_config::entry::{SandboxMode, ServerEntry, Transport};
+use switchboard_config::entry::{OAuthEntry, SandboxMode, ServerEntry, Transport};
 use switchboard_config::resolve::Server;
 use switchboard_config::secret::Secret;
 use switchboard_config::settings::{Setting, Settings};
+use url::Url;
 
+use crate::auth::vault::{MemoryVault, Vault};
+use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, SecretSource};
 use crate::catalog::ToolRules;
 use crate::service::Service;
 use crate::spec::{ConnectionKey, ServerSpec, Start};
@@ -35,6 +38,8 @@ pub struct Recipes {
     pub guard: Option<GuardCommand>,
     /// In-process servers by the name an entry with `transport = "sdk"` has.
     pub services: HashMap<String, Arc<dyn Service>>,
+    /// Where logins are kept.
+    pub vault: Arc<dyn Vault>,
     /// The client for remote servers, made when the first one needs it.
     http: OnceLock<Result<HttpClient, TransportError>>,
 }
@@ -55,19 +60,23 @@ pub enum RecipeError {
     /// It wants a sandbox, and there is none to be had.
     #[error("the entry wants a sandbox, which this version cannot give")]
     NoSandbox,
+    /// A setting of its `oauth` table cannot be used.
+    #[error("`oauth.{0}` {1}")]
+    BadAuthorization(&'static str, &'static str),
     /// Its address, its headers or the machine's certificates cannot be used.
     #[error("{0}")]
     Transport(TransportError),
 }
 
 impl Recipes {
-    /// Recipes without a guard and without in-process servers.
+    /// Recipes without a guard and without in-process servers, whose logins end with the process.
     pub fn new(environment: Arc<[(OsString, OsString)]>, folder: PathBuf) -> Self {
         Self {
             environment,
             folder,
             guard: None,
             services: HashMap::new(),
+            vault: Arc::new(MemoryVault::default()),
             http: OnceLock::new(),
         }
     }
@@ -178,11 +187,108 @@ impl Recipes {
             ));
         }
         let mut server = RemoteServer::new(url.clone());
+        let is_static = |(name, _): &(String, Secret)| name.eq_ignore_ascii_case("authorization");
+        let is_authorized = headers.iter().any(is_static);
         server.headers = headers;
         server.headers_helper = HeadersHelper::from_words(&entry.headers_helper);
         if let Some(helper) = &mut server.headers_helper {
             helper.folder = Some(self.folder.clone());
         }
+        let client = self.client(settings)?;
+        // Whoever writes credentials into the entry wants those and no others.
+        if !is_authorized && let Some(protected) = self.protected(entry)? {
+            let fetcher = Fetcher::new(&client);
+            let oauth = OAuth::new(protected, fetcher, Arc::clone(&self.vault));
+            server.authorizer = Some(Arc::new(oauth));
+        }
+        Ok((client, server))
+    }
+
+    /// What is needed to log in to the server of an entry; `None` where there is nothing to log in to.
+    pub fn login(
+        &self,
+        server: &Server,
+        settings: &Settings,
+    ) -> Result<Option<(ProtectedServer, Fetcher)>, RecipeError> {
+        let Some(protected) = self.protected(server.effective())? else {
+            return Ok(None);
+        };
+        Ok(Some((protected, Fetcher::new(&self.client(settings)?))))
+    }
+
+    fn protected(&self, entry: &ServerEntry) -> Result<Option<ProtectedServer>, RecipeError> {
+        let is_remote = entry
+            .effective_transport()
+            .is_some_and(|transport| !transport.is_local());
+        let url = entry.url.as_ref().filter(|_| is_remote);
+        let Some(url) = url.and_then(|url| Url::parse(url).ok()) else {
+            return Ok(None);
+        };
+        let settings = match &entry.oauth {
+            Some(oauth) => self.auth_settings(oauth)?,
+            None => AuthSettings::default(),
+        };
+        Ok(ProtectedServer::new(&url, settings))
+    }
+
+    /// The `oauth` table of an entry, with its variables looked up.
+    fn auth_settings(&self, oauth: &OAuthEntry) -> Result<AuthSettings, RecipeError> {
+        let variable = |name: &Option<String>| match name {
+            Some(name) => match self.variable(name) {
+                Some(value) => Ok(Some(Secret::new(value))),
+                None => Err(RecipeError::MissingVariable(name.clone())),
+            },
+            None => Ok(None),
+        };
+        let source = |file: &Option<String>, name: &Option<String>| match file {
+            Some(file) => Ok(Some(SecretSource::File(self.folder.join(file)))),
+            None => Ok(variable(name)?.map(SecretSource::Value)),
+        };
+        let address = |key: &'static str, text: &Option<String>| match text {
+            Some(text) => match Url::parse(text) {
+                Ok(url) => Ok(Some(url)),
+                Err(_) => Err(RecipeError::BadAuthorization(key, "is no address")),
+            },
+            None => Ok(None),
+        };
+        let missing = |key| move || RecipeError::BadAuthorization(key, "is missing");
+        let assertion = || {
+            let source = source(&oauth.assertion_file, &oauth.assertion_env_var)?;
+            source.ok_or_else(missing("assertion_file"))
+        };
+        let grant = match oauth.grant_type.as_deref() {
+            Some("client_credentials") => Grant::ClientCredentials,
+            Some("enterprise_managed") => Grant::EnterpriseManaged {
+                token_endpoint: address("idp_token_endpoint", &oauth.idp_token_endpoint)?
+                    .ok_or_else(missing("idp_token_endpoint"))?,
+                client_id: oauth.idp_client_id.clone(),
+                client_secret: variable(&oauth.idp_client_secret_env_var)?,
+                id_token: assertion()?,
+            },
+            Some("workload_identity") => Grant::WorkloadIdentity {
+                assertion: assertion()?,
+            },
+            _ => Grant::AuthorizationCode,
+        };
+        Ok(AuthSettings {
+            client_id: oauth.client_id.clone(),
+            client_secret: match &oauth.client_secret {
+                Some(secret) => Some(secret.clone()),
+                None => variable(&oauth.client_secret_env_var)?,
+            },
+            private_key: source(&oauth.private_key_file, &oauth.private_key_env_var)?,
+            key_id: oauth.key_id.clone(),
+            client_metadata_url: address("client_metadata_url", &oauth.client_metadata_url)?,
+            scopes: oauth.scopes.clone(),
+            issuer: oauth.issuer.clone(),
+            metadata_url: address("metadata_url", &oauth.metadata_url)?,
+            resource: oauth.resource.clone(),
+            grant,
+            dpop: oauth.dpop,
+        })
+    }
+
+    fn client(&self, settings: &Settings) -> Result<HttpClient, RecipeError> {
         let client = self.http.get_or_init(|| {
             HttpClient::new(HttpSettings {
                 proxy: ProxySettings::from_variables(|name| self.variable(name)),
@@ -190,7 +296,7 @@ impl Recipes {
                 ..HttpSettings::default()
             })
         });
-        Ok((client.clone().map_err(RecipeError::Transport)?, server))
+        client.clone().map_err(RecipeError::Transport)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -233,6 +233,18 @@ fn oauth(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<OAut
                 let known = |word: &str| keys::GRANTS.contains(&word).then(|| word.to_owned());
                 oauth.grant_type = reader.word(&path, node, keys::GRANTS, known);
             }
+            "private_key_file" => oauth.private_key_file = reader.text(&path, node),
+            "private_key_env_var" => oauth.private_key_env_var = reader.text(&path, node),
+            "key_id" => oauth.key_id = reader.text(&path, node),
+            "client_metadata_url" => oauth.client_metadata_url = reader.text(&path, node),
+            "idp_token_endpoint" => oauth.idp_token_endpoint = reader.text(&path, node),
+            "idp_client_id" => oauth.idp_client_id = reader.text(&path, node),
+            "idp_client_secret_env_var" => {
+                oauth.idp_client_secret_env_var = reader.text(&path, node);
+            }
+            "assertion_file" => oauth.assertion_file = reader.text(&path, node),
+            "assertion_env_var" => oauth.assertion_env_var = reader.text(&path, node),
+            "dpop" => oauth.dpop = reader.boolean(&path, node),
             _ => reader.unknown_key(member, names(keys::OAUTH_KEYS)),
         }
     }

@@ -152,6 +152,31 @@ fn oauth(oauth: &OAuthEntry) -> Node<'_> {
         ),
         ("redirect_uri", text(oauth.redirect_uri.as_deref())),
         ("grant_type", text(oauth.grant_type.as_deref())),
+        ("private_key_file", text(oauth.private_key_file.as_deref())),
+        (
+            "private_key_env_var",
+            text(oauth.private_key_env_var.as_deref()),
+        ),
+        ("key_id", text(oauth.key_id.as_deref())),
+        (
+            "client_metadata_url",
+            text(oauth.client_metadata_url.as_deref()),
+        ),
+        (
+            "idp_token_endpoint",
+            text(oauth.idp_token_endpoint.as_deref()),
+        ),
+        ("idp_client_id", text(oauth.idp_client_id.as_deref())),
+        (
+            "idp_client_secret_env_var",
+            text(oauth.idp_client_secret_env_var.as_deref()),
+        ),
+        ("assertion_file", text(oauth.assertion_file.as_deref())),
+        (
+            "assertion_env_var",
+            text(oauth.assertion_env_var.as_deref()),
+        ),
+        ("dpop", oauth.dpop.map(Node::detached)),
     ])
 }
 

@@ -76,6 +76,15 @@ impl ServerEntry {
                 &mut oauth.metadata_url,
                 &mut oauth.resource,
                 &mut oauth.redirect_uri,
+                &mut oauth.private_key_file,
+                &mut oauth.private_key_env_var,
+                &mut oauth.key_id,
+                &mut oauth.client_metadata_url,
+                &mut oauth.idp_token_endpoint,
+                &mut oauth.idp_client_id,
+                &mut oauth.idp_client_secret_env_var,
+                &mut oauth.assertion_file,
+                &mut oauth.assertion_env_var,
             ];
             for text in texts.into_iter().flatten().chain(&mut oauth.scopes) {
                 each(Field::OAuth, text);

@@ -120,7 +120,12 @@ pub(crate) const TRANSPORTS: &[&str] = &[
 ];
 pub(crate) const PERMISSIONS: &[&str] = &["allow", "ask", "deny"];
 pub(crate) const SANDBOXES: &[&str] = &["off", "read-only", "workspace"];
-pub(crate) const GRANTS: &[&str] = &["authorization_code", "client_credentials"];
+pub(crate) const GRANTS: &[&str] = &[
+    "authorization_code",
+    "client_credentials",
+    "enterprise_managed",
+    "workload_identity",
+];
 
 const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key { name, shape, about }
@@ -231,6 +236,56 @@ pub const OAUTH_KEYS: &[Key] = &[
         "grant_type",
         Shape::OneOf(GRANTS),
         "How a token is obtained.",
+    ),
+    key(
+        "private_key_file",
+        Shape::Text,
+        "The file with the client's private key (PKCS #8 in PEM), when it signs instead of showing a secret.",
+    ),
+    key(
+        "private_key_env_var",
+        Shape::Text,
+        "The environment variable that holds that key.",
+    ),
+    key(
+        "key_id",
+        Shape::Text,
+        "The name of that key, where the authorization server wants one.",
+    ),
+    key(
+        "client_metadata_url",
+        Shape::Text,
+        "The address of a client metadata document, for authorization servers that read such.",
+    ),
+    key(
+        "idp_token_endpoint",
+        Shape::Text,
+        "The token endpoint of the identity provider, for `enterprise_managed`.",
+    ),
+    key(
+        "idp_client_id",
+        Shape::Text,
+        "The client at the identity provider, when it is not `client_id`.",
+    ),
+    key(
+        "idp_client_secret_env_var",
+        Shape::Text,
+        "The environment variable that holds its secret there.",
+    ),
+    key(
+        "assertion_file",
+        Shape::Text,
+        "The file with the identity token that is exchanged, for `enterprise_managed` and `workload_identity`.",
+    ),
+    key(
+        "assertion_env_var",
+        Shape::Text,
+        "The environment variable that holds that token.",
+    ),
+    key(
+        "dpop",
+        Shape::Bool,
+        "Whether tokens are bound to a key; when absent, where the server asks for it.",
     ),
 ];
 

@@ -176,8 +176,28 @@ pub struct OAuthEntry {
     pub callback_port: Option<u16>,
     /// The whole redirect URI, when the port is not enough.
     pub redirect_uri: Option<String>,
-    /// `authorization_code` (the default) or `client_credentials`.
+    /// `authorization_code` (the default), `client_credentials`, `enterprise_managed` or `workload_identity`.
     pub grant_type: Option<String>,
+    /// The file with its private key (PKCS #8 in PEM), when it signs instead of showing a secret.
+    pub private_key_file: Option<String>,
+    /// The variable that holds that key.
+    pub private_key_env_var: Option<String>,
+    /// The name of that key, where the authorization server wants one.
+    pub key_id: Option<String>,
+    /// The address of a client metadata document, for authorization servers that read such.
+    pub client_metadata_url: Option<String>,
+    /// The token endpoint of the enterprise's identity provider, for `enterprise_managed`.
+    pub idp_token_endpoint: Option<String>,
+    /// The client there, when it is not `client_id`.
+    pub idp_client_id: Option<String>,
+    /// The variable that holds the secret of that client.
+    pub idp_client_secret_env_var: Option<String>,
+    /// The file with the identity token that is exchanged (`enterprise_managed`, `workload_identity`).
+    pub assertion_file: Option<String>,
+    /// The variable that holds that token.
+    pub assertion_env_var: Option<String>,
+    /// Whether tokens are bound to a key (`DPoP`); when it is absent, where the server asks for it.
+    pub dpop: Option<bool>,
 }
 
 /// The `tools.NAME` table of an entry.

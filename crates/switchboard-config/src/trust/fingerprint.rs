@@ -143,6 +143,16 @@ impl Fingerprint {
                 oauth.resource.clone().unwrap_or_default(),
                 oauth.redirect_uri.clone().unwrap_or_default(),
                 oauth.scopes.join(","),
+                oauth.grant_type.clone().unwrap_or_default(),
+                oauth.private_key_file.clone().unwrap_or_default(),
+                oauth.private_key_env_var.clone().unwrap_or_default(),
+                oauth.key_id.clone().unwrap_or_default(),
+                oauth.client_metadata_url.clone().unwrap_or_default(),
+                oauth.idp_token_endpoint.clone().unwrap_or_default(),
+                oauth.idp_client_id.clone().unwrap_or_default(),
+                oauth.idp_client_secret_env_var.clone().unwrap_or_default(),
+                oauth.assertion_file.clone().unwrap_or_default(),
+                oauth.assertion_env_var.clone().unwrap_or_default(),
             ];
             components.texts("oauth", &parts);
         }

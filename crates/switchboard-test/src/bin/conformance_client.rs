@@ -85,7 +85,10 @@
 //! of a skill unasked, and when it reads `skill://pdf-processing/SKILL.md` and finds another digest, size or front matter
 //! than was listed, must not go on to `skill://pdf-processing/references/FORMS.md`.
 //!
-//! **`auth/…`** are those of the next step; `cargo xtask conformance NAME` runs one by name.
+//! **`auth/…`** have servers that refuse without a token. See `conformance_client/auth.rs`.
+
+#[path = "conformance_client/auth.rs"]
+mod auth;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -95,7 +98,7 @@ use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use switchboard::Host;
-use switchboard::call::{CallOutcome, CallRequest};
+use switchboard::call::{CallError, CallOutcome, CallRequest};
 use switchboard::handler::ClientHandler;
 use switchboard::names::ServerName;
 use switchboard::options::HostOptions;
@@ -163,11 +166,21 @@ async fn run(job: &Job) -> Result<(), String> {
         host,
     };
     let client = HttpClient::new(HttpSettings::default()).map_err(text)?;
-    let connector = StreamableConnector::new(&client, RemoteServer::new(&job.url)).map_err(text)?;
+    let person = auth::Person::new(job, &client)?;
+    let mut server = RemoteServer::new(&job.url);
+    server.authorizer = Some(person.authorizer());
+    let connector = StreamableConnector::new(&client, server).map_err(text)?;
     let key = ConnectionKey::of(&[job.url.as_bytes()]);
     let spec = ServerSpec::new("suite", Arc::new(connector), key);
-    session.host.add_server(spec).await.map_err(text)?;
-    let outcome = session.play(job).await;
+    let added = session.host.add_server(spec).await;
+    let outcome = if job.scenario.starts_with("auth/") {
+        person.use_server(&session).await
+    } else {
+        match added {
+            Ok(_) => session.play(job).await,
+            Err(error) => Err(text(error)),
+        }
+    };
     session.host.shutdown().await;
     outcome
 }
@@ -209,6 +222,15 @@ impl Session {
     async fn call(&self, tool: &str, arguments: Value) -> Result<CallOutcome, String> {
         let arguments = to_raw_value(&arguments).map_err(text)?;
         self.call_raw(tool, arguments).await
+    }
+
+    /// A call without arguments, whose error is told apart.
+    async fn try_call(&self, tool: &str) -> Result<CallOutcome, CallError> {
+        let request = CallRequest {
+            tool: format!("{}/{tool}", self.server),
+            ..CallRequest::default()
+        };
+        self.host.call(request).await
     }
 
     async fn call_raw(&self, tool: &str, arguments: Box<RawValue>) -> Result<CallOutcome, String> {

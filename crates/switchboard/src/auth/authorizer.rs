@@ -59,7 +59,8 @@ pub struct Refusal<'r> {
 }
 
 /// What to do about a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Send the request again, with new credentials.
     Again,
@@ -67,4 +68,6 @@ pub enum Verdict {
     NeedsPerson,
     /// Authorization has nothing to do with it: the refusal stands.
     Final,
+    /// New credentials could not be had just now, for this reason. The login is not lost.
+    Unavailable(String),
 }

@@ -2,22 +2,42 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | [`Authorizer`] | what a transport asks before each request, and after each refusal |
+//! | [`Authorizer`] (`authorizer.rs`) | what a transport asks before each request, and after each refusal |
+//! | [`OAuth`] (`session.rs`) | the authorizer of a server over time: loaded, shown, renewed, given up |
 //! | [`Login`], [`logout`] (`login.rs`) | a person's consent: from the authorization URL to stored tokens |
+//! | `grant.rs` | tokens that need no person |
 //! | [`ProtectedServer`] (`server.rs`) | one server and what its entry says about authorization |
-//! | [`Fetcher`] (`fetch.rs`) | the guarded HTTP client of everything that is no MCP |
-//! | [`vault`] | where secrets are kept, and the lock that lets one process at a time renew them |
+//! | `discovery.rs`, `challenge.rs` | where to log in, and what the server says about it |
+//! | `client.rs`, `token.rs`, `jose.rs` | who the client is; one request to a token endpoint; what it signs |
+//! | [`Fetcher`] (`fetch.rs`, `reach.rs`) | the guarded HTTP client of everything that is no MCP |
+//! | [`vault`], `record.rs` | where secrets are kept, and what of them |
 //!
 //! Nothing in here waits for a person: where one is needed, the answer says so, and the server's state becomes
-//! needs-auth. A token is sent to the resource it was issued for and nowhere else.
+//! needs-auth. A token is sent to the resource it was issued for and nowhere else. Reasons in
+//! `docs/design/0004-authorization.md`.
 
 mod authorizer;
+mod challenge;
+mod client;
+mod discovery;
+mod error;
 mod fetch;
+mod grant;
+mod jose;
 mod login;
+mod reach;
+mod record;
 mod server;
+mod session;
+mod token;
 pub mod vault;
 
 pub use authorizer::{Authorizer, Credentials, Refusal, Target, Verdict};
+pub(crate) use challenge::wants_more_scope;
+pub use error::{LoginError, LoginErrorKind};
+pub(crate) use fetch::DPOP_NONCE;
 pub use fetch::{FetchError, FetchErrorKind, Fetcher};
-pub use login::{Callback, Login, LoginError, LoginErrorKind, LoginStart, logout};
-pub use server::{AuthSettings, Grant, ProtectedServer};
+pub use login::{Callback, Login, LoginStart, logout};
+pub use reach::{Network, Place, SystemNetwork};
+pub use server::{AuthSettings, Grant, ProtectedServer, SecretSource};
+pub use session::OAuth;

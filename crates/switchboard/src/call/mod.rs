@@ -116,6 +116,9 @@ impl CallError {
                 }
                 RequestError::NotSent(_) => "nothing was done; it may be called again",
                 RequestError::TooLarge(_) => "ask for less at a time",
+                RequestError::Refused(refusal) if refusal.wants_more_scope() => {
+                    "log in to the server again to agree to more than so far"
+                }
                 _ => return None,
             },
         };

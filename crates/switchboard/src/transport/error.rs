@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use switchboard_protocol::{ErrorObject, Limits, Message, parse};
 
+use crate::auth;
+
 /// A link could not be opened, or a message not be sent.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
@@ -107,6 +109,8 @@ pub struct HttpRefusal {
     pub in_session: bool,
     /// The challenges of `WWW-Authenticate`.
     pub challenges: Vec<String>,
+    /// The nonce for the next proof of possession (`DPoP-Nonce`).
+    pub dpop_nonce: Option<String>,
     /// When to come back.
     pub retry_after: Option<Duration>,
     /// Where a redirect leads that was not followed, because it leaves the server's origin; without its query.
@@ -122,6 +126,7 @@ impl HttpRefusal {
             status,
             in_session: false,
             challenges: Vec::new(),
+            dpop_nonce: None,
             retry_after: None,
             location: None,
             body: Bytes::new(),
@@ -130,6 +135,11 @@ impl HttpRefusal {
 }
 
 impl HttpRefusal {
+    /// Whether the server knows who asks and wants more scopes for it.
+    pub fn wants_more_scope(&self) -> bool {
+        self.status == 403 && auth::wants_more_scope(&self.challenges)
+    }
+
     /// The JSON-RPC error in the body, if there is one.
     pub fn rpc_error(&self) -> Option<ErrorObject<'_>> {
         let incoming = parse(&self.body, &Limits::DEFAULT).ok()?;

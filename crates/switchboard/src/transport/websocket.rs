@@ -26,7 +26,7 @@ use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use super::http::{Address, ConfiguredHeaders, HttpClient, Lifetime, RemoteServer};
+use super::http::{Address, HttpClient, Lifetime, Permits, RemoteServer};
 use super::{
     Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, TransportError,
     TransportErrorKind,
@@ -48,7 +48,7 @@ const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
 pub struct WebSocketConnector {
     client: HttpClient,
     address: Address,
-    headers: ConfiguredHeaders,
+    permits: Permits,
 }
 
 impl WebSocketConnector {
@@ -65,27 +65,33 @@ impl WebSocketConnector {
         }
         Ok(Self {
             address,
-            headers: ConfiguredHeaders::new(&server.headers, server.headers_helper)?,
+            permits: Permits::new(&server)?,
             client: client.clone(),
         })
     }
 
-    /// Opens the connection; a server that answers 401 gets a second try with new headers.
+    /// Opens the connection; a server that refuses is tried again with better credentials, where there are any.
     async fn open(&self) -> Result<(Socket, Vec<u8>), TransportError> {
-        let generation = self.headers.current().generation;
-        self.headers.renew(generation).await?;
-        let current = self.headers.current();
-        match handshake::open(&self.client, &self.address, &current.headers).await {
-            Err(error) if error.status() == Some(401) => {
-                match self.headers.renew(current.generation).await {
-                    Ok(true) => {
-                        let current = self.headers.current();
-                        handshake::open(&self.client, &self.address, &current.headers).await
-                    }
-                    _ => Err(error),
-                }
+        self.permits.prepare().await?;
+        let url = self.address.url();
+        let mut permit = self.permits.issue("GET", url, None).await;
+        loop {
+            let opened = handshake::open(&self.client, &self.address, &permit.headers).await;
+            let Err(error) = opened else { return opened };
+            let Some(refusal) = &error.refusal else {
+                return Err(error);
+            };
+            if let Some(nonce) = &refusal.dpop_nonce {
+                self.permits.noted(url, nonce);
             }
-            outcome => outcome,
+            let (status, challenges) = (refusal.status, &refusal.challenges);
+            let again =
+                self.permits
+                    .is_worth_another_try("GET", url, &mut permit, status, challenges);
+            if !again.await? {
+                return Err(error);
+            }
+            permit = self.permits.issue("GET", url, Some(&permit)).await;
         }
     }
 }
@@ -97,7 +103,7 @@ impl Connector for WebSocketConnector {
 
     fn destination(&self) -> Destination {
         self.address
-            .destination(self.headers.has_credentials(), false)
+            .destination(self.permits.has_credentials(), false)
     }
 
     fn connect(

@@ -135,6 +135,10 @@ pub(super) fn recipe(error: &RecipeError) -> Finding {
             "no-sandbox",
             "take `sandbox` out of its entry, or keep the server disabled".to_owned(),
         ),
+        RecipeError::BadAuthorization(..) => (
+            "oauth-invalid",
+            "correct the `oauth` table of its entry".to_owned(),
+        ),
         RecipeError::Transport(_) => ("entry-invalid", "correct its url and headers".to_owned()),
     };
     let why = "the server was not started";

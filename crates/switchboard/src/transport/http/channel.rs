@@ -1,7 +1,8 @@
 //! One exchange with one server: a request out, the head of an answer in.
 //!
 //! Owns the address and the configured headers of a server. Redirects are followed here and only inside the origin:
-//! the headers carry secrets, and no other origin may see them. A 401 makes the headers helper run again, once.
+//! the headers carry secrets, and no other origin may see them. A refusal for want of credentials is answered with
+//! better ones, where there are any (`permit.rs`).
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use url::Url;
 
 use super::address::Address;
 use super::client::HttpClient;
-use super::headers::ConfiguredHeaders;
+use super::permit::Permits;
 use super::{RemoteServer, failure};
 use crate::transport::{Destination, RequestFailure, TransportError, TransportErrorKind};
 
@@ -28,7 +29,7 @@ const MOST_REDIRECTS: usize = 5;
 pub(super) struct Channel {
     client: reqwest::Client,
     address: Address,
-    headers: ConfiguredHeaders,
+    permits: Permits,
     limit: usize,
     has_proxy: bool,
 }
@@ -57,12 +58,12 @@ pub(super) enum Content {
 impl Channel {
     pub(super) fn new(
         client: &HttpClient,
-        server: RemoteServer,
+        server: &RemoteServer,
     ) -> Result<Arc<Self>, TransportError> {
         let address = Address::parse(server.url.expose(), &["http", "https"])?;
         Ok(Arc::new(Self {
             client: client.for_address(&address)?,
-            headers: ConfiguredHeaders::new(&server.headers, server.headers_helper)?,
+            permits: Permits::new(&server)?,
             limit: client.settings().max_message_bytes,
             has_proxy: client.settings().proxy.applies_to(&address),
             address,
@@ -72,13 +73,12 @@ impl Channel {
     /// What the channel leads to, for people.
     pub(super) fn destination(&self) -> Destination {
         self.address
-            .destination(self.headers.has_credentials(), self.has_proxy)
+            .destination(self.permits.has_credentials(), self.has_proxy)
     }
 
     /// Makes the headers ready for a new link.
     pub(super) async fn prepare(&self) -> Result<(), TransportError> {
-        let generation = self.headers.current().generation;
-        self.headers.renew(generation).await.map(drop)
+        self.permits.prepare().await
     }
 
     pub(super) fn address(&self) -> &Address {
@@ -94,20 +94,26 @@ impl Channel {
     pub(super) async fn exchange(&self, exchange: &Exchange) -> Result<Response, RequestFailure> {
         let mut url = exchange.url.clone();
         let mut redirects = 0;
-        let mut asked_again = false;
+        let method = exchange.method.as_str();
+        let mut permit = self.permits.issue(method, &url, None).await;
         loop {
-            let current = self.headers.current();
-            let response = self.send(exchange, &url, &current.headers).await?;
+            let response = self.send(exchange, &url, &permit.headers).await?;
+            self.permits.answered(&url, response.headers());
             let status = response.status();
             if status.is_success() {
                 return accept(response);
             }
-            if status == StatusCode::UNAUTHORIZED && !asked_again {
-                asked_again = true;
-                // A helper that fails now has no better answer than the server's refusal.
-                if let Ok(true) = self.headers.renew(current.generation).await {
-                    continue;
-                }
+            let challenges = failure::challenges(response.headers());
+            let again = self.permits.is_worth_another_try(
+                method,
+                &url,
+                &mut permit,
+                status.as_u16(),
+                &challenges,
+            );
+            if again.await.map_err(RequestFailure::NotSent)? {
+                permit = self.permits.issue(method, &url, Some(&permit)).await;
+                continue;
             }
             match self.redirect(exchange, &url, &response) {
                 Some(target) if !self.address.has_origin_of(&target) => {
@@ -117,6 +123,7 @@ impl Channel {
                 Some(target) if redirects < MOST_REDIRECTS => {
                     redirects += 1;
                     url = target;
+                    permit = self.permits.issue(method, &url, Some(&permit)).await;
                 }
                 _ => {
                     let refusal = failure::refusal(response, exchange.in_session).await;

@@ -142,6 +142,28 @@ impl HttpClient {
         }
     }
 
+    /// A client of the same trust and proxies that connects only to what this resolver finds.
+    pub(crate) fn guarded<R: reqwest::dns::Resolve + 'static>(
+        &self,
+        resolver: Arc<R>,
+    ) -> Result<reqwest::Client, TransportError> {
+        build(builder(&self.settings, &self.tls)?.dns_resolver(resolver))
+    }
+
+    /// The names of the proxies' hosts.
+    pub(crate) fn proxy_hosts(&self) -> Vec<String> {
+        let proxy = &self.settings.proxy;
+        let addresses = [&proxy.http, &proxy.https, &proxy.all];
+        addresses
+            .into_iter()
+            .flatten()
+            .filter_map(|address| {
+                let url = url::Url::parse(address.expose()).ok()?;
+                url.host_str().map(str::to_owned)
+            })
+            .collect()
+    }
+
     /// What certificates are checked against, for connections that are not HTTP.
     pub(in crate::transport) fn tls(&self) -> &Arc<ClientConfig> {
         &self.tls

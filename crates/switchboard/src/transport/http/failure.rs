@@ -14,6 +14,7 @@ use rustls::CertificateError;
 use switchboard_config::text::visible;
 
 use super::address::{Address, shown_link};
+use crate::auth::DPOP_NONCE;
 use crate::transport::{HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
 
 /// How much of a refusal's body is kept.
@@ -190,17 +191,23 @@ pub(super) fn unaddressed_error(body: &Bytes, in_session: bool) -> HttpRefusal {
 
 pub(in crate::transport) fn refusal_head(status: u16, headers: &HeaderMap) -> HttpRefusal {
     let mut refusal = HttpRefusal::new(status);
-    refusal.challenges = headers
-        .get_all(WWW_AUTHENTICATE)
-        .iter()
-        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-        .collect();
+    refusal.challenges = challenges(headers);
+    let nonce = headers.get(DPOP_NONCE);
+    refusal.dpop_nonce = nonce.and_then(|nonce| nonce.to_str().ok().map(str::to_owned));
     // A date is possible too; without it the layer above uses its own pace.
     refusal.retry_after = headers
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.trim().parse().ok())
         .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
     refusal
+}
+
+/// The values of `WWW-Authenticate`.
+pub(super) fn challenges(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all(WWW_AUTHENTICATE).iter();
+    values
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        .collect()
 }
 
 fn describe_parse(error: &hyper::Error, address: &Address, place: &str) -> String {

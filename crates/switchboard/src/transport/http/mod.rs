@@ -5,7 +5,7 @@
 //! | [`HttpClient`] (`client.rs`) | the pooled client of a host: connections, TLS, proxies |
 //! | [`StreamableConnector`] (`streamable.rs`, `answer.rs`, `resume.rs`) | one POST for each message, JSON or a stream as its answer |
 //! | [`LegacyConnector`] (`legacy.rs`) | one GET stream for all answers, POSTs to the place it names |
-//! | `channel.rs`, `headers.rs`, `helper.rs`, `address.rs` | one exchange with one server: address, headers, redirects, 401 |
+//! | `channel.rs`, `permit.rs`, `headers.rs`, `helper.rs`, `address.rs` | one exchange with one server: address, headers, redirects, authorization |
 //! | `events.rs`, `sse.rs` | bodies and event streams, bounded |
 //! | `failure.rs` | what an error means |
 //! | `lifetime.rs` | the tasks of a link |
@@ -23,20 +23,25 @@ mod headers;
 mod helper;
 mod legacy;
 mod lifetime;
+mod permit;
 mod resume;
 mod sse;
 mod streamable;
+
+use std::sync::Arc;
 
 use switchboard_config::secret::Secret;
 
 pub(super) use address::Address;
 pub use client::{HttpClient, HttpSettings, ProxySettings};
 pub(super) use failure::{describe_io, describe_tls, refusal_head, tls_error};
-pub(super) use headers::ConfiguredHeaders;
 pub use helper::HeadersHelper;
 pub use legacy::LegacyConnector;
 pub(super) use lifetime::Lifetime;
+pub(super) use permit::Permits;
 pub use streamable::StreamableConnector;
+
+use crate::auth::Authorizer;
 
 /// A server on a network: where it is, and what it is shown with every request.
 #[derive(Debug, Clone)]
@@ -48,6 +53,8 @@ pub struct RemoteServer {
     pub headers: Vec<(String, Secret)>,
     /// A command that prints more of them.
     pub headers_helper: Option<HeadersHelper>,
+    /// What authorizes requests, unless the headers above do so already.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 impl RemoteServer {
@@ -57,6 +64,7 @@ impl RemoteServer {
             url: Secret::new(url),
             headers: Vec::new(),
             headers_helper: None,
+            authorizer: None,
         }
     }
 }

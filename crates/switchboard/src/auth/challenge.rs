@@ -1,0 +1,200 @@
+//! What a server says in `WWW-Authenticate`.
+//!
+//! One value can hold several challenges, and their parameters are separated by the same comma. A word followed by `=`
+//! is a parameter; any other word begins the next challenge.
+
+/// The part of a refusal that tells how to do better.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Challenge {
+    /// Whether the server wants tokens that are bound to a key.
+    pub(super) wants_dpop: bool,
+    /// Why the token was refused.
+    pub(super) error: Option<String>,
+    /// The scopes that are needed.
+    pub(super) scopes: Vec<String>,
+    /// Where the metadata of the resource is.
+    pub(super) resource_metadata: Option<String>,
+}
+
+/// Longer values are not looked at.
+const MAX_VALUE: usize = 16 * 1024;
+
+impl Challenge {
+    /// What the `Bearer` and `DPoP` challenges say together.
+    pub(super) fn of(values: &[String]) -> Self {
+        let mut challenge = Self::default();
+        for value in values.iter().filter(|value| value.len() <= MAX_VALUE) {
+            let mut scheme = String::new();
+            for item in items(value) {
+                match item {
+                    Item::Scheme(name) => {
+                        scheme = name.to_ascii_lowercase();
+                        challenge.wants_dpop |= scheme == "dpop";
+                    }
+                    Item::Parameter(name, value) if scheme == "bearer" || scheme == "dpop" => {
+                        challenge.take(&name.to_ascii_lowercase(), value);
+                    }
+                    Item::Parameter(..) => {}
+                }
+            }
+        }
+        challenge
+    }
+
+    pub(super) fn wants_more_scope(&self) -> bool {
+        self.error.as_deref() == Some("insufficient_scope")
+    }
+
+    /// The first word on a matter counts.
+    fn take(&mut self, name: &str, value: String) {
+        match name {
+            "error" => {
+                self.error.get_or_insert(value);
+            }
+            "resource_metadata" => {
+                self.resource_metadata.get_or_insert(value);
+            }
+            "scope" if self.scopes.is_empty() => self.scopes = words(&value),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a refusal with these challenges could be mended by more scopes.
+pub(crate) fn wants_more_scope(values: &[String]) -> bool {
+    Challenge::of(values).wants_more_scope()
+}
+
+/// A space-separated list, each word once.
+pub(super) fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_ascii_whitespace() {
+        if !words.iter().any(|known| known == word) {
+            words.push(word.to_owned());
+        }
+    }
+    words
+}
+
+/// Both lists, each word once, the first list first.
+pub(super) fn union(first: &[String], second: &[String]) -> Vec<String> {
+    let mut all = first.to_vec();
+    for word in second {
+        if !all.contains(word) {
+            all.push(word.clone());
+        }
+    }
+    all
+}
+
+enum Item<'v> {
+    Scheme(&'v str),
+    Parameter(&'v str, String),
+}
+
+fn items(value: &str) -> Vec<Item<'_>> {
+    let is_separator = |letter: char| letter == ',' || letter.is_ascii_whitespace();
+    let mut items = Vec::new();
+    let mut rest = value.trim_start_matches(is_separator);
+    while !rest.is_empty() {
+        let end = rest
+            .find(|letter| is_separator(letter) || letter == '=')
+            .unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let (item, after) = match after.trim_start().strip_prefix('=') {
+            // The padding of an old-style credential (`Negotiate abc==`) has no name before it.
+            Some(after) if !word.is_empty() => {
+                let (text, after) = parameter_value(after.trim_start());
+                (Item::Parameter(word, text), after)
+            }
+            Some(after) => (Item::Parameter("", String::new()), after),
+            None => (Item::Scheme(word), after),
+        };
+        items.push(item);
+        rest = after.trim_start_matches(is_separator);
+    }
+    items
+}
+
+/// A value, quoted or not, and what comes after it.
+fn parameter_value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text
+            .find(|letter: char| letter == ',' || letter.is_ascii_whitespace())
+            .unwrap_or(text.len());
+        let (value, after) = text.split_at(end);
+        return (value.to_owned(), after);
+    };
+    let mut value = String::new();
+    let mut letters = quoted.char_indices();
+    while let Some((index, letter)) = letters.next() {
+        match letter {
+            '"' => return (value, quoted.get(index + 1..).unwrap_or_default()),
+            '\\' => value.extend(letters.next().map(|(_, letter)| letter)),
+            _ => value.push(letter),
+        }
+    }
+    (value, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_read_whatever_stands_around_them() {
+        let check = |values: &[&str], expected: Challenge| {
+            let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
+            assert_eq!(Challenge::of(&values), expected, "{values:?}");
+        };
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        check(&[], Challenge::default());
+        check(&["Bearer"], Challenge::default());
+        check(
+            &[
+                r#"Bearer error="invalid_token", scope="a b a", resource_metadata="https://x/y?z=1,2""#,
+            ],
+            Challenge {
+                error: Some("invalid_token".to_owned()),
+                scopes: list(&["a", "b"]),
+                resource_metadata: Some("https://x/y?z=1,2".to_owned()),
+                ..Challenge::default()
+            },
+        );
+        check(
+            &[
+                r#"Basic realm="bearer scope=\"no\"", BEARER Scope = files:read ,error=insufficient_scope"#,
+            ],
+            Challenge {
+                error: Some("insufficient_scope".to_owned()),
+                scopes: list(&["files:read"]),
+                ..Challenge::default()
+            },
+        );
+        check(
+            &[
+                "Negotiate abc==",
+                r#"DPoP error="use_dpop_nonce""#,
+                r#"Bearer scope="s""#,
+            ],
+            Challenge {
+                wants_dpop: true,
+                error: Some("use_dpop_nonce".to_owned()),
+                scopes: list(&["s"]),
+                ..Challenge::default()
+            },
+        );
+        check(
+            &[
+                r#"Bearer scope="open"#,
+                r#"Bearer scope="\"#,
+                "=,=\"",
+                "é=\"ü",
+            ],
+            Challenge {
+                scopes: list(&["open"]),
+                ..Challenge::default()
+            },
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! One request to a token endpoint, and what comes of it.
+//!
+//! Owns how a client proves who it is, the proof of possession with its nonce, and the reading of the answer. What is
+//! asked for is the business of whoever fills the form.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+use switchboard_config::secret::Secret;
+use switchboard_store::Clock;
+use url::Url;
+use url::form_urlencoded::{Serializer, byte_serialize};
+
+use super::challenge::words;
+use super::client::refusal;
+use super::error::LoginErrorKind;
+use super::fetch::{Body, Fetched, Fetcher, shown};
+use super::jose::{ProofKey, ProofOf, client_assertion};
+use super::reach::Reach;
+use super::record::{Client, ClientAuth};
+use super::server::AuthSettings;
+
+/// The longest time an access token is believed to live.
+const MAX_LIFETIME: i64 = 400 * 24 * 60 * 60;
+
+/// A token endpoint, as one client talks to it.
+pub(super) struct TokenEndpoint<'t> {
+    pub(super) fetcher: &'t Fetcher,
+    pub(super) reach: &'t Reach,
+    pub(super) url: &'t Url,
+    pub(super) issuer: &'t str,
+    pub(super) client: &'t Client,
+    pub(super) settings: &'t AuthSettings,
+    pub(super) proof_key: Option<&'t ProofKey>,
+    /// Whether a token that is not bound to the key is worth nothing.
+    pub(super) must_bind: bool,
+    pub(super) clock: &'t dyn Clock,
+}
+
+/// What a token endpoint gave.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    pub(super) access_token: Secret,
+    pub(super) is_bound: bool,
+    /// In milliseconds since 1970.
+    pub(super) expires_at: Option<i64>,
+    pub(super) obtained_at: i64,
+    pub(super) refresh_token: Option<Secret>,
+    /// The scopes it says it gave.
+    pub(super) scopes: Option<Vec<String>>,
+    pub(super) issued_type: Option<String>,
+}
+
+impl TokenEndpoint<'_> {
+    /// Sends a form with the proof of who the client is, and reads the tokens.
+    pub(super) async fn ask(&self, form: &[(&str, &str)]) -> Result<Tokens, LoginErrorKind> {
+        let mut nonce = None;
+        loop {
+            let answer = self.send(form, nonce.as_deref()).await?;
+            if (200..300).contains(&answer.status) {
+                return self.read(&answer);
+            }
+            let refusal = refusal(answer.status, &answer.body);
+            let wants_nonce = matches!(&refusal, LoginErrorKind::Refused { error, .. } if error == "use_dpop_nonce");
+            // Once: a server that wants another nonce each time will never be content.
+            match answer.dpop_nonce.filter(|_| wants_nonce && nonce.is_none()) {
+                Some(given) => nonce = Some(given),
+                None => return Err(refusal),
+            }
+        }
+    }
+
+    /// Sends a form to which nothing but success or failure is an answer.
+    pub(super) async fn tell(&self, form: &[(&str, &str)]) -> Result<(), LoginErrorKind> {
+        let answer = self.send(form, None).await?;
+        if (200..300).contains(&answer.status) {
+            return Ok(());
+        }
+        Err(refusal(answer.status, &answer.body))
+    }
+
+    async fn send(
+        &self,
+        form: &[(&str, &str)],
+        nonce: Option<&str>,
+    ) -> Result<Fetched, LoginErrorKind> {
+        let mut headers: Vec<(&'static str, Secret)> = Vec::new();
+        let mut own: Vec<(&'static str, &str)> = vec![("client_id", &self.client.id)];
+        let assertion;
+        match (self.client.method, &self.client.secret) {
+            (ClientAuth::ClientSecretBasic, Some(secret)) => {
+                own.clear();
+                headers.push(("authorization", basic(&self.client.id, secret)));
+            }
+            (ClientAuth::ClientSecretPost, Some(secret)) => {
+                own.push(("client_secret", secret.expose()));
+            }
+            (ClientAuth::PrivateKeyJwt, _) => {
+                assertion = self.assertion().await?;
+                own.push(("client_assertion_type", ASSERTION_TYPE));
+                own.push(("client_assertion", assertion.expose()));
+            }
+            _ if self.client.id.is_empty() => own.clear(),
+            _ => {}
+        }
+        if let Some(key) = self.proof_key {
+            let proof = key.proof(&ProofOf {
+                method: "POST",
+                url: self.url,
+                nonce,
+                access_token: None,
+                now: self.clock.now(),
+            })?;
+            headers.push(("dpop", proof));
+        }
+        let body = Body::Form(encoded(form.iter().chain(&own)));
+        let answer = self.fetcher.post(self.url, self.reach, &headers, &body);
+        Ok(answer.await?)
+    }
+
+    async fn assertion(&self) -> Result<Secret, LoginErrorKind> {
+        let key = self.settings.private_key.as_ref().ok_or_else(|| {
+            LoginErrorKind::Missing("the client's private key is not configured".to_owned())
+        })?;
+        client_assertion(
+            &key.read().await?,
+            self.settings.key_id.as_deref(),
+            &self.client.id,
+            self.issuer,
+            self.clock.now(),
+        )
+    }
+
+    fn read(&self, answer: &Fetched) -> Result<Tokens, LoginErrorKind> {
+        let unusable = |problem: &str| LoginErrorKind::Document {
+            url: shown(self.url),
+            problem: problem.to_owned(),
+        };
+        let wire: TokenWire = serde_json::from_slice(&answer.body)
+            .map_err(|_| unusable("answered with something that is no token"))?;
+        let is_bound = match wire.token_type.to_ascii_lowercase().as_str() {
+            "dpop" if self.proof_key.is_some() => true,
+            "dpop" => {
+                return Err(unusable(
+                    "gave a token that is bound to a key nobody showed it",
+                ));
+            }
+            _ if self.must_bind => {
+                return Err(unusable("gave a token that is not bound to the key"));
+            }
+            "bearer" | "n_a" => false,
+            _ => return Err(unusable("gave a token of a kind that is not known")),
+        };
+        // A header is where it goes, so it must be able to go there.
+        let fits = |token: &String| {
+            !token.is_empty() && token.bytes().all(|byte| (0x21..0x7f).contains(&byte))
+        };
+        let access_token = Some(wire.access_token).filter(fits);
+        let now = self.clock.now().as_millis();
+        let lifetime = wire.expires_in.as_ref().and_then(Lifetime::seconds);
+        Ok(Tokens {
+            access_token: access_token
+                .map(Secret::new)
+                .ok_or_else(|| unusable("gave a token that cannot be sent"))?,
+            is_bound,
+            expires_at: lifetime.map(|seconds| {
+                now.saturating_add(seconds.clamp(0, MAX_LIFETIME).saturating_mul(1000))
+            }),
+            obtained_at: now,
+            refresh_token: wire
+                .refresh_token
+                .filter(|token| !token.is_empty())
+                .map(Secret::new),
+            scopes: wire.scope.as_deref().map(words),
+            issued_type: wire.issued_token_type,
+        })
+    }
+}
+
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+#[derive(Deserialize)]
+struct TokenWire {
+    access_token: String,
+    token_type: String,
+    expires_in: Option<Lifetime>,
+    refresh_token: Option<String>,
+    scope: Option<String>,
+    issued_token_type: Option<String>,
+}
+
+/// Seconds, as a number or, as some servers write them, as text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Lifetime {
+    Number(f64),
+    Text(String),
+}
+
+impl Lifetime {
+    fn seconds(&self) -> Option<i64> {
+        let seconds = match self {
+            Self::Number(seconds) => *seconds,
+            Self::Text(text) => text.trim().parse().ok()?,
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the fraction is not wanted, and what is out of range stays at the border"
+        )]
+        let whole = seconds as i64;
+        seconds.is_finite().then_some(whole)
+    }
+}
+
+/// A form as it is sent.
+fn encoded<'f>(pairs: impl Iterator<Item = &'f (&'f str, &'f str)>) -> Secret {
+    let mut text = Serializer::new(String::new());
+    for (name, value) in pairs {
+        text.append_pair(name, value);
+    }
+    Secret::new(text.finish())
+}
+
+/// The name and secret of a client as HTTP has them, each encoded as in a form (RFC 6749, 2.3.1).
+fn basic(id: &str, secret: &Secret) -> Secret {
+    let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+    let pair = format!("{}:{}", encoded(id), encoded(secret.expose()));
+    Secret::new(format!("Basic {}", BASE64_STANDARD.encode(pair)))
+}

@@ -188,9 +188,11 @@ impl<'v> Records<'v> {
     }
 
     async fn put<T: Serialize>(&self, key: &VaultKey, value: &T) -> Result<(), VaultError> {
-        let text = serde_json::to_string(value).map_err(|_| VaultError {
-            doing: "could not be written",
-            problem: "the login has no form to be kept in".to_owned(),
+        let text = serde_json::to_string(value).map_err(|_| {
+            VaultError::new(
+                "could not be written",
+                "the login has no form to be kept in",
+            )
         })?;
         self.vault.put(key, &Secret::new(text)).await
     }

@@ -313,10 +313,9 @@ impl Sending<'_> {
             Err(ServerError::NeedsAuth(_))
                 if self.tool.reference().tool.as_str() == login::AUTHENTICATE =>
             {
-                return Ok(Answer {
-                    result: login::answer(server),
-                    is_error: true,
-                });
+                // In a box, so that what is rare does not make the future of every call larger.
+                let (result, is_error) = Box::pin(login::answer(self.host, server)).await;
+                return Ok(Answer { result, is_error });
             }
             Err(error) => return Err(error.into()),
         };

@@ -8,10 +8,12 @@
 //! | [`Attempt`] | one login from its first to its last step |
 //! | [`callback`] | the address on this machine that the browser is sent back to |
 //! | [`paste`] | the same answer, pasted by a person |
+//! | [`logins`] | logins that a model begins, waiting in the background |
 //! | [`browser`] | opening an address in the user's browser |
 
 pub mod browser;
 pub mod callback;
+pub mod logins;
 pub mod paste;
 
 use std::io;
@@ -21,7 +23,7 @@ use switchboard_config::secret::Secret;
 use url::Url;
 
 use super::vault::Vault;
-use super::{Callback, Fetcher, Login, LoginError, ProtectedServer};
+use super::{Callback, Fetcher, Login, LoginError, LoginErrorKind, ProtectedServer};
 use callback::{CallbackAddress, CallbackListener};
 use paste::PasteError;
 
@@ -66,8 +68,16 @@ impl BeginError {
             Self::Listen { .. } => {
                 Some("end what uses the port, or set another `oauth.callback_port`".to_owned())
             }
-            Self::Login(error) => error.hint().map(ToString::to_string),
+            Self::Login(error) => hint(error),
         }
+    }
+}
+
+/// What to do about a login that failed.
+pub fn hint(error: &LoginError) -> Option<String> {
+    match &error.kind {
+        LoginErrorKind::Vault(error) => error.hint.clone(),
+        _ => error.hint().map(ToString::to_string),
     }
 }
 

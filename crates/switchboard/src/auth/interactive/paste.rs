@@ -82,7 +82,12 @@ pub(super) fn read(text: &str, redirect_uri: &Url, state: &Secret) -> Result<Cal
         // A bare code comes without a state. The person vouches that it is the answer to this login, and a code that was
         // given for another cannot be redeemed with this one's proof.
         let (code, given) = text.split_once('#').unwrap_or((text, state.expose()));
-        if !code.bytes().all(|byte| byte.is_ascii_graphic()) || code.is_empty() {
+        // An `&` is the end of an address that was cut, and stands in no code.
+        if code.is_empty()
+            || !code
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && byte != b'&')
+        {
             return Err(PasteError::NoCode);
         }
         Callback {
@@ -158,6 +163,7 @@ mod tests {
         );
         check("?code=a&code=b&state=state-1", PasteError::NoCode);
         check("#state-1", PasteError::NoCode);
+        check("&state=state-1", PasteError::NoCode);
         check("na\u{ef}ve", PasteError::NoCode);
         check(
             "http://127.0.0.1:8765/callback?code=a&state=other",

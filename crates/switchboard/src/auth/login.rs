@@ -272,6 +272,12 @@ pub async fn logout(
     Ok(existed)
 }
 
+/// Whether a login to a server is kept here. Whether the server still accepts it, only the server can tell.
+pub async fn is_logged_in(server: &ProtectedServer, vault: &dyn Vault) -> Result<bool, LoginError> {
+    let login = Records::of(vault, server).login().await;
+    Ok(login.map_err(LoginErrorKind::Vault)?.is_some())
+}
+
 async fn revoke(
     server: &ProtectedServer,
     fetcher: &Fetcher,

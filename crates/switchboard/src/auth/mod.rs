@@ -39,7 +39,7 @@ pub(crate) use challenge::wants_more_scope;
 pub use error::{LoginError, LoginErrorKind};
 pub(crate) use fetch::DPOP_NONCE;
 pub use fetch::{FetchError, FetchErrorKind, Fetcher};
-pub use login::{Callback, Login, LoginStart, logout};
+pub use login::{Callback, Login, LoginStart, is_logged_in, logout};
 pub use reach::{Network, Place, SystemNetwork};
 pub use server::{AuthSettings, Grant, ProtectedServer, SecretSource};
 pub use session::OAuth;

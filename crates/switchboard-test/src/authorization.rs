@@ -337,30 +337,35 @@ fn token(form: &HashMap<String, String>, script: &Mutex<Script>) -> Response {
 
 /// Fetches an address and follows where it leads, as a browser would; the last page.
 pub fn fetch(url: &str) -> String {
-    let mut url = url.to_owned();
-    for _ in 0..5 {
-        let Some((host, path)) = url
-            .strip_prefix("http://")
-            .and_then(|rest| rest.split_once('/'))
-        else {
-            return String::new();
-        };
-        let mut page = String::new();
-        let Ok(mut stream) = TcpStream::connect(host) else {
-            return page;
-        };
+    let page = page(url);
+    match location(&page) {
+        Some(next) => fetch(&next),
+        None => page,
+    }
+}
+
+/// Where an address leads, for those who do not follow.
+pub fn leads_to(url: &str) -> Option<String> {
+    location(&page(url))
+}
+
+fn page(url: &str) -> String {
+    let mut page = String::new();
+    let rest = url.strip_prefix("http://");
+    let Some((host, path)) = rest.and_then(|rest| rest.split_once('/')) else {
+        return page;
+    };
+    if let Ok(mut stream) = TcpStream::connect(host) {
         let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let _ = stream.write_all(request.as_bytes());
         let _ = stream.read_to_string(&mut page);
-        let location = page
-            .lines()
-            .find_map(|line| line.strip_prefix("Location: "));
-        match location {
-            Some(next) => url = next.trim().to_owned(),
-            None => return page,
-        }
     }
-    String::new()
+    page
+}
+
+fn location(page: &str) -> Option<String> {
+    let mut lines = page.lines();
+    lines.find_map(|line| line.strip_prefix("Location: ").map(str::to_owned))
 }
 
 fn json(status: &'static str, body: String) -> Response {

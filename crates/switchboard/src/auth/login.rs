@@ -262,8 +262,10 @@ pub async fn logout(
     let records = Records::of(vault, server);
     let lock = vault.lock(&records.server_key()).await;
     let _lock = lock.map_err(LoginErrorKind::Vault)?;
-    let login = records.login().await.map_err(LoginErrorKind::Vault)?;
-    let existed = records.forget().await.map_err(LoginErrorKind::Vault)?;
+    let kept = records.login().await;
+    let was_lost = kept.as_ref().is_err_and(|error| error.is_lost);
+    let login = record::unless_lost(kept).map_err(LoginErrorKind::Vault)?;
+    let existed = was_lost | records.forget().await.map_err(LoginErrorKind::Vault)?;
     if let Some(login) = login
         && let Err(error) = revoke(server, fetcher, &login).await
     {

@@ -87,6 +87,17 @@ pub(super) struct Known {
     pub(super) wanted: Vec<String>,
 }
 
+/// What was kept, or nothing where it is lost. Whoever logs in anew, or out, must not be kept from it by that.
+pub(super) fn unless_lost<T>(kept: Result<Option<T>, VaultError>) -> Result<Option<T>, VaultError> {
+    match kept {
+        Err(error) if error.is_lost => {
+            tracing::warn!(%error, "what was kept is lost and left aside");
+            Ok(None)
+        }
+        kept => kept,
+    }
+}
+
 /// The records of one server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Records<'v> {
@@ -115,9 +126,10 @@ impl<'v> Records<'v> {
         VaultKey::of(&["login", issuer, resource, client.unwrap_or_default()])
     }
 
+    /// What is known of the server. Where that is lost, nothing is: the next login replaces it.
     pub(super) async fn known(&self) -> Result<Known, VaultError> {
-        let known = self.get(&self.server_key()).await?;
-        Ok(known.unwrap_or_default())
+        let known = self.get(&self.server_key()).await;
+        Ok(unless_lost(known)?.unwrap_or_default())
     }
 
     pub(super) async fn note(&self, known: &Known) -> Result<(), VaultError> {
@@ -126,7 +138,8 @@ impl<'v> Records<'v> {
 
     /// The login of the server, if there is one.
     pub(super) async fn login(&self) -> Result<Option<Login>, VaultError> {
-        let Some((issuer, resource)) = self.known().await?.login else {
+        let known: Option<Known> = self.get(&self.server_key()).await?;
+        let Some((issuer, resource)) = known.and_then(|known| known.login) else {
             return Ok(None);
         };
         // What is kept under a name must say the same itself.
@@ -164,7 +177,7 @@ impl<'v> Records<'v> {
 
     /// The client that was registered with an authorization server.
     pub(super) async fn client(&self, issuer: &str) -> Result<Option<Client>, VaultError> {
-        self.get(&VaultKey::of(&["client", issuer])).await
+        unless_lost(self.get(&VaultKey::of(&["client", issuer])).await)
     }
 
     pub(super) async fn keep_client(

@@ -8,6 +8,7 @@ use std::io::{self, BufRead as _, Read as _};
 use serde_json::json;
 use switchboard::auth::interactive::browser::{self, Opening};
 use switchboard::auth::interactive::callback::CallbackAddress;
+use switchboard::auth::interactive::paste::PasteError;
 use switchboard::auth::interactive::{Attempt, BeginError, hint};
 use switchboard::auth::{
     AuthSettings, Callback, Fetcher, LoginError, LoginErrorKind, ProtectedServer, is_logged_in,
@@ -31,6 +32,8 @@ use crate::session::{self, Session};
 use crate::startup::counted;
 use crate::terminal;
 
+/// An address that is broken into more lines is not put together.
+const MOST_LINES: usize = 8;
 /// More than anybody pastes.
 const MAXIMUM_INPUT: u64 = 256 * 1024;
 
@@ -106,18 +109,19 @@ impl LoginCommand<'_> {
             .host
             .status(&self.name)
             .map(|status| status.state);
+        let kept = is_logged_in(&server, &*vault).await;
         match state {
-            Some(State::NeedsAuth) => {}
-            Some(State::Connected) if !self.arguments.scopes.is_empty() => {}
-            Some(State::Connected) => {
-                let has_login = is_logged_in(&server, &*vault).await;
-                let has_login = has_login.map_err(|error| failed(&self.name, &error))?;
+            Some(State::Connected) if self.arguments.scopes.is_empty() => {
+                let has_login = kept.map_err(|error| failed(&self.name, &error))?;
                 let happened = match has_login {
                     true => "is logged in to already",
                     false => "wants no login",
                 };
                 return self.tell(happened, has_login, false);
             }
+            Some(State::Connected) => {}
+            Some(State::NeedsAuth) => _ = self.is_lost(&kept),
+            _ if self.is_lost(&kept) => {}
             _ => reached?,
         }
         let server = self.with_scopes(server);
@@ -136,6 +140,19 @@ impl LoginCommand<'_> {
                 .hint(look_closer(&name)));
         }
         self.tell("is logged in to", true, true)
+    }
+
+    /// Whether there is a login that cannot be read: no reason not to log in, but one to say so.
+    fn is_lost(&self, kept: &Result<bool, LoginError>) -> bool {
+        let Err(error) = kept else { return false };
+        let LoginErrorKind::Vault(error) = &error.kind else {
+            return false;
+        };
+        if error.is_lost {
+            let printer = &self.session.context.printer;
+            printer.warning(visible(&error.to_string()), error.hint.as_deref());
+        }
+        error.is_lost
     }
 
     fn with_scopes(&self, server: ProtectedServer) -> ProtectedServer {
@@ -189,7 +206,7 @@ impl LoginCommand<'_> {
         });
         let mut answer = std::pin::pin!(attempt.answer());
         let mut deadline = std::pin::pin!(sleep(self.arguments.timeout));
-        let mut pasted = String::new();
+        let mut pasted = Vec::new();
         loop {
             let heard = tokio::select! {
                 callback = &mut answer => Heard::Answer(callback),
@@ -215,10 +232,8 @@ impl LoginCommand<'_> {
                         .hint("try again, and allow it more time with --timeout"));
                 }
                 Heard::Line(Some(line)) => {
-                    // An address that was broken into lines is whole again with the next one.
-                    pasted.push_str(&line);
-                    let read = attempt.read_pasted(&pasted);
-                    match read.or_else(|_| attempt.read_pasted(&line)) {
+                    pasted.push(line);
+                    match read_pasted(attempt, &pasted) {
                         Ok(callback) => return Ok(callback),
                         Err(error) => printer.warning(error, Some(error.hint())),
                     }
@@ -255,6 +270,19 @@ impl LoginCommand<'_> {
         }
         Ok(Exit::Done)
     }
+}
+
+/// The answer in what was pasted last. An address that was broken into lines is whole with the last of them.
+fn read_pasted(attempt: &Attempt, lines: &[String]) -> Result<Callback, PasteError> {
+    let first = lines.len().saturating_sub(MOST_LINES);
+    let mut read = Err(PasteError::Empty);
+    for start in first..lines.len() {
+        read = attempt.read_pasted(&lines.get(start..).unwrap_or_default().concat());
+        if read.is_ok() {
+            break;
+        }
+    }
+    read
 }
 
 /// The key of an entry that holds credentials, which keep OAuth out.

@@ -91,6 +91,8 @@ pub struct VaultError {
     pub problem: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// Whether what was kept is lost, and keeping something anew is the way out.
+    pub is_lost: bool,
 }
 
 impl VaultError {
@@ -100,7 +102,15 @@ impl VaultError {
             doing,
             problem: problem.to_string(),
             hint: None,
+            is_lost: false,
         }
+    }
+
+    /// The same error, where what was kept is lost.
+    #[must_use]
+    pub(crate) fn lost(mut self) -> Self {
+        self.is_lost = true;
+        self
     }
 
     /// The same error, with what to do about it.

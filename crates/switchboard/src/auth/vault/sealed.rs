@@ -20,7 +20,7 @@ use switchboard_config::secret::Secret;
 use switchboard_config::settings::LoginStore;
 use tokio::sync::OnceCell;
 
-use super::folder::{FileError, PrivateFolder};
+use super::folder::{FileError, FileProblem, PrivateFolder};
 use super::keyring::{Keyring, SystemKeyring};
 use super::seal::{self, KeyPlace, SealKey};
 use super::{Vault, VaultError, VaultKey, VaultLock, lock};
@@ -117,7 +117,9 @@ impl SealedVault {
             let path = self.folder.join(file_of(name));
             let path = path.display();
             let hint = "log in again, which replaces the file; or put it back from a backup";
-            VaultError::new(READ, format!("{path}: {error}")).with_hint(hint)
+            VaultError::new(READ, format!("{path}: {error}"))
+                .with_hint(hint)
+                .lost()
         };
         let key = match seal::place(&sealed).map_err(damaged)? {
             KeyPlace::File => self.file_key().await?.ok_or_else(|| {
@@ -125,6 +127,7 @@ impl SealedVault {
                 let problem = format!("the key file {} is missing", path.display());
                 VaultError::new(READ, problem)
                     .with_hint("put the key file back from a backup, or log in again")
+                    .lost()
             })?,
             KeyPlace::Keyring => self.keyring_key(MissingKey::IsAnError).await?,
         };
@@ -212,9 +215,9 @@ impl SealedVault {
     async fn keyring_key(&self, missing: MissingKey) -> Result<SealKey, VaultError> {
         if self.store == LoginStore::File {
             let problem = "the login was kept with the keyring of the system, which is not in use";
-            return Err(VaultError::new(READ, problem).with_hint(
-                "set login_store = \"keyring\" and unlock the keyring, or log in again",
-            ));
+            return Err(VaultError::new(READ, problem)
+                .with_hint("set login_store = \"keyring\" and unlock the keyring, or log in again")
+                .lost());
         }
         let keyring = &self.keyring;
         let key = self.keyring_key.get_or_try_init(async || {
@@ -235,7 +238,9 @@ impl SealedVault {
             }
             if missing == MissingKey::IsAnError {
                 let problem = "the key is no longer in the keyring of the system";
-                return Err(VaultError::new(READ, problem).with_hint("log in again"));
+                return Err(VaultError::new(READ, problem)
+                    .with_hint("log in again")
+                    .lost());
             }
             let _lock = self.lock_file(KEY_LOCK.to_owned()).await?;
             if let Some(made) = keyring.get().await.map_err(unusable)?
@@ -304,7 +309,8 @@ async fn run<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.map_err(|_| VaultError::new(doing, "the program is ending"))?;
     done.map_err(|error| {
-        let hint = error.hint();
-        VaultError::new(doing, error).with_hint(hint)
+        let (hint, is_lost) = (error.hint(), matches!(error.problem, FileProblem::TooLarge));
+        let error = VaultError::new(doing, error).with_hint(hint);
+        if is_lost { error.lost() } else { error }
     })
 }

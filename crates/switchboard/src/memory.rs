@@ -47,15 +47,23 @@ impl Memory {
             .await;
     }
 
-    /// Whether the server is known to want a login.
-    pub(crate) async fn needs_auth(&self, key: ConnectionKey) -> bool {
-        self.get(NEEDS_AUTH, key).await.is_some()
+    /// Whether the server is known to want a login; `None` where that cannot be told.
+    pub(crate) async fn needs_auth(&self, key: ConnectionKey) -> Option<bool> {
+        let key = Key::new(key.to_hex()).ok()?;
+        match self.0.get(NEEDS_AUTH, &key).await {
+            Ok(record) => Some(record.is_some()),
+            Err(error) => {
+                tracing::warn!(%error, "what is remembered could not be read");
+                None
+            }
+        }
     }
 
-    pub(crate) async fn remember_needs_auth(&self, key: ConnectionKey, duration: Duration) {
+    /// Remembers that the server wants a login; whether it is remembered now.
+    pub(crate) async fn remember_needs_auth(&self, key: ConnectionKey, duration: Duration) -> bool {
         let until = SystemClock.now().after(duration);
         let write = Write::new(Vec::new()).expires_at(until);
-        self.put(NEEDS_AUTH, key, write).await;
+        self.put(NEEDS_AUTH, key, write).await
     }
 
     pub(crate) async fn forget_needs_auth(&self, key: ConnectionKey) {
@@ -79,12 +87,14 @@ impl Memory {
         }
     }
 
-    async fn put(&self, space: Space, key: ConnectionKey, write: Write) {
+    async fn put(&self, space: Space, key: ConnectionKey, write: Write) -> bool {
         let Ok(key) = Key::new(key.to_hex()) else {
-            return;
+            return false;
         };
-        if let Err(error) = self.0.put(space, &key, write).await {
+        let put = self.0.put(space, &key, write).await;
+        if let Err(error) = &put {
             tracing::warn!(%error, "something could not be remembered");
         }
+        put.is_ok()
     }
 }

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use switchboard_config::resolve::Server;
-use switchboard_store::{Key, Record, Space};
+use switchboard_store::{Key, Record, Space, Store};
 
 use crate::catalog::disguise::KnownServers;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
-use crate::memory::CATALOGS;
+use crate::memory::{CATALOGS, Memory};
 use crate::names::ServerName;
 use crate::recipe;
 use crate::spec::{ConnectionKey, ServerSpec};
@@ -49,6 +49,12 @@ impl From<&ServerSpec> for Outline {
             rules: spec.rules.clone(),
         }
     }
+}
+
+/// Tells every host that shares this store that somebody has logged in to a server: those that wait for it connect it
+/// again within a few seconds.
+pub async fn logged_in(store: Arc<dyn Store>, outline: &Outline) {
+    Memory::new(store).forget_needs_auth(outline.key).await;
 }
 
 /// The raw lists of these servers, each in its place, through one question to a store.

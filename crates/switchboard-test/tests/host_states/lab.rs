@@ -15,7 +15,8 @@ use switchboard::service::{
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::{
-    Abandoned, Closed, Connector, Inbound, Link, Outgoing, TransportError, TransportErrorKind,
+    Abandoned, Closed, Connector, HttpRefusal, Inbound, Link, Outgoing, TransportError,
+    TransportErrorKind,
 };
 use switchboard_config::entry::Transport;
 use switchboard_protocol::Revision;
@@ -33,6 +34,8 @@ pub(crate) struct Lab {
     /// When each connection was begun.
     pub(crate) begun: Mutex<Vec<Instant>>,
     pub(crate) refusing: AtomicBool,
+    /// Whether connecting needs a login.
+    pub(crate) locked: AtomicBool,
     /// Whether what is sent gets lost: a half-open connection.
     pub(crate) silent: Arc<AtomicBool>,
     /// Whether connecting takes for ever.
@@ -55,6 +58,7 @@ impl Lab {
             transport,
             begun: Mutex::default(),
             refusing: AtomicBool::new(false),
+            locked: AtomicBool::new(false),
             silent: Arc::default(),
             stuck: AtomicBool::new(false),
             hitch: Arc::default(),
@@ -118,6 +122,9 @@ impl Connector for LabConnector {
                     TransportErrorKind::Refused,
                     "nobody listens",
                 ));
+            }
+            if lab.locked.load(Ordering::Relaxed) {
+                return Err(TransportError::refused(Box::new(HttpRefusal::new(401))));
             }
             lab.open.lock().unwrap().push(Arc::clone(&inbound));
             let service: Arc<dyn Service> = lab.service.clone();

@@ -17,6 +17,7 @@ use switchboard::events::Event;
 use switchboard::host::ServerError;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::peer::{ListKind, OpenOptions, OpenStep, RequestError};
+use switchboard::remembered::{Outline, logged_in};
 use switchboard::spec::{ConnectionKey, ServerSpec, Start};
 use switchboard::status::Cause;
 use switchboard::status::State::{self, Connected, Disabled, Failed, NeedsAuth, Pending};
@@ -597,6 +598,29 @@ async fn an_expired_session_is_opened_anew_with_new_lists() {
     assert_eq!(host.status(&name()).unwrap().restarts, 1);
     let after = host.list(&name(), ListKind::Resources).await.unwrap();
     assert!(!Arc::ptr_eq(&before, &after));
+    host.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_in_another_process_brings_the_server_back() {
+    let store = Arc::new(MemoryStore::new());
+    let lab = Lab::new();
+    lab.locked.store(true, Ordering::Relaxed);
+    let host = Host::new(HostOptions {
+        store: store.clone(),
+        ..HostOptions::default()
+    });
+    let mut told = Told::by(&host);
+    host.apply(vec![lab.spec("lab")]).await;
+    assert_eq!(told.states("lab", 2).await, [Pending, NeedsAuth]);
+    // While it is remembered that a login is needed, the server is left alone.
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(lab.connections(), 1);
+    lab.locked.store(false, Ordering::Relaxed);
+    logged_in(store, &Outline::from(&lab.spec("lab"))).await;
+    let noticed = Instant::now();
+    assert_eq!(told.states("lab", 2).await, [Pending, Connected]);
+    assert!(noticed.elapsed() <= Duration::from_secs(5));
     host.shutdown().await;
 }
 

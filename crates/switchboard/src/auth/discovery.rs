@@ -234,7 +234,9 @@ impl Finder<'_> {
     fn endpoints(&self, wire: ServerWire, place: &Url) -> Result<Endpoints, LoginErrorKind> {
         let endpoint = |text: Option<&String>| -> Result<Option<Url>, LoginErrorKind> {
             let Some(text) = text else { return Ok(None) };
-            let url = Url::parse(text).map_err(|_| LoginErrorKind::Document {
+            let url = Some(text).filter(|text| is_written_as_address(text));
+            let url = url.and_then(|text| Url::parse(text).ok());
+            let url = url.ok_or_else(|| LoginErrorKind::Document {
                 url: shown(place),
                 problem: "names an endpoint that is no address".to_owned(),
             })?;
@@ -315,6 +317,13 @@ struct ServerWire {
     dpop_signing_alg_values_supported: Option<Vec<String>>,
     authorization_response_iss_parameter_supported: Option<bool>,
     client_id_metadata_document_supported: Option<bool>,
+}
+
+/// Whether a text has only letters that an address can have (RFC 3986). What a person is sent to is handed to another
+/// program, so nothing is mended here: no blanks, quotes or backticks.
+fn is_written_as_address(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
+    text.bytes().all(is_allowed)
 }
 
 /// Where the metadata of something at this address can be: for its path, and for its whole origin.

@@ -43,9 +43,10 @@ pub(super) async fn obtain(
         },
         (None, _) => return Err(LoginErrorKind::NoClient),
     };
-    let proof_key = match uses_dpop(&found, settings.dpop) {
-        true => Some(ProofKey::generate()?),
-        false => None,
+    let proof_key = if uses_dpop(&found, settings.dpop) {
+        Some(ProofKey::generate()?)
+    } else {
+        None
     };
     let (grant, assertion) = match &settings.grant {
         Grant::AuthorizationCode => return Err(LoginErrorKind::NoClient),

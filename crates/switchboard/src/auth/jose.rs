@@ -1,4 +1,4 @@
-//! Signed tokens (JWS) that this client makes: assertions of who it is, and proofs that it holds a key (DPoP).
+//! Signed tokens (JWS) that this client makes: assertions of who it is, and proofs that it holds a key (`DPoP`).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

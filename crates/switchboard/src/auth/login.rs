@@ -127,14 +127,21 @@ impl Login {
             SystemClock.now(),
         )
         .await?;
-        let wanted = records.known().await.map_err(LoginErrorKind::Vault)?.wanted;
-        let scopes = union(
-            &wanted,
-            &person_scopes(settings, &challenge, &found, &wanted),
-        );
-        let proof_key = match uses_dpop(&found, settings.dpop) {
-            true => Some(ProofKey::generate()?),
-            false => None,
+        let known = records.known().await.map_err(LoginErrorKind::Vault)?;
+        let before = records.login().await.map_err(LoginErrorKind::Vault)?;
+        let before = before
+            .filter(|login| login.issuer == found.issuer && login.resource == found.resource)
+            .map(|login| login.scopes);
+        let before = if settings.scopes.is_empty() {
+            union(&before.unwrap_or_default(), &known.wanted)
+        } else {
+            known.wanted
+        };
+        let scopes = person_scopes(settings, &challenge, &found, &before);
+        let proof_key = if uses_dpop(&found, settings.dpop) {
+            Some(ProofKey::generate()?)
+        } else {
+            None
         };
         let login = Self {
             state: random_text()?,
@@ -324,25 +331,26 @@ pub(super) fn scopes(
     chosen.cloned().unwrap_or_default()
 }
 
-/// The same for a person, who would like to stay logged in.
+/// The same for a person, who would like to stay logged in. What was agreed to before, or
+/// wanted by the server since, is asked for again.
 fn person_scopes(
     settings: &AuthSettings,
     challenge: &Challenge,
     found: &Discovered,
-    wanted: &[String],
+    before: &[String],
 ) -> Vec<String> {
-    let mut scopes = match wanted.is_empty() {
-        true => scopes(settings, challenge, found),
-        false => settings.scopes.clone(),
-    };
+    let mut scopes = union(before, &scopes(settings, challenge, found));
+    if !settings.scopes.is_empty() {
+        return scopes;
+    }
     let is_offered = found
         .endpoints
         .scopes
         .iter()
         .any(|one| one == OFFLINE_ACCESS);
-    let is_own_choice = !settings.scopes.is_empty() || (scopes.is_empty() && wanted.is_empty());
-    if is_offered && !is_own_choice && !scopes.iter().any(|one| one == OFFLINE_ACCESS) {
-        scopes.push(OFFLINE_ACCESS.to_owned());
+    // Alone it would narrow what the server gives when nothing is asked for.
+    if is_offered && !scopes.is_empty() {
+        scopes = union(&scopes, &[OFFLINE_ACCESS.to_owned()]);
     }
     scopes
 }

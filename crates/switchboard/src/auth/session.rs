@@ -348,12 +348,14 @@ impl Inner {
 
     /// What an attempt at new tokens means.
     fn after(&self, outcome: Result<Renewal, LoginErrorKind>) -> Renewal {
-        let pause = match &outcome {
-            Ok(_) => None,
-            Err(error) if error.is_passing() => Some(PAUSE),
-            Err(_) => Some(REFUSED_PAUSE),
+        let until = |pause: Duration| Some(self.clock.now().after(pause));
+        let not_before = match &outcome {
+            Ok(Renewal::Renewed) => None,
+            Ok(_) => lock(&self.current).not_before,
+            Err(error) if error.is_passing() => until(PAUSE),
+            Err(_) => until(REFUSED_PAUSE),
         };
-        lock(&self.current).not_before = pause.map(|pause| self.clock.now().after(pause));
+        lock(&self.current).not_before = not_before;
         match outcome {
             Ok(renewal) => renewal,
             Err(error) if error.is_passing() => Renewal::Unavailable(error.to_string()),

@@ -1,7 +1,10 @@
-//! The one tool of a server that wants a login (CON-1): it begins one where the host can, and says how to log in.
+//! Servers that want a login: the one tool they have meanwhile (CON-1), which begins a login where the host can, and how
+//! a login by whomever is noticed (CON-7).
 //!
-//! It stands in the catalogue in place of the server's own tools, so that a model that looks for them finds out what
-//! is missing instead of finding nothing.
+//! The tool stands in the catalogue in place of the server's own, so that a model that looks for them finds out what is
+//! missing instead of finding nothing.
+
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -10,6 +13,9 @@ use crate::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
 use crate::host::Host;
 use crate::json::SharedJson;
 use crate::names::ServerName;
+use crate::spec::ConnectionKey;
+
+use super::{ConnectionState, Manager};
 
 /// The name of the tool.
 pub(crate) const AUTHENTICATE: &str = "authenticate";
@@ -19,7 +25,8 @@ pub(super) fn tools(server: &ServerName) -> ServerTools {
     let page = json!({"tools": [{
         "name": AUTHENTICATE,
         "description": format!(
-            "The server {server} wants a login before it offers its tools. Call this to begin the login: it answers with the address that the user has to open."
+            "The server {server} wants a login before it offers its tools. Call this to begin the login: it answers \
+             with the address that the user has to open."
         ),
         "inputSchema": {"type": "object", "additionalProperties": false},
         "annotations": {"readOnlyHint": false, "destructiveHint": false, "openWorldHint": true},
@@ -77,4 +84,31 @@ pub(crate) async fn answer(host: &Host, server: &ServerName) -> (SharedJson, boo
     };
     let content = json!({"content": [{"type": "text", "text": text}], "isError": is_error});
     (SharedJson::from(&content), is_error)
+}
+
+impl Manager {
+    /// Notes whether a login, by whomever, will show in what is remembered.
+    pub(super) fn expect_login(&mut self, name: &ServerName, is_expected: bool) {
+        if let Some(managed) = self.servers.get_mut(name) {
+            managed.expects_login = is_expected;
+        }
+    }
+
+    /// Connects the servers again of which it is no longer remembered that they want a login: somebody has logged in,
+    /// perhaps in another process, or so much time has passed that it is worth another try.
+    pub(super) async fn look_for_logins(&mut self) {
+        let waiting: Vec<(ServerName, ConnectionKey)> = self
+            .servers
+            .iter()
+            .filter(|(_, managed)| {
+                managed.expects_login && matches!(managed.state, ConnectionState::NeedsAuth(_))
+            })
+            .map(|(name, managed)| (name.clone(), managed.spec.key))
+            .collect();
+        for (name, key) in waiting {
+            if self.resources.memory.needs_auth(key).await == Some(false) {
+                self.connect(&name, 0, Duration::ZERO);
+            }
+        }
+    }
 }

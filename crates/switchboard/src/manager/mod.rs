@@ -128,6 +128,8 @@ struct Managed {
     attempts: u32,
     restarts: u32,
     failure: Option<Box<Failure>>,
+    /// Whether a login will show in what is remembered.
+    expects_login: bool,
     logs: Arc<LogRing>,
     subscriptions: watch::Sender<Vec<String>>,
     /// Which tools are wanted, for the connection there is: it does not depend on them.
@@ -179,7 +181,7 @@ enum Turn {
     Tick,
 }
 
-/// How often the clocks are compared.
+/// How often the clocks are compared, and logins looked for.
 const TICK: Duration = Duration::from_secs(5);
 /// How far they may drift apart before the machine counts as having slept.
 const SLEPT: Duration = Duration::from_secs(10);
@@ -242,6 +244,7 @@ impl Manager {
                         );
                         self.wake();
                     }
+                    self.look_for_logins().await;
                 }
             }
         }
@@ -373,6 +376,7 @@ impl Manager {
                 subscriptions: watch::Sender::new(Vec::new()),
                 rules: watch::Sender::new(spec.rules.clone()),
                 switched: None,
+                expects_login: false,
             };
             self.servers.insert(name.clone(), managed);
         }
@@ -387,8 +391,9 @@ impl Manager {
         let spec = Arc::clone(&managed.spec);
         if !managed.is_enabled() {
             self.set_state(name, ConnectionState::Disabled, None);
-        } else if self.resources.memory.needs_auth(spec.key).await {
+        } else if self.resources.memory.needs_auth(spec.key).await == Some(true) {
             self.set_state(name, ConnectionState::needs_auth(name), None);
+            self.expect_login(name, true);
         } else if is_eager(&spec) {
             self.connect(name, 0, Duration::ZERO);
         } else {
@@ -527,10 +532,10 @@ impl Manager {
         if failure.cause == Cause::Unauthorized {
             let (key, duration) = (managed.spec.key, self.resources.settings.needs_auth_memory);
             self.set_state(name, ConnectionState::needs_auth(name), Some(failure));
-            self.resources
-                .memory
-                .remember_needs_auth(key, duration)
-                .await;
+            let memory = &self.resources.memory;
+            let is_noted = memory.remember_needs_auth(key, duration).await;
+            // What is forgotten at once says nothing about a login.
+            self.expect_login(name, is_noted && duration > TICK);
             return;
         }
         // Only a connection that was there before is tried again by itself.

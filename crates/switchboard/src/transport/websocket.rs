@@ -65,7 +65,7 @@ impl WebSocketConnector {
         }
         Ok(Self {
             address,
-            permits: Permits::new(&server)?,
+            permits: Permits::new(server)?,
             client: client.clone(),
         })
     }

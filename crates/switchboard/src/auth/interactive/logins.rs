@@ -69,8 +69,24 @@ pub struct LoginTarget {
 #[derive(Debug)]
 struct Waiting {
     url: Url,
-    failure: Arc<Mutex<Option<String>>>,
+    stage: Arc<Mutex<Stage>>,
     task: AbortHandle,
+}
+
+/// How far a login has come.
+#[derive(Debug, Clone, Default)]
+enum Stage {
+    #[default]
+    Waiting,
+    Done,
+    Failed(String),
+}
+
+impl Waiting {
+    fn stage(&self) -> Stage {
+        let stage = self.stage.lock();
+        stage.unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Drop for Waiting {
@@ -102,19 +118,19 @@ impl BackgroundLogins {
             return Ok(None);
         };
         let mut waiting = self.waiting.lock().await;
-        let before = waiting.get(name);
-        if let Some(before) = before.filter(|before| !before.task.is_finished()) {
-            return Ok(Some(Begun {
-                url: before.url.clone(),
-                patience: self.patience,
-                done: None,
-                failed_before: None,
-            }));
-        }
-        let failed_before = before.and_then(|before| {
-            let failure = before.failure.lock();
-            failure.unwrap_or_else(PoisonError::into_inner).take()
-        });
+        let before = waiting.get(name).map(|before| (before, before.stage()));
+        let failed_before = match before {
+            Some((before, Stage::Waiting)) => {
+                return Ok(Some(Begun {
+                    url: before.url.clone(),
+                    patience: self.patience,
+                    done: None,
+                    failed_before: None,
+                }));
+            }
+            Some((_, Stage::Failed(why))) => Some(why),
+            Some((_, Stage::Done)) | None => None,
+        };
         // What came before has ended, and gives its port back.
         waiting.remove(name);
         let LoginTarget {
@@ -125,11 +141,11 @@ impl BackgroundLogins {
         let attempt = Attempt::begin(server, fetcher, Arc::clone(&self.vault), address).await?;
         let url = attempt.url().clone();
         let (sender, done) = oneshot::channel();
-        let failure: Arc<Mutex<Option<String>>> = Arc::default();
-        let task = tokio::spawn(wait(attempt, self.patience, sender, Arc::clone(&failure)));
+        let stage: Arc<Mutex<Stage>> = Arc::default();
+        let task = tokio::spawn(wait(attempt, self.patience, sender, Arc::clone(&stage)));
         let entry = Waiting {
             url: url.clone(),
-            failure,
+            stage,
             task: task.abort_handle(),
         };
         waiting.insert(name.clone(), entry);
@@ -155,7 +171,7 @@ async fn wait(
     attempt: Attempt,
     patience: Duration,
     done: oneshot::Sender<()>,
-    failure: Arc<Mutex<Option<String>>>,
+    stage: Arc<Mutex<Stage>>,
 ) {
     let outcome = match timeout(patience, attempt.answer()).await {
         Ok(answer) => attempt
@@ -164,12 +180,16 @@ async fn wait(
             .map_err(|error| error.to_string()),
         Err(_) => Err("nobody has logged in in time".to_owned()),
     };
-    match outcome {
-        // Nobody may be listening any more, which is no matter: the login is kept.
-        Ok(()) => drop(done.send(())),
+    let reached = match &outcome {
+        Ok(()) => Stage::Done,
         Err(why) => {
             tracing::info!(%why, "a login has failed");
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            Stage::Failed(why.clone())
         }
+    };
+    *stage.lock().unwrap_or_else(PoisonError::into_inner) = reached;
+    if outcome.is_ok() {
+        // Nobody may be listening any more, which is no matter: the login is kept.
+        let _ = done.send(());
     }
 }

@@ -58,12 +58,12 @@ pub(super) enum Content {
 impl Channel {
     pub(super) fn new(
         client: &HttpClient,
-        server: &RemoteServer,
+        server: RemoteServer,
     ) -> Result<Arc<Self>, TransportError> {
         let address = Address::parse(server.url.expose(), &["http", "https"])?;
         Ok(Arc::new(Self {
             client: client.for_address(&address)?,
-            permits: Permits::new(&server)?,
+            permits: Permits::new(server)?,
             limit: client.settings().max_message_bytes,
             has_proxy: client.settings().proxy.applies_to(&address),
             address,

@@ -43,7 +43,7 @@ pub struct LegacyConnector {
 impl LegacyConnector {
     /// A recipe for this server. Fails where the address or a header cannot be used.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
-        Ok(Self::over(Channel::new(client, &server)?))
+        Ok(Self::over(Channel::new(client, server)?))
     }
 
     pub(super) fn over(channel: Arc<Channel>) -> Self {

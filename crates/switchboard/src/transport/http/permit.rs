@@ -6,8 +6,8 @@ use std::sync::Arc;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
+use super::RemoteServer;
 use super::headers::ConfiguredHeaders;
-use super::{HeadersHelper, RemoteServer};
 use crate::auth::{Authorizer, Credentials, DPOP_NONCE, Refusal, Target, Verdict};
 use crate::transport::{TransportError, TransportErrorKind};
 
@@ -32,11 +32,10 @@ pub(in crate::transport) struct Permit {
 }
 
 impl Permits {
-    pub(in crate::transport) fn new(server: &RemoteServer) -> Result<Self, TransportError> {
-        let helper: Option<HeadersHelper> = server.headers_helper.clone();
+    pub(in crate::transport) fn new(server: RemoteServer) -> Result<Self, TransportError> {
         Ok(Self {
-            configured: ConfiguredHeaders::new(&server.headers, helper)?,
-            authorizer: server.authorizer.clone(),
+            configured: ConfiguredHeaders::new(&server.headers, server.headers_helper)?,
+            authorizer: server.authorizer,
         })
     }
 

@@ -53,7 +53,7 @@ pub struct StreamableConnector {
 impl StreamableConnector {
     /// A recipe for this server. Fails where the address or a header cannot be used.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
-        let channel = Channel::new(client, &server)?;
+        let channel = Channel::new(client, server)?;
         Ok(Self {
             legacy: LegacyConnector::over(Arc::clone(&channel)),
             channel,

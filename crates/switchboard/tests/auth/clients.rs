@@ -1,0 +1,125 @@
+//! Who logs in: the order of client identities, what is registered, how a client proves who it is, and the way out.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use switchboard::auth::{AuthSettings, LoginErrorKind, logout};
+use url::Url;
+
+use crate::world::{REDIRECT_URI, World};
+
+const DOCUMENT: &str = "https://client.example/metadata.json";
+
+/// The client that an authorization URL names.
+async fn client(world: &World, settings: AuthSettings) -> Result<String, LoginErrorKind> {
+    let server = world.server(settings);
+    let start = world.begin(&server).await.map_err(|error| error.kind)?;
+    let url = start.authorization_url;
+    let mut pairs = url.query_pairs();
+    let found = pairs.find(|(name, _)| name == "client_id");
+    Ok(found.expect("a client").1.into_owned())
+}
+
+#[tokio::test]
+async fn a_known_client_comes_before_a_document_and_that_before_a_new_one() {
+    let mut world = World::start().await;
+    world.script().metadata = json!({"client_id_metadata_document_supported": true});
+    let mut settings = AuthSettings {
+        client_id: Some("known".to_owned()),
+        client_metadata_url: Url::parse(DOCUMENT).ok(),
+        ..AuthSettings::default()
+    };
+    assert_eq!(client(&world, settings.clone()).await.unwrap(), "known");
+    settings.client_id = None;
+    assert_eq!(client(&world, settings.clone()).await.unwrap(), DOCUMENT);
+    assert_eq!(world.seen("auth POST /register").len(), 0);
+    world.script().metadata = json!({});
+    let registered = client(&world, settings.clone()).await.unwrap();
+    assert!(registered.starts_with("client-"), "{registered}");
+    world.script().metadata = json!({"registration_endpoint": null});
+    settings.client_metadata_url = None;
+    world.vault = Arc::default();
+    let error = client(&world, settings).await.unwrap_err();
+    assert!(matches!(error, LoginErrorKind::NoClient), "{error}");
+}
+
+#[tokio::test]
+async fn a_client_is_registered_once_for_each_issuer() {
+    let world = World::start().await;
+    let first = client(&world, AuthSettings::default()).await.unwrap();
+    let second = client(&world, AuthSettings::default()).await.unwrap();
+    assert_eq!(first, second);
+    let seen = world.seen("auth POST /register");
+    let asked: Value = serde_json::from_str(&seen[0].body).expect("JSON");
+    assert_eq!(seen.len(), 1);
+    assert_eq!(
+        asked,
+        json!({
+            "client_name": "Switchboard",
+            "redirect_uris": [REDIRECT_URI],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+            "application_type": "native",
+        })
+    );
+    // The resource moves to another authorization server, which must not hear of the first one's client.
+    let other = World::start().await;
+    world.script().resource_metadata = json!({"authorization_servers": [other.issuer]});
+    client(&world, AuthSettings::default()).await.unwrap();
+    assert_eq!(other.seen("auth POST /register").len(), 1);
+    assert_eq!(world.seen("auth POST /register").len(), 1);
+}
+
+#[tokio::test]
+async fn a_login_ends_with_a_token_and_a_logout_revokes_it() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    assert!(
+        logout(&server, &world.fetcher(), &*world.vault)
+            .await
+            .unwrap()
+    );
+    let revoked: Vec<_> = world
+        .seen("auth POST /revoke")
+        .into_iter()
+        .map(|seen| {
+            (
+                seen.form["token"].clone(),
+                seen.form["token_type_hint"].clone(),
+            )
+        })
+        .collect();
+    let pair = |token: &str, kind: &str| (token.to_owned(), kind.to_owned());
+    assert_eq!(
+        revoked,
+        [
+            pair("refresh-4", "refresh_token"),
+            pair("access-3", "access_token")
+        ]
+    );
+    assert!(
+        !logout(&server, &world.fetcher(), &*world.vault)
+            .await
+            .unwrap()
+    );
+    let shown = crate::credentials(&world, &world.oauth(&server)).await;
+    assert_eq!(crate::authorization(&shown), None);
+}
+
+#[tokio::test]
+async fn a_logout_that_cannot_revoke_still_forgets() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let failure = (503, None, String::new());
+    world.script().instead.insert("/revoke".to_owned(), failure);
+    assert!(
+        logout(&server, &world.fetcher(), &*world.vault)
+            .await
+            .unwrap()
+    );
+    let shown = crate::credentials(&world, &world.oauth(&server)).await;
+    assert_eq!(crate::authorization(&shown), None);
+}

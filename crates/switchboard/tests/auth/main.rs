@@ -1,0 +1,114 @@
+//! Authorization against a scripted authorization server on loopback: logins, attacks on them, and tokens over time.
+
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "helpers of a test fail by panicking"
+)]
+
+mod callback;
+mod clients;
+mod discovery;
+mod grants;
+mod guard;
+mod passthrough;
+mod possession;
+mod proof;
+mod rotation;
+mod secrecy;
+mod step_up;
+mod world;
+
+use std::sync::Arc;
+
+use switchboard::Host;
+use switchboard::auth::{Authorizer, Credentials, OAuth, Refusal, Target, Verdict};
+use switchboard::call::{CallError, CallOutcome, CallRequest};
+use switchboard::names::ServerName;
+use switchboard::options::HostOptions;
+use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::status::State;
+use switchboard::transport::http::{RemoteServer, StreamableConnector};
+use world::World;
+
+/// A host that is told of the world's server, and has tried to connect it.
+async fn host(world: &World, oauth: OAuth) -> Host {
+    let host = Host::new(HostOptions::default());
+    let mut server = RemoteServer::new(world.resource.as_str());
+    server.authorizer = Some(Arc::new(oauth));
+    let connector = StreamableConnector::new(&world.client, server).expect("a connector");
+    let key = ConnectionKey::of(&[b"world"]);
+    let spec = ServerSpec::new("world", Arc::new(connector), key);
+    let _ = host.add_server(spec).await;
+    host
+}
+
+fn state(host: &Host) -> State {
+    let status = host.status(&ServerName::from("world"));
+    status.expect("the server is there").state
+}
+
+/// Connects the server again and waits until that has come to an end.
+async fn restart(host: &Host) -> State {
+    host.restart(&ServerName::from("world")).await;
+    host.settled().await;
+    state(host)
+}
+
+async fn call(host: &Host) -> Result<CallOutcome, CallError> {
+    let request = CallRequest {
+        tool: "world/tool".to_owned(),
+        ..CallRequest::default()
+    };
+    host.call(request).await
+}
+
+/// What a request to the world's server would be shown with.
+async fn credentials(world: &World, oauth: &OAuth) -> Credentials {
+    let target = Target {
+        method: "POST",
+        url: &world.resource,
+    };
+    oauth.credentials(target).await
+}
+
+/// The value of the authorization header.
+fn authorization(credentials: &Credentials) -> Option<&str> {
+    let mut headers = credentials.headers.iter();
+    let found = headers.find(|(name, _)| *name == "authorization");
+    found.map(|(_, value)| value.expose())
+}
+
+/// What is done about a 401 for a request that was shown with this.
+async fn unauthorized(world: &World, oauth: &OAuth, shown: &Credentials) -> Verdict {
+    refused(
+        world,
+        oauth,
+        shown,
+        401,
+        "Bearer error=\"invalid_token\"",
+        0,
+    )
+    .await
+}
+
+async fn refused(
+    world: &World,
+    oauth: &OAuth,
+    shown: &Credentials,
+    status: u16,
+    challenge: &str,
+    attempts: u32,
+) -> Verdict {
+    let target = Target {
+        method: "POST",
+        url: &world.resource,
+    };
+    let challenges = [challenge.to_owned()];
+    let refusal = Refusal {
+        status,
+        challenges: &challenges,
+        attempts,
+    };
+    oauth.refused(target, shown, refusal).await
+}

@@ -1,0 +1,97 @@
+//! Tokens that are bound to a key: every request proves possession, and the scripted servers verify each proof.
+
+use switchboard::auth::AuthSettings;
+use switchboard::status::State;
+
+use crate::world::World;
+use crate::{call, host, restart};
+
+async fn bound(nonces: Option<(&'static str, &'static str)>, settings: AuthSettings) -> World {
+    let world = World::start().await;
+    {
+        let mut script = world.script();
+        script.challenge = String::from("DPoP resource_metadata=\"{metadata}\"");
+        script.binds = true;
+        script.nonces = nonces;
+    }
+    let server = world.server(settings);
+    let host = host(&world, world.oauth(&server)).await;
+    world.log_in(&server).await.unwrap();
+    assert_eq!(restart(&host).await, State::Connected);
+    call(&host).await.expect("the call is answered");
+    world.expire();
+    call(&host)
+        .await
+        .expect("the call is answered after a renewal");
+    host.shutdown().await;
+    world
+}
+
+/// The schemes of the requests that were answered with success.
+fn schemes(world: &World) -> Vec<String> {
+    let seen = world.seen("mcp POST /mcp").into_iter();
+    let admitted = seen.filter(|seen| seen.status == 200);
+    let mut schemes: Vec<String> = admitted
+        .map(|seen| {
+            let value = seen.headers["authorization"].to_str().unwrap();
+            value.split(' ').next().unwrap().to_owned()
+        })
+        .collect();
+    schemes.dedup();
+    schemes
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_it_gets_bound_tokens() {
+    let world = bound(None, AuthSettings::default()).await;
+    assert_eq!(schemes(&world), ["DPoP"]);
+    let kinds: Vec<_> = world
+        .seen("auth POST /token")
+        .iter()
+        .map(|seen| seen.form["grant_type"].clone())
+        .collect();
+    assert_eq!(kinds, ["authorization_code", "refresh_token"]);
+}
+
+#[tokio::test]
+async fn both_servers_may_want_a_nonce() {
+    let world = bound(Some(("as-nonce", "rs-nonce")), AuthSettings::default()).await;
+    assert_eq!(schemes(&world), ["DPoP"]);
+    let statuses: Vec<_> = world
+        .seen("auth POST /token")
+        .iter()
+        .map(|seen| seen.status)
+        .collect();
+    assert_eq!(statuses, [400, 200, 400, 200]);
+}
+
+#[tokio::test]
+async fn whoever_wants_none_gets_none() {
+    let settings = AuthSettings {
+        dpop: Some(false),
+        ..AuthSettings::default()
+    };
+    let world = bound(None, settings).await;
+    assert_eq!(schemes(&world), ["Bearer"]);
+    assert!(
+        world
+            .seen("auth POST /token")
+            .iter()
+            .all(|seen| !seen.headers.contains_key("dpop"))
+    );
+}
+
+#[tokio::test]
+async fn whoever_insists_takes_nothing_else() {
+    let world = World::start().await;
+    let settings = AuthSettings {
+        dpop: Some(true),
+        ..AuthSettings::default()
+    };
+    let error = world.log_in(&world.server(settings)).await.unwrap_err();
+    let expected = format!(
+        "{}/token gave a token that is not bound to the key",
+        world.issuer
+    );
+    assert_eq!(error.to_string(), expected);
+}

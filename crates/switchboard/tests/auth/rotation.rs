@@ -1,0 +1,209 @@
+//! Tokens over time: renewed ahead of their end, by one of many at a time, and never lost for want of a network.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use switchboard::auth::vault::{Vault as _, VaultKey};
+use switchboard::auth::{AuthSettings, OAuth, Verdict};
+use switchboard_store::{Clock, SystemClock, Timestamp};
+
+use crate::world::World;
+use crate::{authorization, credentials, refused, unauthorized};
+
+/// How often a refresh token was sent.
+fn refreshes(world: &World) -> usize {
+    let seen = world.seen("auth POST /token").into_iter();
+    seen.filter(|seen| seen.form["grant_type"] == "refresh_token")
+        .count()
+}
+
+#[tokio::test]
+async fn of_many_who_share_a_login_one_renews_it() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    // Each has its own memory, as processes have; they share the vault, its lock and nothing else.
+    let many: Vec<OAuth> = (0..16)
+        .map(|_| world.oauth(&world.server(AuthSettings::default())))
+        .collect();
+    let shown = join_all(many.iter().map(|oauth| credentials(&world, oauth))).await;
+    world.expire();
+    let verdicts = many.iter().zip(&shown).flat_map(|(oauth, shown)| {
+        // Several requests of each are refused at the same time.
+        (0..4).map(|_| unauthorized(&world, oauth, shown))
+    });
+    let verdicts = join_all(verdicts).await;
+    assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Again));
+    assert_eq!(refreshes(&world), 1);
+    let renewed = join_all(many.iter().map(|oauth| credentials(&world, oauth))).await;
+    for shown in &renewed {
+        assert_eq!(authorization(shown), Some("Bearer access-5"));
+    }
+    // And the next round works as well: nobody has used anything twice.
+    world.expire();
+    let verdict = unauthorized(&world, &many[3], &renewed[3]).await;
+    assert_eq!((verdict, refreshes(&world)), (Verdict::Again, 2));
+}
+
+#[tokio::test]
+async fn a_renewal_that_nobody_waits_for_is_kept_all_the_same() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let oauth = world.oauth(&server);
+    let shown = credentials(&world, &oauth).await;
+    world.expire();
+    {
+        let renewal = unauthorized(&world, &oauth, &shown);
+        assert!(renewal.now_or_never().is_none(), "it takes longer");
+    }
+    // Whoever comes next waits for the one that has begun, and finds its tokens.
+    assert_eq!(unauthorized(&world, &oauth, &shown).await, Verdict::Again);
+    assert_eq!(refreshes(&world), 1);
+}
+
+#[tokio::test]
+async fn a_network_that_fails_loses_no_login() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let oauth = world.oauth(&server);
+    let shown = credentials(&world, &oauth).await;
+    world.expire();
+    for status in [500, 503, 429] {
+        let failure = (status, None, "no".to_owned());
+        world.script().instead.insert("/token".to_owned(), failure);
+        let verdict = unauthorized(&world, &oauth, &shown).await;
+        assert!(matches!(verdict, Verdict::Unavailable(_)), "{verdict:?}");
+    }
+    world.script().instead.clear();
+    let verdict = unauthorized(&world, &oauth, &shown).await;
+    assert_eq!(verdict, Verdict::Again);
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_is_refused_is_not_sent_again() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let oauth = world.oauth(&server);
+    let shown = credentials(&world, &oauth).await;
+    world.expire();
+    let body = r#"{"error":"invalid_grant"}"#.to_owned();
+    let refusal = (400, None, body);
+    world.script().instead.insert("/token".to_owned(), refusal);
+    for _ in 0..3 {
+        let shown = credentials(&world, &oauth).await;
+        let verdict = unauthorized(&world, &oauth, &shown).await;
+        assert_eq!(verdict, Verdict::NeedsPerson);
+    }
+    assert_eq!(refreshes(&world), 1);
+    // A login by anybody brings everybody back.
+    world.script().instead.clear();
+    world.log_in(&server).await.unwrap();
+    let verdict = unauthorized(&world, &oauth, &shown).await;
+    assert_eq!(verdict, Verdict::Again);
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_right_away_is_not_renewed_for_ever() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let oauth = world.oauth(&server);
+    let mut attempts = 0;
+    let verdict = loop {
+        let shown = credentials(&world, &oauth).await;
+        match refused(&world, &oauth, &shown, 401, "Bearer", attempts).await {
+            Verdict::Again => attempts += 1,
+            verdict => break verdict,
+        }
+    };
+    assert_eq!((verdict, attempts), (Verdict::NeedsPerson, 2));
+}
+
+#[tokio::test]
+async fn what_is_kept_and_cannot_be_read_is_no_login() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    let key = VaultKey::of(&["server", world.resource.as_str(), ""]);
+    world
+        .vault
+        .put(&key, &"not what it was".into())
+        .await
+        .unwrap();
+    let shown = credentials(&world, &world.oauth(&server)).await;
+    assert_eq!(authorization(&shown), None);
+    world.log_in(&server).await.unwrap();
+    let shown = credentials(&world, &world.oauth(&server)).await;
+    assert_eq!(authorization(&shown), Some("Bearer access-3"));
+}
+
+/// The machine's clock, and some time more.
+#[derive(Debug, Default)]
+struct Later(AtomicI64);
+
+impl Clock for Later {
+    fn now(&self) -> Timestamp {
+        let more = Duration::from_secs(self.0.load(Ordering::SeqCst).unsigned_abs());
+        SystemClock.now().after(more)
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_before_it_ends() {
+    // Seconds it lives; when it is still good; when it is time.
+    for (lifetime, good, due) in [(3600, 3500, 3541), (100, 85, 91), (0, -1, 0)] {
+        let world = World::start().await;
+        world.script().expires_in = Some(lifetime);
+        let server = world.server(AuthSettings::default());
+        world.log_in(&server).await.unwrap();
+        world.script().expires_in = Some(100_000);
+        let clock = Arc::new(Later::default());
+        let oauth = OAuth::with_clock(
+            server,
+            world.fetcher(),
+            world.vault(),
+            Arc::clone(&clock) as Arc<dyn Clock>,
+        );
+        if good >= 0 {
+            clock.0.store(good, Ordering::SeqCst);
+            let shown = credentials(&world, &oauth).await;
+            assert_eq!(authorization(&shown), Some("Bearer access-3"));
+            assert_eq!(refreshes(&world), 0);
+        }
+        clock.0.store(due, Ordering::SeqCst);
+        let shown = credentials(&world, &oauth).await;
+        assert_eq!(authorization(&shown), Some("Bearer access-5"));
+        assert_eq!(refreshes(&world), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_renewal_ahead_of_time_that_fails_leaves_the_token_and_the_server_alone_for_a_while() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let clock = Arc::new(Later::default());
+    let oauth = OAuth::with_clock(
+        server,
+        world.fetcher(),
+        world.vault(),
+        Arc::clone(&clock) as Arc<dyn Clock>,
+    );
+    let failure = (503, None, String::new());
+    world.script().instead.insert("/token".to_owned(), failure);
+    clock.0.store(3550, Ordering::SeqCst);
+    for _ in 0..3 {
+        let shown = credentials(&world, &oauth).await;
+        assert_eq!(authorization(&shown), Some("Bearer access-3"));
+    }
+    assert_eq!(refreshes(&world), 1);
+    clock.0.store(3565, Ordering::SeqCst);
+    world.script().instead.clear();
+    let shown = credentials(&world, &oauth).await;
+    assert_eq!(authorization(&shown), Some("Bearer access-5"));
+}

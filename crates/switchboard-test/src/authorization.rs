@@ -93,7 +93,7 @@ impl AuthorizationServer {
                 if held(&script).memory.has_ended {
                     return;
                 }
-                std::thread::spawn(move || serve(stream, address, &script));
+                std::thread::spawn(move || serve(&stream, address, &script));
             }
         });
         Self {
@@ -139,9 +139,9 @@ struct Response {
     body: String,
 }
 
-fn serve(stream: TcpStream, address: SocketAddr, script: &Mutex<Script>) {
+fn serve(mut stream: &TcpStream, address: SocketAddr, script: &Mutex<Script>) {
     let _ = stream.set_read_timeout(Some(Duration::from_secs(30)));
-    let Some(request) = read(&stream) else { return };
+    let Some(request) = read(stream) else { return };
     let response = answer(&request, address, script);
     let text = format!(
         "HTTP/1.1 {}\r\nContent-Length: {}\r\nConnection: close\r\n{}\r\n{}",
@@ -150,7 +150,7 @@ fn serve(stream: TcpStream, address: SocketAddr, script: &Mutex<Script>) {
         response.headers,
         response.body
     );
-    let _ = (&stream).write_all(text.as_bytes());
+    let _ = stream.write_all(text.as_bytes());
 }
 
 fn read(stream: &TcpStream) -> Option<Request> {

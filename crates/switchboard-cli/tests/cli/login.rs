@@ -124,9 +124,10 @@ impl Machine {
         let authority = self.server.url().replace("/mcp", "");
         let lines = text.lines().map(|line| {
             let start = format!("  {authority}/authorize?");
-            match line.starts_with(&start) {
-                true => "  ADDRESS".to_owned(),
-                false => line.replace(&authority, "SERVER"),
+            if line.starts_with(&start) {
+                "  ADDRESS".to_owned()
+            } else {
+                line.replace(&authority, "SERVER")
             }
         });
         let mut text: String = lines.collect::<Vec<_>>().join("\n");
@@ -447,6 +448,18 @@ fn a_server_without_a_login_says_so() {
     );
     // Nothing of this has made a place for logins, or a key.
     assert!(!machine.context.exists("state/logins/key"));
+}
+
+#[test]
+fn a_server_of_a_project_gets_no_login_before_it_is_trusted() {
+    let machine = Machine::new(Script::default());
+    let entry = machine.context.read("config/mcp.toml");
+    machine.context.write("config/mcp.toml", "");
+    machine.context.write("project/.mcp.toml", entry);
+    let (run, page) = machine.with_browser("mcp login guarded");
+    let expected = "error: the server `guarded` cannot be used\n  because";
+    assert_eq!((run.code, page.as_str()), (5, ""), "{}", run.stderr);
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
 }
 
 #[test]

@@ -113,9 +113,10 @@ impl LoginCommand<'_> {
         match state {
             Some(State::Connected) if self.arguments.scopes.is_empty() => {
                 let has_login = kept.map_err(|error| failed(&self.name, &error))?;
-                let happened = match has_login {
-                    true => "is logged in to already",
-                    false => "wants no login",
+                let happened = if has_login {
+                    "is logged in to already"
+                } else {
+                    "wants no login"
                 };
                 return self.tell(happened, has_login, false);
             }
@@ -372,5 +373,5 @@ async fn failure_of(browser: &mut Option<Opening>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }

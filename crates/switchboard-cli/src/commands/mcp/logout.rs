@@ -25,12 +25,11 @@ pub(super) fn run(name: &str, context: &Context) -> Outcome {
         })?;
         let printer = &context.printer;
         let shown = paint(style::NAME, visible(name));
-        match forgotten {
-            true => printer.note(format!(
-                "{shown} is {}",
-                paint(style::GOOD, "logged out of")
-            )),
-            false => printer.note(format!("{shown} was not logged in to")),
+        if forgotten {
+            let out = paint(style::GOOD, "logged out of");
+            printer.note(format!("{shown} is {out}"));
+        } else {
+            printer.note(format!("{shown} was not logged in to"));
         }
         if printer.json {
             printer.json(&json!({"name": name, "loggedIn": false, "changed": forgotten}))?;

@@ -139,15 +139,16 @@ fn words(command: &str) -> Vec<String> {
     let mut word: Option<String> = None;
     let mut quote = None;
     for character in command.chars() {
-        match (character, quote) {
-            (_, Some(open)) if character == open => quote = None,
-            (_, Some(_)) => word.get_or_insert_default().push(character),
-            ('"' | '\'', None) => {
-                quote = Some(character);
-                word.get_or_insert_default();
-            }
-            (_, None) if character.is_whitespace() => words.extend(word.take()),
-            (_, None) => word.get_or_insert_default().push(character),
+        let is_quote = quote.is_none() && matches!(character, '"' | '\'');
+        if is_quote {
+            quote = Some(character);
+            word.get_or_insert_default();
+        } else if quote == Some(character) {
+            quote = None;
+        } else if quote.is_none() && character.is_whitespace() {
+            words.extend(word.take());
+        } else {
+            word.get_or_insert_default().push(character);
         }
     }
     words.extend(word);
@@ -203,8 +204,7 @@ fn passed_on(variables: &Variables) -> impl Iterator<Item = (&OsString, &OsStrin
                         **known == *name
                     }
                 };
-                NAMES.iter().any(|known| is_same(&known))
-                    || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+                NAMES.iter().any(is_same) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
             })
         })
         .map(|(name, value)| (name, value))

@@ -69,9 +69,10 @@ pub(super) fn read(text: &str, redirect_uri: &Url, state: &Secret) -> Result<Cal
             && url.path() == redirect_uri.path();
         if !is_redirect {
             let asks = url.query_pairs().any(|(name, _)| name == "response_type");
-            return Err(match asks {
-                true => PasteError::AuthorizationUrl,
-                false => PasteError::OtherAddress,
+            return Err(if asks {
+                PasteError::AuthorizationUrl
+            } else {
+                PasteError::OtherAddress
             });
         }
         Callback::from_query(url.query().unwrap_or_default())

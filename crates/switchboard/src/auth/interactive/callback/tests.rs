@@ -81,8 +81,8 @@ async fn whatever_is_not_the_answer_does_not_end_the_wait() {
         }
         let absolute = format!("GET http://{own}/callback?code=canary&state=state-1");
         check(request(&absolute, &own), not_found).await;
-        let post = "POST /callback?code=canary&state=state-1";
-        check(request(post, &own), "HTTP/1.1 405 Method Not Allowed").await;
+        let posted = "POST /callback?code=canary&state=state-1";
+        check(request(posted, &own), "HTTP/1.1 405 Method Not Allowed").await;
         for query in [
             "code=canary&state=other",
             "code=canary",

@@ -1,9 +1,5 @@
 //! Where logins are kept: what comes back, what is refused, what is told, and who waits for whom.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
 use std::path::Path;

@@ -391,9 +391,11 @@ fn an_interrupt_gives_the_login_up() {
     let begun = machine.begin("mcp login guarded --no-browser");
     let process = rustix::process::Pid::from_child(&begun.child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    // Its input stays open until it has ended by itself.
+    // Its input stays open until it has ended, else that could be why.
     let Begun { mut child, .. } = begun;
+    let stdin = child.stdin.take();
     assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(stdin);
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Login {
         )
         .await?;
         let known = records.known().await.map_err(LoginErrorKind::Vault)?;
-        let before = records.login().await.map_err(LoginErrorKind::Vault)?;
+        let before = record::unless_lost(records.login().await).map_err(LoginErrorKind::Vault)?;
         let before = before
             .filter(|login| login.issuer == found.issuer && login.resource == found.resource)
             .map(|login| login.scopes);

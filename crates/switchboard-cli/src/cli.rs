@@ -174,6 +174,13 @@ pub(crate) enum McpCommand {
         /// The server
         name: String,
     },
+    /// Log in to a server, with a browser or without
+    Login(LoginArguments),
+    /// Forget the login to a server, and revoke it where that is possible
+    Logout {
+        /// The server
+        name: String,
+    },
     /// Take over servers from other tools
     Import(ImportArguments),
     /// Write the servers as another tool's file
@@ -196,6 +203,21 @@ pub(crate) struct AddJsonArguments {
     /// The client secret is in the variable `MCP_CLIENT_SECRET`
     #[arg(long)]
     pub(crate) client_secret: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoginArguments {
+    /// The server
+    pub(crate) name: String,
+    /// Open no browser: print the address, and read the one it leads to from standard input
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Ask for these scopes, with commas between them
+    #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
+    pub(crate) scopes: Vec<String>,
+    /// How many seconds to wait for the browser
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Args)]

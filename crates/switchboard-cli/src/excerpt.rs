@@ -59,6 +59,7 @@ const HARMLESS: &[&str] = &[
     "needs_auth_memory_sec",
     "progress_interval_sec",
     "tool_search",
+    "login_store",
     "mcp_server_allowlist",
     "mcp_server_denylist",
     "command",

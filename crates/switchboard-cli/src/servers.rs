@@ -6,6 +6,8 @@ use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use switchboard::auth::vault::Vault;
+use switchboard::auth::vault::sealed::SealedVault;
 use switchboard::catalog::ToolRules;
 use switchboard::recipe::{RecipeError, Recipes};
 use switchboard::remembered::{self, Outline, Remembered};
@@ -26,6 +28,9 @@ use crate::session;
 /// The argument that makes this program a guard. It stands in no help: only the host uses it.
 pub(crate) const GUARD: &str = "__guard";
 
+/// Where logins are kept, in the state folder.
+const LOGINS_FOLDER: &str = "logins";
+
 /// The servers of a configuration.
 #[derive(Debug)]
 pub(crate) struct Servers {
@@ -34,6 +39,8 @@ pub(crate) struct Servers {
     wanted: Option<String>,
     /// Whether it was said that nothing can be remembered.
     warned: OnceCell<()>,
+    /// Where logins are kept, once that was asked.
+    vault: OnceCell<Arc<dyn Vault>>,
 }
 
 /// A server that is not started.
@@ -59,6 +66,7 @@ impl Servers {
             config: context.load(),
             wanted: wanted.map(str::to_owned),
             warned: OnceCell::new(),
+            vault: OnceCell::new(),
         };
         match wanted {
             Some(wanted) if !servers.has(wanted) => Err(servers.unknown(wanted)),
@@ -136,15 +144,7 @@ impl Servers {
 
     /// The servers to start, and those that are held back.
     pub(crate) fn plan(&self, context: &Context) -> (Vec<ServerSpec>, Vec<HeldBack>) {
-        let mut recipes = Recipes::new(
-            Arc::clone(&context.environment.all),
-            context.project.clone(),
-        );
-        recipes.guard = guard();
-        recipes.private = vec![
-            context.environment.config.clone(),
-            context.environment.state.clone(),
-        ];
+        let mut recipes = self.recipes(context);
         let mut specs = Vec::new();
         let mut held_back = Vec::new();
         match Workspace::new(&context.project).map(Arc::new) {
@@ -190,6 +190,28 @@ impl Servers {
             }
         }
         (specs, held_back)
+    }
+
+    /// What entries are turned into servers with.
+    pub(crate) fn recipes(&self, context: &Context) -> Recipes {
+        let environment = Arc::clone(&context.environment.all);
+        let mut recipes = Recipes::new(environment, context.project.clone());
+        recipes.guard = guard();
+        recipes.vault = self.vault(context);
+        recipes.private = vec![
+            context.environment.config.clone(),
+            context.environment.state.clone(),
+        ];
+        recipes
+    }
+
+    /// Where logins are kept. Nothing is looked at before one is needed.
+    pub(crate) fn vault(&self, context: &Context) -> Arc<dyn Vault> {
+        let make = || -> Arc<dyn Vault> {
+            let folder = context.environment.state.join(LOGINS_FOLDER);
+            Arc::new(SealedVault::new(folder, self.config.settings.login_store()))
+        };
+        Arc::clone(self.vault.get_or_init(make))
     }
 
     fn selected(&self) -> impl Iterator<Item = &Server> {

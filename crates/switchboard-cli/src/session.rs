@@ -41,8 +41,6 @@ const SPILL_FOLDER: &str = "output";
 const FRONT_END: &str = "cli";
 /// How long work on files may go on once everything else has ended.
 const LAST_WORK: Duration = Duration::from_secs(2);
-/// What to do about a server that wants a login.
-const LOGIN: &str = "give it a token with `headers` or `bearer_token_env_var`";
 /// So much of a reason is shown on the narrowest terminal.
 const SHORTEST_REASON: usize = 30;
 
@@ -117,6 +115,13 @@ impl Session<'_> {
     pub(crate) async fn start_one(&self, name: &str) -> Result<(), Failure> {
         self.bring_up(|each| each.as_str() == name).await;
         self.need(name)
+    }
+
+    /// Connects a server anew and waits until it has settled. That it wanted a login is forgotten.
+    pub(crate) async fn restart(&self, name: &ServerName) {
+        self.host.restart(name).await;
+        let starting = std::slice::from_ref(name);
+        startup::follow(&self.host, starting, &self.context.printer).await;
     }
 
     /// Starts some of the servers, those that run already aside, and waits for them as [`start`](Self::start) does.
@@ -239,7 +244,7 @@ impl Session<'_> {
                 printer.warning(format!("{name} failed: {reason}; {hint}"), None);
             }
             State::NeedsAuth => {
-                let message = format!("{name} wants a login; {LOGIN}");
+                let message = format!("{name} wants a login; {}", login_hint(&name));
                 printer.warning(message, None);
             }
             State::Connected => printer.detail(format!("{name} is connected")),
@@ -255,7 +260,7 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
         State::Connected => return None,
         State::NeedsAuth => {
             let message = format!("the server `{name}` wants a login");
-            Failure::new(Exit::NeedsLogin, message).hint(LOGIN)
+            Failure::new(Exit::NeedsLogin, message).hint(login_hint(&name))
         }
         State::Disabled => Failure::failed(format!("the server `{name}` is disabled"))
             .hint(format!("`switchboard mcp enable {name}`")),
@@ -317,6 +322,11 @@ fn guard(servers: &Servers, context: &Context, audit: Audit) -> Arc<Guard> {
 
 fn spill_folder(context: &Context) -> PathBuf {
     context.environment.state.join(SPILL_FOLDER)
+}
+
+/// What to do about a server that wants a login.
+fn login_hint(name: &str) -> String {
+    format!("`switchboard mcp login {name}`")
 }
 
 /// The file that remembers.

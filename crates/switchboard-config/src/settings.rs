@@ -40,6 +40,7 @@ pub enum Setting {
     UnattendedPermission,
     AuditMaxAge,
     AuditMaxBytes,
+    LoginStore,
 }
 
 /// How an environment variable spells a setting.
@@ -55,7 +56,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 }
 
 #[rustfmt::skip]
-const SETTINGS: [(Setting, Key, Override); 18] = [
+const SETTINGS: [(Setting, Key, Override); 19] = [
     (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools."), Override::Milliseconds("MCP_TIMEOUT")),
     (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
     (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
@@ -74,6 +75,7 @@ const SETTINGS: [(Setting, Key, Override); 18] = [
     (Setting::UnattendedPermission, key("unattended_permission", Shape::OneOf(UNATTENDED_PERMISSIONS), "What becomes of a call that needs consent when nobody can be asked: deny, allow."), Override::None),
     (Setting::AuditMaxAge, key("audit_max_age_sec", Shape::Seconds, "How long the audit log remembers."), Override::None),
     (Setting::AuditMaxBytes, key("audit_max_bytes", Shape::Count, "How large the audit log may become."), Override::None),
+    (Setting::LoginStore, key("login_store", Shape::OneOf(&LoginStore::WORDS), "Where the key of the logins is kept: auto, keyring, file."), Override::None),
 ];
 
 /// `auto` leaves it to the front end: what a person types is allowed, what a model wants is asked about.
@@ -128,6 +130,38 @@ impl ToolSearch {
                     .filter(|percent| *percent <= 100)?;
                 Some(ToolSearch::Auto(percent))
             }
+        }
+    }
+}
+
+/// Where the key that logins are sealed with is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoginStore {
+    /// In the keyring of the system where there is one that works, else in a file.
+    #[default]
+    Auto,
+    /// In the keyring of the system.
+    Keyring,
+    /// In a file.
+    File,
+}
+
+impl LoginStore {
+    const WORDS: [&'static str; 3] = ["auto", "keyring", "file"];
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Auto, Self::Keyring, Self::File]
+            .into_iter()
+            .find(|store| store.word() == name)
+    }
+
+    /// How it is written.
+    pub const fn word(self) -> &'static str {
+        let [auto, keyring, file] = Self::WORDS;
+        match self {
+            Self::Auto => auto,
+            Self::Keyring => keyring,
+            Self::File => file,
         }
     }
 }
@@ -225,6 +259,14 @@ impl Settings {
         match self.get(Setting::ToolSearch).value {
             SettingValue::ToolSearch(value) => value,
             _ => ToolSearch::Auto(ToolSearch::DEFAULT_PERCENT),
+        }
+    }
+
+    /// Where the key of the logins is kept.
+    pub fn login_store(&self) -> LoginStore {
+        match self.get(Setting::LoginStore).value {
+            SettingValue::Word(word) => LoginStore::from_name(word).unwrap_or_default(),
+            _ => LoginStore::default(),
         }
     }
 }
@@ -384,7 +426,7 @@ mod tests {
         let file = SourceFile::new(
             "a.toml",
             Scope::User,
-            "[settings]\ntool_timeout_sec = 5\nlocal_connections = 7\n",
+            "[settings]\ntool_timeout_sec = 5\nlocal_connections = 7\nlogin_store = \"file\"\n",
         );
         let mut diagnostics = Vec::new();
         let root = format::parse(&file, Format::Toml, &mut diagnostics).unwrap();
@@ -406,6 +448,30 @@ mod tests {
         assert_eq!(settings.count(Setting::LocalConnections), 7);
         assert_eq!(settings.count(Setting::RemoteConnections), 20);
         assert_eq!(settings.tool_search(), ToolSearch::Auto(25));
+        assert_eq!(settings.login_store(), LoginStore::File);
+    }
+
+    #[test]
+    fn a_store_of_logins_that_there_is_not_is_an_error() {
+        let text = "[settings]\nlogin_store = \"keyrin\"\n";
+        let file = SourceFile::new("a.toml", Scope::User, text);
+        let mut diagnostics = Vec::new();
+        let root = format::parse(&file, Format::Toml, &mut diagnostics).unwrap();
+        let stated = decode(
+            root.get("settings").unwrap(),
+            &mut Reader::new(&file, &mut diagnostics),
+        );
+        assert_eq!(stated, []);
+        let [diagnostic] = &diagnostics[..] else {
+            panic!("{diagnostics:?}");
+        };
+        assert_eq!(diagnostic.message, "`login_store` cannot be \"keyrin\"");
+        assert_eq!(
+            diagnostic.hint.as_deref(),
+            Some("did you mean \"keyring\"?")
+        );
+        let settings = resolve([&stated], &environment(&[]), &mut diagnostics);
+        assert_eq!(settings.login_store(), LoginStore::Auto);
     }
 
     #[test]

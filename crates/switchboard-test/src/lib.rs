@@ -3,14 +3,16 @@
 //! | where | what |
 //! |---|---|
 //! | [`shared`] | the protocol's schemas and examples, where they lie beside the repository |
+//! | [`authorization`] | an MCP server behind a login, with its authorization server |
 //! | [`scripted`] | servers that do what a script says, over every transport, with faults to arm |
 //! | `hosted` | a host in a test: its servers, what it tells, what it holds (feature `host`) |
 //! | [`interop`] | the servers of others, from npm and `PyPI` |
 //! | [`mod@bench`] | what the clients of `cargo xtask bench` have in common |
 //! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, and the clients of the benchmark |
 //!
-//! All but [`shared`] is behind the feature `servers`, so that the tests of small crates stay cheap.
+//! All but [`shared`] and [`authorization`] is behind the feature `servers`, so that the tests of small crates stay cheap.
 
+pub mod authorization;
 pub mod shared;
 
 #[cfg(feature = "servers")]

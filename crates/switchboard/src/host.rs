@@ -283,6 +283,21 @@ impl Host {
         Arc::clone(&self.0.view.borrow())
     }
 
+    /// Connects a server anew when something has happened. It keeps no host alive, and ends when that can no longer
+    /// happen.
+    pub(crate) fn restart_after(&self, server: &ServerName, event: oneshot::Receiver<()>) {
+        let commands = self.0.commands.downgrade();
+        let server = server.clone();
+        tokio::spawn(async move {
+            if event.await.is_ok()
+                && let Some(commands) = commands.upgrade()
+            {
+                let (done, _) = oneshot::channel();
+                let _ = commands.send(Command::Restart(server, done)).await;
+            }
+        });
+    }
+
     pub(crate) async fn tell(&self, command: Command) {
         let _ = self.0.commands.send(command).await;
     }

@@ -9,6 +9,7 @@ use switchboard_config::settings::{Setting, Settings};
 use switchboard_protocol::Limits;
 use switchboard_store::{MemoryStore, Store};
 
+use crate::auth::interactive::logins::Logins;
 use crate::call::gate::{AllowAll, Gate};
 use crate::handler::{ClientHandler, DeclineAll};
 use crate::peer::OpenOptions;
@@ -97,6 +98,8 @@ pub struct HostOptions {
     pub store: Arc<dyn Store>,
     /// Where output that is too large for the model is kept whole.
     pub spill_folder: Option<PathBuf>,
+    /// Who begins a login when a model asks for it. Without, the model is told what the user can do.
+    pub logins: Option<Arc<dyn Logins>>,
 }
 
 impl Default for HostOptions {
@@ -107,6 +110,7 @@ impl Default for HostOptions {
             gate: Arc::new(AllowAll),
             store: Arc::new(MemoryStore::new()),
             spill_folder: None,
+            logins: None,
         }
     }
 }

@@ -12,6 +12,8 @@ mod content;
 mod contract;
 mod documentation;
 mod edit;
+#[cfg(target_os = "linux")]
+mod login;
 mod malformed;
 mod output;
 mod permissions;

@@ -128,7 +128,7 @@ impl Login {
         )
         .await?;
         let known = records.known().await.map_err(LoginErrorKind::Vault)?;
-        let before = records.login().await.map_err(LoginErrorKind::Vault)?;
+        let before = record::unless_lost(records.login().await).map_err(LoginErrorKind::Vault)?;
         let before = before
             .filter(|login| login.issuer == found.issuer && login.resource == found.resource)
             .map(|login| login.scopes);
@@ -264,14 +264,22 @@ pub async fn logout(
 ) -> Result<bool, LoginError> {
     let records = Records::of(vault, server);
     let _lock = records.lock().await.map_err(LoginErrorKind::Vault)?;
-    let login = records.login().await.map_err(LoginErrorKind::Vault)?;
-    let existed = records.forget().await.map_err(LoginErrorKind::Vault)?;
+    let kept = records.login().await;
+    let was_lost = kept.as_ref().is_err_and(|error| error.is_lost);
+    let login = record::unless_lost(kept).map_err(LoginErrorKind::Vault)?;
+    let existed = was_lost | records.forget().await.map_err(LoginErrorKind::Vault)?;
     if let Some(login) = login
         && let Err(error) = revoke(server, fetcher, &login).await
     {
         tracing::warn!(%error, "the login is forgotten here, but could not be revoked");
     }
     Ok(existed)
+}
+
+/// Whether a login to a server is kept here. Whether the server still accepts it, only the server can tell.
+pub async fn is_logged_in(server: &ProtectedServer, vault: &dyn Vault) -> Result<bool, LoginError> {
+    let login = Records::of(vault, server).login().await;
+    Ok(login.map_err(LoginErrorKind::Vault)?.is_some())
 }
 
 async fn revoke(

@@ -10,9 +10,10 @@
 //! | `discovery.rs`, `challenge.rs` | where to log in, and what the server says about it |
 //! | `client.rs`, `token.rs`, `jose.rs` | who the client is; one request to a token endpoint; what it signs |
 //! | [`Fetcher`] (`fetch.rs`, `reach.rs`) | the guarded HTTP client of everything that is no MCP |
+//! | [`interactive`] | what a person sees of a login: a browser, its way back, an answer that is pasted |
 //! | [`vault`], `record.rs` | where secrets are kept, and what of them |
 //!
-//! Nothing in here waits for a person: where one is needed, the answer says so, and the server's state becomes
+//! Nothing but [`interactive`] waits for a person: where one is needed, the answer says so, and the server's state becomes
 //! needs-auth. A token is sent to the resource it was issued for and nowhere else. Reasons in
 //! `docs/design/0004-authorization.md`.
 
@@ -23,6 +24,7 @@ mod discovery;
 mod error;
 mod fetch;
 mod grant;
+pub mod interactive;
 mod jose;
 mod login;
 mod reach;
@@ -37,7 +39,7 @@ pub(crate) use challenge::wants_more_scope;
 pub use error::{LoginError, LoginErrorKind};
 pub(crate) use fetch::DPOP_NONCE;
 pub use fetch::{FetchError, FetchErrorKind, Fetcher};
-pub use login::{Callback, Login, LoginStart, logout};
+pub use login::{Callback, Login, LoginStart, is_logged_in, logout};
 pub use reach::{Network, Place, SystemNetwork};
 pub use server::{AuthSettings, Grant, ProtectedServer, SecretSource};
 pub use session::OAuth;

@@ -92,6 +92,17 @@ pub(super) struct Known {
     pub(super) wanted: Vec<String>,
 }
 
+/// What was kept, or nothing where it is lost. Whoever logs in anew, or out, must not be kept from it by that.
+pub(super) fn unless_lost<T>(kept: Result<Option<T>, VaultError>) -> Result<Option<T>, VaultError> {
+    match kept {
+        Err(error) if error.is_lost => {
+            tracing::warn!(%error, "what was kept is lost and left aside");
+            Ok(None)
+        }
+        kept => kept,
+    }
+}
+
 /// The records of one server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Records<'v> {
@@ -120,9 +131,10 @@ impl<'v> Records<'v> {
         VaultKey::of(&["login", issuer, resource, client.unwrap_or_default()])
     }
 
+    /// What is known of the server. Where that is lost, nothing is: the next login replaces it.
     pub(super) async fn known(&self) -> Result<Known, VaultError> {
-        let known = self.get(&self.server_key()).await?;
-        Ok(known.unwrap_or_default())
+        let known = self.get(&self.server_key()).await;
+        Ok(unless_lost(known)?.unwrap_or_default())
     }
 
     pub(super) async fn note(&self, known: &Known) -> Result<(), VaultError> {
@@ -131,7 +143,8 @@ impl<'v> Records<'v> {
 
     /// The login of the server, if there is one.
     pub(super) async fn login(&self) -> Result<Option<Login>, VaultError> {
-        let Some((issuer, resource)) = self.known().await?.login else {
+        let known: Option<Known> = self.get(&self.server_key()).await?;
+        let Some((issuer, resource)) = known.and_then(|known| known.login) else {
             return Ok(None);
         };
         // What is kept under a name must say the same itself.
@@ -169,7 +182,7 @@ impl<'v> Records<'v> {
 
     /// The client that was registered with an authorization server.
     pub(super) async fn client(&self, issuer: &str) -> Result<Option<Client>, VaultError> {
-        self.get(&VaultKey::of(&["client", issuer])).await
+        unless_lost(self.get(&VaultKey::of(&["client", issuer])).await)
     }
 
     pub(super) async fn keep_client(
@@ -202,9 +215,11 @@ impl<'v> Records<'v> {
     }
 
     async fn put<T: Serialize>(&self, key: &VaultKey, value: &T) -> Result<(), VaultError> {
-        let text = serde_json::to_string(value).map_err(|_| VaultError {
-            doing: "could not be written",
-            problem: "the login has no form to be kept in".to_owned(),
+        let text = serde_json::to_string(value).map_err(|_| {
+            VaultError::new(
+                "could not be written",
+                "the login has no form to be kept in",
+            )
         })?;
         let secret = Secret::new(text);
         in_time("could not be written", self.vault.put(key, &secret)).await
@@ -217,12 +232,7 @@ async fn in_time<T>(
     future: impl Future<Output = Result<T, VaultError>>,
 ) -> Result<T, VaultError> {
     let outcome = tokio::time::timeout(DEADLINE, future).await;
-    outcome.unwrap_or_else(|_| {
-        Err(VaultError {
-            doing,
-            problem: "it did not answer in time".to_owned(),
-        })
-    })
+    outcome.unwrap_or_else(|_| Err(VaultError::new(doing, "it did not answer in time")))
 }
 
 mod hidden {

@@ -338,7 +338,8 @@ impl Sending<'_> {
                     connected = live;
                     &connected
                 }
-                Err(error) => return self.without_connection(error).await,
+                // In a box, so that what is rare does not make the future of every call larger.
+                Err(error) => return Box::pin(self.without_connection(error)).await,
             },
         };
         let error = match self.once(live).await {
@@ -359,11 +360,9 @@ impl Sending<'_> {
     async fn without_connection(&self, error: ServerError) -> Result<Answer, CallError> {
         let reference = self.tool.reference();
         match error {
-            ServerError::NeedsAuth(_) if reference.tool.as_str() == login::AUTHENTICATE => {
-                Ok(Answer {
-                    result: login::answer(&reference.server),
-                    is_error: true,
-                })
+            ServerError::NeedsAuth(server) if reference.tool.as_str() == login::AUTHENTICATE => {
+                let (result, is_error) = login::answer(self.host, &server).await;
+                Ok(Answer { result, is_error })
             }
             error => Err(error.into()),
         }

@@ -1,4 +1,5 @@
-//! Servers that want a login: the one tool they have meanwhile (CON-1), and how a login by whomever is noticed (CON-7).
+//! Servers that want a login: the one tool they have meanwhile (CON-1), which begins a login where the host can, and how
+//! a login by whomever is noticed (CON-7).
 //!
 //! The tool stands in the catalogue in place of the server's own, so that a model that looks for them finds out what is
 //! missing instead of finding nothing.
@@ -7,7 +8,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::catalog::text::neutralise;
 use crate::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
+use crate::host::Host;
 use crate::json::SharedJson;
 use crate::names::ServerName;
 use crate::spec::ConnectionKey;
@@ -22,10 +25,11 @@ pub(super) fn tools(server: &ServerName) -> ServerTools {
     let page = json!({"tools": [{
         "name": AUTHENTICATE,
         "description": format!(
-            "The server {server} wants a login before it offers its tools. Call this to learn how to log in."
+            "The server {server} wants a login before it offers its tools. Call this to begin the login: it answers \
+             with the address that the user has to open."
         ),
         "inputSchema": {"type": "object", "additionalProperties": false},
-        "annotations": {"readOnlyHint": true, "openWorldHint": false},
+        "annotations": {"readOnlyHint": false, "destructiveHint": false, "openWorldHint": true},
     }]});
     ServerTools::from_pages(
         server,
@@ -37,13 +41,49 @@ pub(super) fn tools(server: &ServerName) -> ServerTools {
     )
 }
 
-/// What the tool answers.
-pub(crate) fn answer(server: &ServerName) -> SharedJson {
-    let text = format!(
-        "The server {server} wants a login. Ask the user to run `switchboard mcp login {server}`; its tools are there \
-         as soon as that is done."
-    );
-    SharedJson::from(&json!({"content": [{"type": "text", "text": text}], "isError": true}))
+/// What the tool answers, and whether that is an error. A login that has begun goes on in the background, and the server
+/// is connected anew as soon as it is there.
+pub(crate) async fn answer(host: &Host, server: &ServerName) -> (SharedJson, bool) {
+    let begun = match &host.options().logins {
+        Some(logins) => logins.begin(server).await,
+        None => Ok(None),
+    };
+    let (text, is_error) = match begun {
+        Ok(Some(begun)) => {
+            let minutes = begun.patience.as_secs().div_ceil(60);
+            let before = begun.failed_before.map_or_else(String::new, |why| {
+                format!("The login before this one failed: {}. ", neutralise(&why))
+            });
+            if let Some(done) = begun.done {
+                host.restart_after(server, done);
+            }
+            let text = format!(
+                "{before}Ask the user to open this address in a browser and to log in:\n\n{}\n\nIt is open for \
+                 {minutes} minutes. The tools of the server {server} are there as soon as the user has logged in.",
+                begun.url
+            );
+            (text, false)
+        }
+        Ok(None) => {
+            let text = format!(
+                "The server {server} wants a login. Ask the user to run `switchboard mcp login {server}`; its tools \
+                 are there as soon as that is done."
+            );
+            (text, true)
+        }
+        Err(error) => {
+            let hint = error.hint();
+            let hint = hint.map_or_else(String::new, |hint| format!(" Hint: {hint}."));
+            let error = error.to_string();
+            let text = format!(
+                "The login to the server {server} could not begin: {}.{hint}",
+                neutralise(&error)
+            );
+            (text, true)
+        }
+    };
+    let content = json!({"content": [{"type": "text", "text": text}], "isError": is_error});
+    (SharedJson::from(&content), is_error)
 }
 
 impl Manager {

@@ -7,6 +7,8 @@ mod get;
 mod import;
 mod insert;
 mod list;
+mod login;
+mod logout;
 mod remove;
 mod toggle;
 
@@ -28,6 +30,8 @@ pub(crate) fn run(command: McpCommand, global: GlobalFlags) -> Outcome {
         McpCommand::Disable { name } => toggle::run(&name, toggle::Wanted::Disabled, context),
         McpCommand::List { no_connect } => list::run(no_connect, context),
         McpCommand::Get { name } => get::run(&name, context),
+        McpCommand::Login(arguments) => login::run(&arguments, context),
+        McpCommand::Logout { name } => logout::run(&name, context),
         McpCommand::Import(arguments) => import::run(&arguments, context),
         McpCommand::Export(arguments) => export::run(&arguments, context),
     }

@@ -2,6 +2,20 @@
 //!
 //! Owns storage alone: what the bytes mean is the business of whoever put them there. A vault never writes a secret in
 //! the clear to a place that other users, a backup or a log may see.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`sealed`] | the vault that lasts: sealed files whose key is in the keyring of the system, or in a file |
+//! | [`keyring`] | the keyring of the system |
+//! | `seal` | a secret that only the holder of a key can read, and nobody can change or swap |
+//! | `folder` | files that belong to one user alone |
+//! | `lock` | one process at a time |
+
+mod folder;
+pub mod keyring;
+mod lock;
+mod seal;
+pub mod sealed;
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -67,13 +81,44 @@ impl fmt::Debug for VaultLock {
 }
 
 /// Why a vault could not do what was asked.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the store of logins {doing}: {problem}")]
+#[non_exhaustive]
 pub struct VaultError {
     /// What was tried, such as "could not be read".
     pub doing: &'static str,
     /// What went wrong. It never holds a secret.
     pub problem: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Whether what was kept is lost, and keeping something anew is the way out.
+    pub is_lost: bool,
+}
+
+impl VaultError {
+    /// What was tried, and what went wrong.
+    pub fn new(doing: &'static str, problem: impl fmt::Display) -> Self {
+        Self {
+            doing,
+            problem: problem.to_string(),
+            hint: None,
+            is_lost: false,
+        }
+    }
+
+    /// The same error, where what was kept is lost.
+    #[must_use]
+    pub(crate) fn lost(mut self) -> Self {
+        self.is_lost = true;
+        self
+    }
+
+    /// The same error, with what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
 }
 
 /// Keeps secrets for as long as the process lives.

@@ -1,0 +1,606 @@
+//! `mcp login` and `mcp logout`, with an authorization server, a browser and a person that do what the test says.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use switchboard_test::authorization::{AuthorizationServer, Consent, Script, fetch, leads_to};
+
+use crate::support::{Run, TestContext};
+
+/// A machine with one server behind a login.
+struct Machine {
+    context: TestContext,
+    server: AuthorizationServer,
+}
+
+impl Machine {
+    fn new(script: Script) -> Self {
+        let context = TestContext::new();
+        let server = AuthorizationServer::start(Script {
+            login_lifetime: 3600,
+            renewed_lifetime: 3600,
+            ..script
+        });
+        let entry = format!("[mcp_servers.guarded]\nurl = \"{}\"\n", server.url());
+        context.write("config/mcp.toml", entry);
+        Self { context, server }
+    }
+
+    fn consenting(consent: Consent) -> Self {
+        Self::new(Script {
+            consent,
+            ..Script::default()
+        })
+    }
+
+    /// A browser that a person uses: it is started by the program, and goes where it is sent.
+    fn browser(&self) -> JoinHandle<String> {
+        let (pipe, environment) = (self.context.path("opened"), self.context.path("given"));
+        if !pipe.exists() {
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            let kind = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+        }
+        let script = format!(
+            "#!/bin/sh\nexport -p > '{}'\nprintf '%s\\n' \"$@\" > '{}'\n",
+            environment.display(),
+            pipe.display()
+        );
+        self.context.write("bin/browser", script);
+        let mode = PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(self.context.path("bin/browser"), mode).unwrap();
+        std::thread::spawn(move || {
+            let mut url = String::new();
+            File::open(pipe).unwrap().read_to_string(&mut url).unwrap();
+            fetch(url.trim_end())
+        })
+    }
+
+    fn command(&self, line: &str) -> assert_cmd::Command {
+        let mut command = self.context.command();
+        command.env("ANOTHERS_TOKEN", "canary-environment");
+        command.args(line.split(' '));
+        command
+    }
+
+    fn run(&self, line: &str) -> Run {
+        self.shown(&self.command(line).output().unwrap())
+    }
+
+    /// Runs it with a browser at hand; what the browser shows at the end comes second.
+    fn with_browser(&self, line: &str) -> (Run, String) {
+        let browser = self.browser();
+        let output = self.command(line).env("BROWSER", "browser").output();
+        (self.shown(&output.unwrap()), self.ended(browser))
+    }
+
+    /// The last page of a browser; nothing where it was never started.
+    fn ended(&self, browser: JoinHandle<String>) -> String {
+        let mut options = File::options();
+        options.write(true);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
+        // If somebody still waits for the browser to write, this is the end of it.
+        drop(options.open(self.context.path("opened")));
+        browser.join().unwrap()
+    }
+
+    /// Starts it and waits for the address to open.
+    fn begin(&self, line: &str) -> Begun {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("switchboard"));
+        let prepared = self.command(line);
+        command
+            .args(prepared.get_args())
+            .env_clear()
+            .envs(
+                prepared
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .current_dir(self.context.path("project"));
+        Begun::of(
+            command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped()),
+        )
+    }
+
+    /// What was printed, with what differs from run to run left out.
+    fn shown(&self, output: &std::process::Output) -> Run {
+        let run = Run::of(output);
+        Run {
+            code: run.code,
+            stdout: self.steady(&run.stdout),
+            stderr: self.steady(&run.stderr),
+        }
+    }
+
+    fn steady(&self, text: &str) -> String {
+        let authority = self.server.url().replace("/mcp", "");
+        let lines = text.lines().map(|line| {
+            let start = format!("  {authority}/authorize?");
+            if line.starts_with(&start) {
+                "  ADDRESS".to_owned()
+            } else {
+                line.replace(&authority, "SERVER")
+            }
+        });
+        let mut text: String = lines.collect::<Vec<_>>().join("\n");
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        self.context.filtered(&text)
+    }
+
+    /// No token and no code is in anything that was printed or written.
+    fn search_for_canaries(&self, printed: &[&Run]) {
+        let script = self.server.script().clone();
+        let mut canaries = script.given;
+        canaries.extend(["canary-".to_owned(), "code-1".to_owned()]);
+        let mut seen = 0;
+        let mut look = |what: &str, content: &[u8]| {
+            seen += 1;
+            for canary in &canaries {
+                let canary = canary.as_bytes();
+                let found = content.windows(canary.len()).any(|part| part == canary);
+                assert!(!found, "a secret is in {what}");
+            }
+        };
+        for run in printed {
+            look("the output", run.all().as_bytes());
+        }
+        let mut folders = vec![self.context.root()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let entry = entry.unwrap();
+                let kind = entry.file_type().unwrap();
+                if kind.is_dir() {
+                    folders.push(entry.path());
+                } else if kind.is_file() {
+                    let content = std::fs::read(entry.path()).unwrap();
+                    look(&entry.path().display().to_string(), &content);
+                }
+            }
+        }
+        assert!(seen > printed.len());
+    }
+}
+
+/// A login that waits for its person.
+struct Begun {
+    child: Child,
+    stderr: BufReader<std::process::ChildStderr>,
+    said: String,
+    url: String,
+}
+
+impl Begun {
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let (mut said, mut url) = (String::new(), String::new());
+        // The line after the address and an empty one says that it waits.
+        while !said.ends_with(" s)\n") {
+            let mut line = String::new();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "{said}");
+            if line.starts_with("  http") {
+                line.trim().clone_into(&mut url);
+            }
+            said.push_str(&line);
+        }
+        Self {
+            child,
+            stderr,
+            said,
+            url,
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        stdin.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn end(mut self, machine: &Machine) -> Run {
+        drop(self.child.stdin.take());
+        let mut stdout = String::new();
+        let mut stream = self.child.stdout.take().unwrap();
+        stream.read_to_string(&mut stdout).unwrap();
+        self.stderr.read_to_string(&mut self.said).unwrap();
+        Run {
+            code: self.child.wait().unwrap().code().unwrap_or(-1),
+            stdout: machine.steady(&stdout),
+            stderr: machine.steady(&self.said),
+        }
+    }
+}
+
+/// Opening a pipe that nobody reads from fails, and does not wait.
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+fn check(run: &Run, code: i32, stderr: &str) {
+    assert_eq!((run.code, run.stderr.as_str()), (code, stderr));
+    assert_eq!(run.stdout, "");
+}
+
+const OPENED: &str = "to log in to guarded, open this address:\n\n  ADDRESS\n\nwaiting for the browser, at most 300 s\n";
+const PASTE: &str = "to log in to guarded, open this address:\n\n  ADDRESS\n\nthen paste the address that the browser ends at here; on this machine there is no need to (at most 300 s)\n";
+
+#[test]
+fn a_browser_logs_in_and_the_login_stays_until_it_is_given_up() {
+    let machine = Machine::new(Script::default());
+    let refused = machine.run("tools");
+    assert!(
+        refused
+            .stderr
+            .contains("guarded wants a login; `switchboard mcp login guarded`"),
+        "{}",
+        refused.stderr
+    );
+    let (login, page) = machine.with_browser("mcp login guarded");
+    check(
+        &login,
+        0,
+        &format!("{OPENED}guarded is logged in to: 2 tools\n"),
+    );
+    assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
+    // The browser is given what it needs to be seen, and nobody's token.
+    let given = machine.context.read("given");
+    assert!(
+        given.contains("HOME") && !given.contains("canary"),
+        "{given}"
+    );
+    let tools = machine.run("tools --json");
+    assert_eq!(tools.code, 0, "{}", tools.stderr);
+    let tools_list: Value = serde_json::from_str(&tools.stdout).unwrap();
+    assert_eq!(tools_list.as_array().unwrap().len(), 2);
+    let again = machine.run("mcp login guarded");
+    check(&again, 0, "guarded is logged in to already: 2 tools\n");
+    assert_eq!(machine.server.script().logins, 1);
+    machine.search_for_canaries(&[&refused, &login, &tools, &again]);
+    let out = machine.run("mcp logout guarded");
+    check(&out, 0, "guarded is logged out of\n");
+    assert_eq!(machine.server.script().revocations, 2);
+    let out = machine.run("mcp logout guarded");
+    check(&out, 0, "guarded was not logged in to\n");
+    let refused = machine.run("call guarded/one");
+    assert_eq!(refused.code, 6, "{}", refused.stderr);
+    machine.search_for_canaries(&[&out, &refused]);
+}
+
+#[test]
+fn scripts_get_json() {
+    let machine = Machine::new(Script::default());
+    let told = |run: &Run| -> Value { serde_json::from_str(&run.stdout).unwrap() };
+    let (login, _) = machine.with_browser("mcp login guarded --json");
+    assert_eq!(login.code, 0, "{}", login.stderr);
+    let mut expected = json!({"name": "guarded", "loggedIn": true, "changed": true, "tools": 2});
+    assert_eq!(told(&login), expected);
+    expected["changed"] = json!(false);
+    assert_eq!(told(&machine.run("mcp login guarded --json")), expected);
+    let out = machine.run("mcp logout guarded --json");
+    let expected = json!({"name": "guarded", "loggedIn": false, "changed": true});
+    assert_eq!(told(&out), expected);
+    machine.search_for_canaries(&[&login, &out]);
+}
+
+#[test]
+fn the_answer_can_be_pasted() {
+    let machine = Machine::new(Script::default());
+    // There is no screen here, so no browser is looked for, whether or not that was said.
+    for line in [
+        "mcp login guarded --no-browser",
+        "mcp login guarded --scopes a,b",
+    ] {
+        let mut begun = machine.begin(line);
+        let answer = leads_to(&begun.url).unwrap();
+        begun.paste(&answer.replace("state=", "state=x"));
+        begun.paste("\n\n");
+        let (first, second) = answer.split_at(answer.len() / 2);
+        begun.paste(&format!("  {first}\n{second} \n"));
+        let login = begun.end(&machine);
+        assert_eq!(
+            (login.code, login.stdout.as_str()),
+            (0, ""),
+            "{}",
+            login.stderr
+        );
+        assert!(login.stderr.starts_with(PASTE), "{}", login.stderr);
+        let other = "warning: that is the answer to another login\n  hint: open the newest address";
+        assert!(login.stderr.contains(other), "{}", login.stderr);
+        assert!(
+            login
+                .stderr
+                .ends_with("\nguarded is logged in to: 2 tools\n"),
+            "{}",
+            login.stderr
+        );
+        machine.search_for_canaries(&[&login]);
+    }
+    assert_eq!(machine.server.script().logins, 2);
+    assert_eq!(machine.server.script().scopes, "a b");
+}
+
+#[test]
+fn with_nobody_to_paste_the_answer_is_no() {
+    let machine = Machine::consenting(Consent::Never);
+    let run = machine.run("mcp login guarded --no-browser");
+    let expected = format!(
+        "{PASTE}error: nobody has logged in to `guarded`\n  because the standard input has ended without an answer\n  hint: log in on a terminal, or give the address that the browser ends at\n"
+    );
+    check(&run, 6, &expected);
+}
+
+#[test]
+fn a_person_who_says_no_is_believed() {
+    let machine = Machine::consenting(Consent::Refused);
+    let (run, page) = machine.with_browser("mcp login guarded");
+    let expected = format!(
+        "{OPENED}error: cannot log in to `guarded`\n  because the login was refused: access_denied (The user said no)\n"
+    );
+    check(&run, 6, &expected);
+    assert!(page.contains("The login was refused."), "{page}");
+    machine.search_for_canaries(&[&run]);
+}
+
+#[test]
+fn the_answer_to_another_login_does_not_end_this_one() {
+    let machine = Machine::consenting(Consent::AfterAStranger);
+    let (run, _) = machine.with_browser("mcp login guarded");
+    check(
+        &run,
+        0,
+        &format!("{OPENED}guarded is logged in to: 2 tools\n"),
+    );
+}
+
+#[test]
+fn a_login_that_nobody_ends_is_given_up() {
+    let machine = Machine::consenting(Consent::Never);
+    let (run, _) = machine.with_browser("mcp login guarded --timeout 0.5");
+    let expected = format!(
+        "{}error: nobody has logged in to `guarded` in 0.5 s\n  hint: try again, and allow it more time with --timeout\n",
+        OPENED.replace("300", "0.5")
+    );
+    check(&run, 124, &expected);
+}
+
+#[test]
+fn a_browser_that_cannot_be_opened_is_told_of() {
+    let machine = Machine::consenting(Consent::Never);
+    machine.context.write("bin/broken", "#!/bin/sh\nexit 3\n");
+    let mode = PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(machine.context.path("bin/broken"), mode).unwrap();
+    let mut command = machine.command("mcp login guarded --timeout 3");
+    let run = machine.shown(&command.env("BROWSER", "broken").output().unwrap());
+    let expected = format!(
+        "{}warning: the browser could not be opened\n  hint: open the address above yourself\nerror: nobody has logged in to `guarded` in 3 s\n  hint: try again, and allow it more time with --timeout\n",
+        OPENED.replace("300", "3")
+    );
+    check(&run, 124, &expected);
+}
+
+#[test]
+fn an_interrupt_gives_the_login_up() {
+    let machine = Machine::consenting(Consent::Never);
+    let begun = machine.begin("mcp login guarded --no-browser");
+    let process = rustix::process::Pid::from_child(&begun.child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    // Its input stays open until it has ended, else that could be why.
+    let Begun { mut child, .. } = begun;
+    let stdin = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(stdin);
+}
+
+#[test]
+fn a_server_without_a_login_says_so() {
+    let machine = Machine::new(Script {
+        is_open: true,
+        ..Script::default()
+    });
+    let url = machine.server.url();
+    machine.context.write(
+        "config/mcp.toml",
+        format!(
+            "[mcp_servers.guarded]\nurl = \"{url}\"\n\
+             [mcp_servers.static]\nurl = \"{url}?a\"\nheaders = {{ authorization = \"Bearer canary-static\" }}\n\
+             [mcp_servers.variable]\nurl = \"{url}?b\"\nbearer_token_env_var = \"ANOTHERS_TOKEN\"\n\
+             [mcp_servers.local]\ncommand = \"npx\"\n\
+             [mcp_servers.off]\nurl = \"{url}?c\"\nenabled = false\n\
+             [mcp_servers.nobody]\nurl = \"http://127.0.0.1:9/mcp\"\n"
+        ),
+    );
+    check(
+        &machine.run("mcp login guarded"),
+        0,
+        "guarded wants no login: 2 tools\n",
+    );
+    for (name, key) in [("static", "headers"), ("variable", "bearer_token_env_var")] {
+        let expected = format!(
+            "error: the server `{name}` is not logged in to\n  because its entry has its credentials in `{key}`\n  hint: remove `{key}` from the entry to log in instead\n"
+        );
+        check(&machine.run(&format!("mcp login {name}")), 1, &expected);
+    }
+    let local = "error: there is nothing to log in to at `local`\n  because it is a server on this machine\n";
+    for word in ["login", "logout"] {
+        check(&machine.run(&format!("mcp {word} local")), 1, local);
+        let unknown = machine.run(&format!("mcp {word} gaurded"));
+        let expected = "error: there is no server `gaurded`\n  hint: did you mean `guarded`?\n";
+        check(&unknown, 1, expected);
+    }
+    let off = machine.run("mcp login off");
+    assert_eq!(off.code, 1);
+    assert!(
+        off.stderr.contains("`switchboard mcp enable off`"),
+        "{}",
+        off.stderr
+    );
+    let nobody = machine.run("mcp login nobody");
+    assert_eq!(nobody.code, 4, "{}", nobody.stderr);
+    check(
+        &machine.run("mcp logout guarded"),
+        0,
+        "guarded was not logged in to\n",
+    );
+    // Nothing of this has made a place for logins, or a key.
+    assert!(!machine.context.exists("state/logins/key"));
+}
+
+#[test]
+fn a_server_of_a_project_gets_no_login_before_it_is_trusted() {
+    let machine = Machine::new(Script::default());
+    let entry = machine.context.read("config/mcp.toml");
+    machine.context.write("config/mcp.toml", "");
+    machine.context.write("project/.mcp.toml", entry);
+    let (run, page) = machine.with_browser("mcp login guarded");
+    let expected = "error: the server `guarded` cannot be used\n  because";
+    assert_eq!((run.code, page.as_str()), (5, ""), "{}", run.stderr);
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
+}
+
+#[test]
+fn a_keyring_that_never_answers_holds_nobody_up() {
+    let machine = Machine::new(Script::default());
+    let bus = machine.context.path("bus");
+    // It takes connections and says nothing.
+    let listener = UnixListener::bind(&bus).unwrap();
+    let browser = machine.browser();
+    let mut command = machine.command("mcp login guarded");
+    let address = format!("unix:path={}", bus.display());
+    command
+        .env("BROWSER", "browser")
+        .env("DBUS_SESSION_BUS_ADDRESS", address);
+    let login = machine.shown(&command.output().unwrap());
+    check(
+        &login,
+        0,
+        &format!("{OPENED}guarded is logged in to: 2 tools\n"),
+    );
+    machine.ended(browser);
+    assert!(machine.context.exists("state/logins/key"));
+    // It was asked when there was something to keep, and not before.
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_ok());
+    let mut command = machine.command("tools");
+    command.env(
+        "DBUS_SESSION_BUS_ADDRESS",
+        format!("unix:path={}", bus.display()),
+    );
+    assert_eq!(machine.shown(&command.output().unwrap()).code, 0);
+    assert!(listener.accept().is_err());
+    // Who wants the keyring and nothing else is told.
+    machine.run("mcp logout guarded");
+    let entry = machine.context.read("config/mcp.toml");
+    let settings = "[settings]\nlogin_store = \"keyring\"\n";
+    machine
+        .context
+        .write("config/mcp.toml", format!("{settings}{entry}"));
+    drop(listener);
+    let browser = machine.browser();
+    let mut command = machine.command("mcp login guarded");
+    let address = format!("unix:path={}", bus.display());
+    command
+        .env("BROWSER", "browser")
+        .env("DBUS_SESSION_BUS_ADDRESS", address);
+    let login = machine.shown(&command.output().unwrap());
+    assert_eq!(machine.ended(browser), "");
+    assert_eq!(login.code, 1, "{}", login.stderr);
+    let hint = "hint: unlock the keyring; or set login_store = \"file\" and log in again\n";
+    assert!(login.stderr.ends_with(hint), "{}", login.stderr);
+}
+
+#[test]
+fn a_damaged_login_is_told_of_and_can_be_replaced() {
+    let machine = Machine::new(Script::default());
+    assert_eq!(machine.with_browser("mcp login guarded").0.code, 0);
+    let logins = machine.context.path("state/logins");
+    for entry in std::fs::read_dir(logins).unwrap() {
+        let path = entry.unwrap().path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "login")
+        {
+            std::fs::write(path, "damaged").unwrap();
+        }
+    }
+    let (login, _) = machine.with_browser("mcp login guarded");
+    assert_eq!(login.code, 0, "{}", login.stderr);
+    let lines: Vec<&str> = login.stderr.lines().collect();
+    let told = lines.first().unwrap();
+    assert!(
+        told.starts_with("warning: the store of logins could not be read: [ROOT]/state/logins/")
+            && told.ends_with(".login: it is cut short or is no sealed secret"),
+        "{told}"
+    );
+    assert_eq!(
+        lines.get(1),
+        Some(&"  hint: log in again, which replaces the file; or put it back from a backup")
+    );
+    assert_eq!(lines.last(), Some(&"guarded is logged in to: 2 tools"));
+    check(
+        &machine.run("mcp logout guarded"),
+        0,
+        "guarded is logged out of\n",
+    );
+}
+
+#[test]
+fn on_a_terminal_the_answer_can_be_pasted_while_the_browser_is_waited_for() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    let machine = Machine::new(Script::default());
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&controller).unwrap();
+    unlockpt(&controller).unwrap();
+    let name = ptsname(&controller, Vec::new()).unwrap();
+    let terminal = File::options()
+        .read(true)
+        .write(true)
+        .open(name.to_str().unwrap())
+        .unwrap();
+    let prepared = machine.command("mcp login guarded");
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("switchboard"))
+        .args(prepared.get_args())
+        .env_clear()
+        .envs(
+            prepared
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("TERM", "dumb")
+        .current_dir(machine.context.path("project"))
+        .stdin(Stdio::from(terminal.try_clone().unwrap()))
+        .stderr(Stdio::from(terminal))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut controller = File::from(controller);
+    let mut reader = BufReader::new(controller.try_clone().unwrap());
+    let mut url = String::new();
+    while !url.starts_with("  http") {
+        url.clear();
+        assert!(reader.read_line(&mut url).unwrap() > 0);
+    }
+    let answer = leads_to(url.trim()).unwrap();
+    controller
+        .write_all(format!("nonsense://\n{answer}\n").as_bytes())
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut shown = Vec::new();
+    let _ = reader.read_to_end(&mut shown);
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(
+        shown.contains("that address is not the one the login leads to"),
+        "{shown}"
+    );
+    assert!(
+        shown.ends_with("guarded is logged in to: 2 tools\r\n"),
+        "{shown}"
+    );
+}

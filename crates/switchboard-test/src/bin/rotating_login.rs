@@ -1,0 +1,53 @@
+//! One of many processes that share a login.
+//!
+//! `rotating-login FOLDER URL` says `ready`, waits for a line, asks for the credentials of the server at `URL` from the
+//! logins in `FOLDER` as a transport would before a request, and prints the header. `rotating-login FOLDER hold` takes
+//! the lock that a renewal takes, says `ready`, and keeps it until it is ended.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "what it says is its purpose, and what it cannot do fails the test that started it"
+)]
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use switchboard::auth::vault::sealed::SealedVault;
+use switchboard::auth::vault::{Vault, VaultKey};
+use switchboard::auth::{AuthSettings, Authorizer as _, Fetcher, OAuth, ProtectedServer, Target};
+use switchboard::transport::http::{HttpClient, HttpSettings};
+use switchboard_config::settings::LoginStore;
+use url::Url;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let mut args = std::env::args().skip(1);
+    let folder = args.next().expect("a folder");
+    let what = args.next().expect("an address, or hold");
+    let vault: Arc<dyn Vault> = Arc::new(SealedVault::new(folder, LoginStore::File));
+    if what == "hold" {
+        let _lock = vault
+            .lock(&VaultKey::of(&["held"]))
+            .await
+            .expect("the lock");
+        ready();
+        return std::future::pending().await;
+    }
+    let url = Url::parse(&what).expect("an address");
+    let server = ProtectedServer::new(&url, AuthSettings::default()).expect("a server");
+    let client = HttpClient::new(HttpSettings::default()).expect("a client");
+    let oauth = OAuth::new(server, Fetcher::new(&client), vault);
+    ready();
+    let _ = std::io::stdin().read_line(&mut String::new());
+    let (method, url) = ("POST", &url);
+    let credentials = oauth.credentials(Target { method, url }).await;
+    for (name, value) in credentials.headers {
+        println!("{name}: {}", value.expose());
+    }
+}
+
+fn ready() {
+    println!("ready");
+    let _ = std::io::stdout().flush();
+}

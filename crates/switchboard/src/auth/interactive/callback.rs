@@ -1,0 +1,353 @@
+//! The address on this machine that the browser is sent back to.
+//!
+//! Owns the listening socket. It is open for one login, on loopback only, and every page in every browser on this
+//! machine can send something to it, so it believes nothing: the request must be for the exact path, under a name of
+//! this machine (a page of another name that has come to resolve to this machine is turned away), and carry the state of
+//! the login. Whatever is not the answer is refused and does not end the wait. Nothing that was sent is shown again.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use switchboard_config::secret::Secret;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use url::{Host, Url};
+
+use crate::auth::Callback;
+
+/// The path of the callback where the entry names none.
+const PATH: &str = "/callback";
+/// No request that matters is larger.
+const MAXIMUM_BYTES: usize = 16 * 1024;
+/// How long one request may take from the first byte to the last of its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many requests are read at once. Browsers open connections that they never use.
+const AT_ONCE: usize = 32;
+
+/// Where the callback is to come.
+#[derive(Debug, Clone, Default)]
+pub struct CallbackAddress {
+    /// The port, where it matters.
+    pub port: Option<u16>,
+    /// The whole address, where the port is not enough.
+    pub redirect_uri: Option<String>,
+}
+
+/// Why nothing listens.
+#[derive(Debug)]
+pub(super) enum BindError {
+    /// The address is of another machine, or of another program.
+    Elsewhere(Url),
+    /// It is no address to be called back at.
+    Unusable(String),
+    /// The system said no.
+    Io { address: String, error: io::Error },
+}
+
+/// Listens for the answer to one login.
+#[derive(Debug)]
+pub struct CallbackListener {
+    redirect_uri: Url,
+    port: u16,
+    listeners: Vec<TcpListener>,
+}
+
+impl CallbackListener {
+    pub(super) async fn bind(address: &CallbackAddress) -> Result<Self, BindError> {
+        let Some(text) = &address.redirect_uri else {
+            let port = address.port.unwrap_or_default();
+            let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+            let port = port_of(&listener)?;
+            let uri = format!("http://127.0.0.1:{port}{PATH}");
+            return match Url::parse(&uri) {
+                Ok(redirect_uri) => Ok(Self {
+                    redirect_uri,
+                    port,
+                    listeners: vec![listener],
+                }),
+                Err(_) => Err(BindError::Unusable(uri)),
+            };
+        };
+        let unusable = || BindError::Unusable(text.clone());
+        let redirect_uri = Url::parse(text).map_err(|_| unusable())?;
+        if redirect_uri.fragment().is_some() || redirect_uri.query().is_some() {
+            return Err(unusable());
+        }
+        if redirect_uri.scheme() != "http" || !is_this_machine(&redirect_uri) {
+            return Err(BindError::Elsewhere(redirect_uri));
+        }
+        let Some(port) = redirect_uri.port_or_known_default().or(address.port) else {
+            return Err(unusable());
+        };
+        let addresses: &[IpAddr] = match redirect_uri.host() {
+            Some(Host::Ipv4(_)) => &[IpAddr::V4(Ipv4Addr::LOCALHOST)],
+            Some(Host::Ipv6(_)) => &[IpAddr::V6(Ipv6Addr::LOCALHOST)],
+            // A browser may take `localhost` for either.
+            _ => &[
+                IpAddr::V4(Ipv4Addr::LOCALHOST),
+                IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ],
+        };
+        let mut listeners = Vec::new();
+        let mut failed = None;
+        for address in addresses {
+            match listen(SocketAddr::new(*address, port)).await {
+                Ok(listener) => listeners.push(listener),
+                Err(error) => failed = Some(error),
+            }
+        }
+        // A machine may have one of the two only; another program on one of them would get the answer, though.
+        match failed {
+            Some(BindError::Io { error, .. })
+                if error.kind() == io::ErrorKind::AddrNotAvailable && !listeners.is_empty() => {}
+            Some(error) => return Err(error),
+            None => {}
+        }
+        Ok(Self {
+            redirect_uri,
+            port,
+            listeners,
+        })
+    }
+
+    /// What the authorization server is told.
+    pub fn redirect_uri(&self) -> &Url {
+        &self.redirect_uri
+    }
+
+    /// Waits for the answer that carries this state. The browser has its page when this returns.
+    pub async fn answer(&self, state: &Secret) -> Callback {
+        let mut requests: JoinSet<Option<Callback>> = JoinSet::new();
+        loop {
+            let stream = tokio::select! {
+                Some(done) = requests.join_next(), if !requests.is_empty() => {
+                    match done {
+                        Ok(Some(callback)) => return callback,
+                        _ => continue,
+                    }
+                }
+                stream = self.accept(), if requests.len() < AT_ONCE => stream,
+            };
+            let expected = Expected {
+                path: self.redirect_uri.path().to_owned(),
+                port: self.port,
+                state: state.clone(),
+            };
+            requests.spawn(async move {
+                let served = timeout(PATIENCE, serve(stream, &expected)).await;
+                served.ok().flatten()
+            });
+        }
+    }
+
+    async fn accept(&self) -> TcpStream {
+        loop {
+            let accepts = self
+                .listeners
+                .iter()
+                .map(|listener| Box::pin(listener.accept()));
+            let (accepted, ..) = futures_util::future::select_all(accepts).await;
+            match accepted {
+                Ok((stream, _)) => return stream,
+                // Out of descriptors, or the other side is gone again: the next one may do better.
+                Err(_) => sleep(Duration::from_millis(50)).await,
+            }
+        }
+    }
+}
+
+/// What makes a request the answer.
+struct Expected {
+    path: String,
+    port: u16,
+    state: Secret,
+}
+
+/// Reads one request and answers it; the callback, if it is the one.
+async fn serve(mut stream: TcpStream, expected: &Expected) -> Option<Callback> {
+    let (page, callback) = match read_head(&mut stream).await? {
+        Some(head) => judge(&head, expected),
+        None => (Page::TooLarge, None),
+    };
+    let answered = stream.write_all(page.response().as_bytes()).await;
+    // Whether or not the browser has got its page, the answer is here.
+    if answered.is_ok() && stream.shutdown().await.is_ok() {
+        // What the browser still sends is read, else the system throws the page away with it.
+        let mut rest = [0; 1024];
+        let drained =
+            async { while stream.read(&mut rest).await.is_ok_and(|length| length > 0) {} };
+        let _ = timeout(Duration::from_millis(500), drained).await;
+    }
+    callback
+}
+
+/// The head of a request; `Some(None)` if it is too large, `None` if it never came.
+async fn read_head(stream: &mut TcpStream) -> Option<Option<String>> {
+    let mut head = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        let length = stream.read(&mut part).await.ok()?;
+        if length == 0 {
+            return None;
+        }
+        head.extend_from_slice(part.get(..length)?);
+        if let Some(end) = memchr::memmem::find(&head, b"\r\n\r\n") {
+            head.truncate(end);
+            // What is no text is no request of a browser.
+            return Some(Some(String::from_utf8(head).unwrap_or_default()));
+        }
+        if head.len() > MAXIMUM_BYTES {
+            return Some(None);
+        }
+    }
+}
+
+/// What a request is worth.
+fn judge(head: &str, expected: &Expected) -> (Page, Option<Callback>) {
+    let mut lines = head.split("\r\n");
+    let request = lines.next().unwrap_or_default();
+    let words: Vec<&str> = request.split(' ').collect();
+    let &[method, target, version] = words.as_slice() else {
+        return (Page::Malformed, None);
+    };
+    if !version.starts_with("HTTP/1.") {
+        return (Page::Malformed, None);
+    }
+    let mut hosts = lines.filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then(|| value.trim())
+    });
+    let (host, another) = (hosts.next(), hosts.next());
+    if another.is_some() || !host.is_some_and(|host| names_this_machine(host, expected.port)) {
+        return (Page::Stranger, None);
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    if path != expected.path {
+        return (Page::Nothing, None);
+    }
+    if method != "GET" {
+        return (Page::Method, None);
+    }
+    let callback = Callback::from_query(query);
+    if callback.state.as_ref() != Some(&expected.state) {
+        return (Page::OtherLogin, None);
+    }
+    match (&callback.code, &callback.error) {
+        (Some(_), _) => (Page::Received, Some(callback)),
+        (None, Some(_)) => (Page::Refused, Some(callback)),
+        (None, None) => (Page::OtherLogin, None),
+    }
+}
+
+fn names_this_machine(host: &str, port: u16) -> bool {
+    ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
+        let rest = host
+            .get(..name.len())
+            .filter(|start| start.eq_ignore_ascii_case(name))
+            .and_then(|_| host.get(name.len()..));
+        match rest {
+            Some("") => port == 80,
+            Some(rest) => rest.strip_prefix(':') == Some(port.to_string().as_str()),
+            None => false,
+        }
+    })
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => address == Ipv4Addr::LOCALHOST,
+        Some(Host::Ipv6(address)) => address == Ipv6Addr::LOCALHOST,
+        None => false,
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, BindError> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| BindError::Io {
+        address: address.to_string(),
+        error,
+    })
+}
+
+fn port_of(listener: &TcpListener) -> Result<u16, BindError> {
+    let address = listener.local_addr();
+    let address = address.map_err(|error| BindError::Io {
+        address: "127.0.0.1".to_owned(),
+        error,
+    })?;
+    Ok(address.port())
+}
+
+/// What the browser is shown. All of it is written here; nothing comes from the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Page {
+    Received,
+    Refused,
+    OtherLogin,
+    Nothing,
+    Method,
+    Stranger,
+    Malformed,
+    TooLarge,
+}
+
+impl Page {
+    fn response(self) -> String {
+        let (status, title, text) = match self {
+            Self::Received => (
+                "200 OK",
+                "Back to Switchboard",
+                "The answer has arrived. You can close this window; Switchboard says whether the login worked.",
+            ),
+            Self::Refused => (
+                "200 OK",
+                "Not logged in",
+                "The login was refused. You can close this window; Switchboard says why.",
+            ),
+            Self::OtherLogin => (
+                "400 Bad Request",
+                "Not this login",
+                "This answer does not belong to the login that Switchboard waits for. Begin again from the newest link.",
+            ),
+            Self::Nothing => ("404 Not Found", "Nothing here", "There is nothing here."),
+            Self::Method => (
+                "405 Method Not Allowed",
+                "Not like this",
+                "Only GET is answered here.",
+            ),
+            Self::Stranger => (
+                "403 Forbidden",
+                "Not here",
+                "This address answers only under the names of this machine.",
+            ),
+            Self::Malformed => ("400 Bad Request", "Not understood", "This is no request."),
+            Self::TooLarge => (
+                "431 Request Header Fields Too Large",
+                "Too much",
+                "The request is too large.",
+            ),
+        };
+        let body = format!(
+            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title>\n<h1>{title}</h1>\n<p>{text}</p>\n</html>\n"
+        );
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\n\
+             Content-Type: text/html; charset=utf-8\r\n\
+             Content-Length: {length}\r\n\
+             Content-Security-Policy: default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n\
+             Cache-Control: no-store\r\n\
+             Referrer-Policy: no-referrer\r\n\
+             X-Content-Type-Options: nosniff\r\n\
+             Connection: close\r\n\
+             \r\n{body}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

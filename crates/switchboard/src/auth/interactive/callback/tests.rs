@@ -1,0 +1,229 @@
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::*;
+
+const STATE: &str = "state-1";
+
+async fn listening() -> CallbackListener {
+    CallbackListener::bind(&CallbackAddress::default())
+        .await
+        .unwrap()
+}
+
+/// Sends bytes and reads all that comes.
+async fn send(port: u16, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+        .await
+        .unwrap();
+    stream.write_all(request).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
+}
+
+fn request(line: &str, host: &str) -> Vec<u8> {
+    format!("{line} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: test\r\n\r\n").into_bytes()
+}
+
+fn status(response: &str) -> &str {
+    response.split("\r\n").next().unwrap()
+}
+
+#[tokio::test]
+async fn whatever_is_not_the_answer_does_not_end_the_wait() {
+    let listener = listening().await;
+    let port = listener.port;
+    let own = format!("127.0.0.1:{port}");
+    let state = Secret::new(STATE);
+    let strangers = async {
+        let check = async |request: Vec<u8>, expected: &str| {
+            let response = send(port, &request).await;
+            assert_eq!(
+                status(&response),
+                expected,
+                "{}",
+                String::from_utf8_lossy(&request)
+            );
+            assert!(!response.contains("canary"), "{response}");
+        };
+        let answer = "GET /callback?code=canary&state=state-1";
+        // A page whose name has come to resolve to this machine.
+        for host in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost",
+            "127.0.0.1:1",
+            "",
+        ] {
+            check(request(answer, host), "HTTP/1.1 403 Forbidden").await;
+        }
+        check(
+            request(answer, &format!("evil.example:{port}")),
+            "HTTP/1.1 403 Forbidden",
+        )
+        .await;
+        let twice = format!("{answer} HTTP/1.1\r\nHost: {own}\r\nHost: evil.example\r\n\r\n");
+        check(twice.into_bytes(), "HTTP/1.1 403 Forbidden").await;
+        let none = format!("{answer} HTTP/1.1\r\n\r\n").into_bytes();
+        check(none, "HTTP/1.1 403 Forbidden").await;
+        let not_found = "HTTP/1.1 404 Not Found";
+        for path in [
+            "/",
+            "/favicon.ico",
+            "/callback/",
+            "/Callback",
+            "//callback",
+            "/x/../callback",
+        ] {
+            let line = format!("GET {path}?code=canary&state=state-1");
+            check(request(&line, &own), not_found).await;
+        }
+        let absolute = format!("GET http://{own}/callback?code=canary&state=state-1");
+        check(request(&absolute, &own), not_found).await;
+        let posted = "POST /callback?code=canary&state=state-1";
+        check(request(posted, &own), "HTTP/1.1 405 Method Not Allowed").await;
+        for query in [
+            "code=canary&state=other",
+            "code=canary",
+            "state=state-1",
+            "error=canary",
+            "error=canary&state=",
+            "code=canary&code=canary&state=state-1",
+            "code=%3Cscript%3Ecanary%3C/script%3E&state=%3Cscript%3E",
+            "",
+        ] {
+            let line = format!("GET /callback?{query}");
+            check(request(&line, &own), "HTTP/1.1 400 Bad Request").await;
+        }
+        check(b"nonsense\r\n\r\n".to_vec(), "HTTP/1.1 400 Bad Request").await;
+        check(b"\xff\xfe\r\n\r\n".to_vec(), "HTTP/1.1 400 Bad Request").await;
+        let large = [b"GET /callback?".to_vec(), vec![b'x'; 17 * 1024]].concat();
+        check(large, "HTTP/1.1 431 Request Header Fields Too Large").await;
+        send(port, &request(&answer.replace("canary", "code-1"), &own)).await
+    };
+    let (answer, page) = tokio::join!(listener.answer(&state), strangers);
+    assert_eq!(answer.code, Some(Secret::new("code-1")));
+    assert_eq!(
+        page,
+        "HTTP/1.1 200 OK\r\n\
+         Content-Type: text/html; charset=utf-8\r\n\
+         Content-Length: 227\r\n\
+         Content-Security-Policy: default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n\
+         Cache-Control: no-store\r\n\
+         Referrer-Policy: no-referrer\r\n\
+         X-Content-Type-Options: nosniff\r\n\
+         Connection: close\r\n\
+         \r\n\
+         <!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Back to Switchboard</title>\n\
+         <h1>Back to Switchboard</h1>\n\
+         <p>The answer has arrived. You can close this window; Switchboard says whether the login worked.</p>\n\
+         </html>\n"
+    );
+}
+
+#[tokio::test]
+async fn connections_that_say_nothing_do_not_keep_the_answer_out() {
+    let listener = listening().await;
+    let port = listener.port;
+    let mut silent = Vec::new();
+    for _ in 0..AT_ONCE - 1 {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+            .await
+            .unwrap();
+        stream.write_all(b"GET /callback").await.unwrap();
+        silent.push(stream);
+    }
+    let state = Secret::new(STATE);
+    let request = request(
+        "GET /callback?error=access_denied&state=state-1",
+        &format!("localhost:{port}"),
+    );
+    let (answer, page) = tokio::join!(listener.answer(&state), send(port, &request));
+    assert_eq!(answer.error.as_deref(), Some("access_denied"));
+    assert_eq!(status(&page), "HTTP/1.1 200 OK");
+    assert!(page.contains("The login was refused."));
+    // It is open for one login.
+    drop(listener);
+    assert!(
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_never_ends_is_given_up() {
+    let listener = listening().await;
+    let (state, port) = (Secret::new(STATE), listener.port);
+    let slow = async {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+            .await
+            .unwrap();
+        stream.write_all(b"GET /callback?").await.unwrap();
+        let mut response = Vec::new();
+        let closed = stream.read_to_end(&mut response).await;
+        (closed.is_ok(), response)
+    };
+    tokio::select! {
+        _ = listener.answer(&state) => panic!("there was no answer"),
+        closed = slow => assert_eq!(closed, (true, Vec::new())),
+    }
+}
+
+#[tokio::test]
+async fn the_entry_says_where_the_answer_comes() {
+    let free = listening().await;
+    let port = free.port;
+    drop(free);
+    let bind = async |uri: &str| {
+        let address = CallbackAddress {
+            redirect_uri: Some(uri.to_owned()),
+            port: None,
+        };
+        CallbackListener::bind(&address).await
+    };
+    let uri = format!("http://localhost:{port}/oauth/done");
+    let listener = bind(&uri).await.unwrap();
+    assert_eq!(listener.redirect_uri().as_str(), uri);
+    let state = Secret::new(STATE);
+    let request = request(
+        "GET /oauth/done?code=a&state=state-1",
+        &format!("localhost:{port}"),
+    );
+    let (answer, _) = tokio::join!(listener.answer(&state), send(port, &request));
+    assert_eq!(answer.code, Some(Secret::new("a")));
+    // A port that is taken is an error, never another port.
+    assert!(matches!(bind(&uri).await, Err(BindError::Io { .. })));
+    for uri in [
+        "https://app.example/done",
+        "http://192.168.0.1:80/done",
+        "com.example.app:/done",
+    ] {
+        assert!(
+            matches!(bind(uri).await, Err(BindError::Elsewhere(_))),
+            "{uri}"
+        );
+    }
+    for uri in [
+        "nonsense",
+        "http://localhost:1/a?b=c",
+        "http://localhost:1/a#b",
+    ] {
+        assert!(
+            matches!(bind(uri).await, Err(BindError::Unusable(_))),
+            "{uri}"
+        );
+    }
+    let port = CallbackAddress {
+        port: Some(port),
+        redirect_uri: None,
+    };
+    drop(listener);
+    let listener = CallbackListener::bind(&port).await.unwrap();
+    assert_eq!(
+        listener.redirect_uri().as_str(),
+        format!("http://127.0.0.1:{}/callback", listener.port)
+    );
+    assert_eq!(Some(listener.port), port.port);
+}

@@ -1,0 +1,169 @@
+//! The folder on Unix: everything goes through its descriptor, so that what was checked is what is used.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, Metadata};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+
+use super::{FileError, FileProblem};
+
+/// A folder of this user alone.
+#[derive(Debug)]
+pub(in crate::auth::vault) struct PrivateFolder {
+    path: PathBuf,
+    folder: File,
+}
+
+impl PrivateFolder {
+    /// The folder at that path, made if it is not there.
+    pub(in crate::auth::vault) fn create(path: &Path) -> Result<Self, FileError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(|error| failed(path, error))?;
+        match Self::open(path)? {
+            Some(folder) => Ok(folder),
+            None => Err(failed(path, io::Error::from(io::ErrorKind::NotFound))),
+        }
+    }
+
+    /// The folder at that path, if it is there.
+    pub(in crate::auth::vault) fn open(path: &Path) -> Result<Option<Self>, FileError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(folder) => File::from(folder),
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(failed(path, error)),
+        };
+        check(path, &folder, Metadata::is_dir)?;
+        let path = path.to_owned();
+        Ok(Some(Self { path, folder }))
+    }
+
+    /// The whole of a file, if there is one.
+    pub(in crate::auth::vault) fn read(
+        &self,
+        name: &str,
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>, FileError> {
+        let path = self.path.join(name);
+        // Not waiting: a pipe in the place of a file would keep the program for ever.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match openat(&self.folder, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(failed(&path, error)),
+        };
+        check(&path, &file, Metadata::is_file)?;
+        let mut content = Vec::new();
+        let read = file.take(limit + 1).read_to_end(&mut content);
+        let length = read.map_err(|error| failed(&path, error))?;
+        if length as u64 > limit {
+            let problem = FileProblem::TooLarge;
+            return Err(FileError { path, problem });
+        }
+        Ok(Some(content))
+    }
+
+    /// Puts a file in place, whole and lasting.
+    pub(in crate::auth::vault) fn write(
+        &self,
+        name: &str,
+        content: &[u8],
+    ) -> Result<(), FileError> {
+        let path = self.path.join(name);
+        let beside = beside(name).map_err(|error| failed(&path, error))?;
+        let written = self
+            .write_beside(&beside, content)
+            .and_then(|()| renameat(&self.folder, &*beside, &self.folder, name).map_err(Into::into))
+            .and_then(|()| self.folder.sync_all());
+        written.map_err(|error| {
+            let _ = unlinkat(&self.folder, &*beside, AtFlags::empty());
+            failed(&path, error)
+        })
+    }
+
+    /// Drops a file; whether there was one.
+    pub(in crate::auth::vault) fn remove(&self, name: &str) -> Result<bool, FileError> {
+        match unlinkat(&self.folder, name, AtFlags::empty()) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::NOENT) => return Ok(false),
+            Err(error) => return Err(failed(&self.path.join(name), error)),
+        }
+        let synced = self.folder.sync_all();
+        synced.map_err(|error| failed(&self.path, error))?;
+        Ok(true)
+    }
+
+    /// A file to lock, made if it is not there.
+    pub(in crate::auth::vault) fn lock_file(&self, name: &str) -> Result<File, FileError> {
+        let path = self.path.join(name);
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR);
+        let file = File::from(file.map_err(|error| failed(&path, error))?);
+        check(&path, &file, Metadata::is_file)?;
+        Ok(file)
+    }
+
+    /// Where a file of this folder is, for people.
+    pub(in crate::auth::vault) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(OsStr::new(name))
+    }
+
+    fn write_beside(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?);
+        file.write_all(content)?;
+        file.sync_all()
+    }
+}
+
+/// A name that no other process writes to, whichever machine or container it runs in.
+fn beside(name: &str) -> io::Result<String> {
+    let mut random = [0; 8];
+    let filled = SystemRandom::new().fill(&mut random);
+    filled.map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    Ok(format!(".{name}.{:016x}.tmp", u64::from_le_bytes(random)))
+}
+
+/// Whether this is a plain file or folder of this user alone.
+fn check(path: &Path, file: &File, is_wanted: fn(&Metadata) -> bool) -> Result<(), FileError> {
+    let wrong = |problem| {
+        let path = path.to_owned();
+        Err(FileError { path, problem })
+    };
+    let metadata = match file.metadata() {
+        Ok(metadata) => metadata,
+        Err(error) => return wrong(FileProblem::Io(error)),
+    };
+    if !is_wanted(&metadata) {
+        return wrong(FileProblem::Kind);
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return wrong(FileProblem::Owner);
+    }
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return wrong(FileProblem::Mode(mode));
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, error: impl Into<io::Error>) -> FileError {
+    let error = error.into();
+    // What the system says when a link is not followed, or a folder is not one.
+    let is_link = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+        || error.kind() == io::ErrorKind::NotADirectory;
+    FileError {
+        path: path.to_owned(),
+        problem: if is_link {
+            FileProblem::Kind
+        } else {
+            FileProblem::Io(error)
+        },
+    }
+}

@@ -178,7 +178,17 @@ fn start_request(
     buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     id.write_json(buffer);
     buffer.extend_from_slice(b",\"method\":");
-    write_value(buffer, method)
+    // The methods there are need no escapes.
+    if !method
+        .bytes()
+        .all(|byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'/' | b'_'))
+    {
+        return write_value(buffer, method);
+    }
+    buffer.push(b'"');
+    buffer.extend_from_slice(method.as_bytes());
+    buffer.push(b'"');
+    Ok(())
 }
 
 fn write_member<T: Serialize + ?Sized>(

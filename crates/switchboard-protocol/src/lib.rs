@@ -49,3 +49,4 @@ pub use parse::{ParseError, ParseErrorKind, parse};
 pub use raw::trusted;
 pub use revision::{Era, Feature, Revision};
 pub use salvage::{Salvaged, salvage};
+pub use string_scan::{StringEnd, end_of_string};

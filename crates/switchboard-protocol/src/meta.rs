@@ -220,6 +220,16 @@ pub fn merge_into<'a>(
         return Ok(());
     }
 
+    if let Some(rest) = without_meta(params.get()) {
+        buffer.extend_from_slice(b"{\"_meta\":");
+        write_meta(buffer, None, members);
+        if !rest.trim_ascii_start().starts_with('}') {
+            buffer.push(b',');
+        }
+        buffer.extend_from_slice(rest.as_bytes());
+        return Ok(());
+    }
+
     let mut meta = None;
     let mut occurrences = 0_usize;
     let mut empty = true;
@@ -318,6 +328,18 @@ impl<'a> DeclaredMeta<'a> {
         });
         read
     }
+}
+
+/// What follows the opening brace of an object that plainly has no `_meta`, which is nearly every one.
+///
+/// No name means `_meta` where the text has neither those letters nor an escape that could spell one of them.
+fn without_meta(params: &str) -> Option<&str> {
+    let rest = params.strip_prefix('{')?;
+    let bytes = rest.as_bytes();
+    let mut suspects = memchr::memchr2_iter(b'\\', b'_', bytes)
+        .filter_map(|at| bytes.get(at..))
+        .filter(|text| text.starts_with(b"\\") || text.starts_with(b"_meta"));
+    suspects.next().is_none().then_some(rest)
 }
 
 fn write_meta(buffer: &mut Vec<u8>, present: Option<&RawValue>, members: RequestMembers<'_>) {

@@ -92,6 +92,14 @@ impl Scanner<'_> {
     /// Skips whitespace and looks at what follows.
     #[inline]
     fn next_token(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.position)?;
+        if byte > b' ' {
+            return Some(byte);
+        }
+        self.token_after_whitespace()
+    }
+
+    fn token_after_whitespace(&mut self) -> Option<u8> {
         loop {
             match *self.bytes.get(self.position)? {
                 b' ' | b'\n' | b'\t' | b'\r' => self.position += 1,

@@ -1,7 +1,7 @@
 //! Where a JSON string ends, found fast for keys, for long texts and for texts full of escapes.
 //!
 //! Owns the one loop that most bytes of a message go through. Three kinds of strings call for three ways: a key
-//! ends within a few words of eight bytes; a long run without escapes is the business of a vectorised search; a
+//! ends within a block of 16 bytes; a long run without escapes is the business of a vectorised search; a
 //! text with an escape every few bytes would stop either at each of them, so it is read in blocks of 64 bytes, with
 //! one bit for each quote and each backslash.
 
@@ -9,18 +9,18 @@ use wide::u8x16;
 
 /// How a string ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StringEnd {
+pub struct StringEnd {
     /// The offset just past the closing quote.
-    pub(crate) position: usize,
+    pub position: usize,
     /// Whether a backslash stands before it. Without one, what is between the quotes is the text.
-    pub(crate) escaped: bool,
+    pub escaped: bool,
 }
 
 /// The end of a string whose inside starts at `start`; `None` if no quote ends it.
 ///
 /// For text that has been checked, or that nobody will rely on: an escape is two bytes, whatever they are.
 #[inline]
-pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
+pub fn end_of_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end::<false>(bytes, start)
 }
 
@@ -31,35 +31,62 @@ pub(crate) fn end_of_checked_string(bytes: &[u8], start: usize) -> Option<String
     end::<true>(bytes, start)
 }
 
+#[inline]
 fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
     let mut position = start;
-    for _ in 0..SHORT_WORDS {
-        let Some(word) = chunk::<8>(bytes, position) else {
-            return end_in_tail::<CHECK>(bytes, position);
+    for _ in 0..SHORT_BLOCKS {
+        let Some(block) = chunk::<16>(bytes, position) else {
+            return end_near_tail::<CHECK>(bytes, position);
         };
-        let word = u64::from_le_bytes(*word);
-        let special = equal_to(word, b'"') | equal_to(word, b'\\');
-        let first = special.trailing_zeros() as usize / 8;
-        if CHECK && has_control_before(word, special) {
-            return None;
+        let block = u8x16::new(*block);
+        let is = |byte| block.simd_eq(u8x16::splat(byte));
+        let special = (is(b'"') | is(b'\\')).to_bitmask();
+        if CHECK {
+            let controls = block.simd_eq(block.min(u8x16::splat(b' ' - 1)));
+            let before_special = special.wrapping_sub(1) & !special;
+            if controls.to_bitmask() & before_special != 0 {
+                return None;
+            }
         }
         if special != 0 {
-            position += first;
-            return match bytes.get(position)? {
-                b'"' => Some(StringEnd {
-                    position: position + 1,
-                    escaped: false,
-                }),
-                _ => end_of_long_string::<CHECK>(bytes, Stretch::Dense(position)),
-            };
+            position += special.trailing_zeros() as usize;
+            return at_special::<CHECK>(bytes, position);
         }
-        position += 8;
+        position += 16;
     }
     end_of_long_string::<CHECK>(bytes, Stretch::Plain(position))
 }
 
-/// Words to look at before a string counts as long.
-const SHORT_WORDS: usize = 4;
+/// Blocks to look at before a string counts as long.
+const SHORT_BLOCKS: usize = 2;
+
+/// Goes on at the first quote or backslash.
+#[inline]
+fn at_special<const CHECK: bool>(bytes: &[u8], position: usize) -> Option<StringEnd> {
+    match bytes.get(position)? {
+        b'"' => Some(StringEnd {
+            position: position + 1,
+            escaped: false,
+        }),
+        _ => end_of_long_string::<CHECK>(bytes, Stretch::Dense(position)),
+    }
+}
+
+/// Goes on where less than a block is left.
+fn end_near_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
+    let Some(word) = chunk::<8>(bytes, start) else {
+        return end_in_tail::<CHECK>(bytes, start);
+    };
+    let word = u64::from_le_bytes(*word);
+    let special = equal_to(word, b'"') | equal_to(word, b'\\');
+    if CHECK && has_control_before(word, special) {
+        return None;
+    }
+    if special == 0 {
+        return end_in_tail::<CHECK>(bytes, start + 8);
+    }
+    at_special::<CHECK>(bytes, start + special.trailing_zeros() as usize / 8)
+}
 
 /// What a long string goes on with, and where.
 #[derive(Debug, PartialEq)]

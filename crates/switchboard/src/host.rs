@@ -10,6 +10,8 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
+use crate::alarm::AbortOnDrop;
+use crate::call::UnderWay;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
@@ -33,6 +35,9 @@ struct Inner {
     events: Events,
     memory: Memory,
     calls: AtomicU64,
+    under_way: UnderWay,
+    /// The task that gives their signs of life.
+    _signs: AbortOnDrop,
 }
 
 /// Why a server cannot be used.
@@ -80,6 +85,11 @@ impl Host {
         };
         let (manager, commands, view) = Manager::new(resources);
         tokio::spawn(manager.run());
+        let under_way = UnderWay::new(options.settings.progress_interval, events.clone());
+        let signs = tokio::spawn({
+            let under_way = under_way.clone();
+            async move { under_way.give_signs().await }
+        });
         Self(Arc::new(Inner {
             options,
             commands,
@@ -87,6 +97,8 @@ impl Host {
             events,
             memory,
             calls: AtomicU64::new(0),
+            under_way,
+            _signs: AbortOnDrop::new(&signs),
         }))
     }
 
@@ -277,6 +289,11 @@ impl Host {
             }
             (None, None) => Err(ServerError::Unknown(name.clone())),
         }
+    }
+
+    /// The calls under way.
+    pub(crate) fn under_way(&self) -> &UnderWay {
+        &self.0.under_way
     }
 
     /// A connection of the server that is newer than this one, if it comes in time.

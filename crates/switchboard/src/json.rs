@@ -37,7 +37,7 @@ impl SharedJson {
     /// The text of the value.
     pub fn as_str(&self) -> &str {
         // The constructors take text only, so this never fails; it is a check, not a copy.
-        std::str::from_utf8(&self.0).unwrap_or("null")
+        simdutf8::basic::from_utf8(&self.0).unwrap_or("null")
     }
 }
 

@@ -19,6 +19,7 @@
 //! | `memory`, [`remembered`], [`watch`] | what is kept between runs, what of it a program may look at, and files that change |
 //! | [`names`], [`json`] | ids that cannot be mixed up, and JSON that is passed on without being copied |
 
+mod alarm;
 pub mod audit;
 pub mod auth;
 pub mod call;
@@ -30,6 +31,7 @@ pub mod guard;
 pub mod handler;
 pub mod hooks;
 pub mod host;
+mod id_map;
 pub mod json;
 pub mod logs;
 mod manager;

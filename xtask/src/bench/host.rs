@@ -90,7 +90,14 @@ fn measure_round(samples: &mut Samples, contestant: &'static str) -> Result<(), 
         TYPESCRIPT | PYTHON => return take("calls", script(contestant, &server)),
         client => program(client),
     };
-    take("calls", pinned(&[&client, "calls", CALLS, &server]))?;
+    for (task, era) in [("calls", "stateful"), ("stateless calls", "stateless")] {
+        // The only era that all speak is the older one.
+        if task == "calls" || client_speaks_both(contestant) {
+            let mut calls = pinned(&[&client, "calls", CALLS, &server]);
+            calls.env("ECHO_ERA", era);
+            take(task, calls)?;
+        }
+    }
     let mut list = pinned(&[&client, "list", &server]);
     list.env("ECHO_TOOLS", "10000");
     take("list", list)?;
@@ -100,6 +107,11 @@ fn measure_round(samples: &mut Samples, contestant: &'static str) -> Result<(), 
         take(task, start)?;
     }
     Ok(())
+}
+
+/// Whether a client speaks the stateless era too.
+fn client_speaks_both(contestant: &str) -> bool {
+    matches!(contestant, OURS | FLOOR)
 }
 
 /// The client of another SDK.
@@ -121,6 +133,7 @@ fn script(contestant: &str, server: &str) -> Command {
         server,
     ]);
     command.env("INTEROP_NODE_MODULES", modules);
+    command.env("ECHO_ERA", "stateful");
     command
 }
 
@@ -156,7 +169,12 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
             Bound::AtMost(1.3),
         ),
         Row::times(
-            "the same, the caller being the thread itself",
+            "the same in the stateless era",
+            &against("stateless calls", FLOOR, "sequential"),
+            Bound::AtMost(1.3),
+        ),
+        Row::times(
+            "one call over stdio, the caller being the thread itself",
             &against("calls", FLOOR, "blocking"),
             Bound::None,
         ),
@@ -243,38 +261,38 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
 
 /// What a call costs in instructions of the client alone, which no other load on the machine changes.
 fn instructions() -> Result<Vec<Row>, String> {
-    let what = "instructions a call; the bare pipe";
     if !is_installed(&["valgrind", "--version"]) {
-        return Ok(vec![Row::not_measured(what, "valgrind is not installed")]);
+        let why = "valgrind is not installed";
+        return Ok(vec![Row::not_measured("instructions a call", why)]);
     }
-    let mut counts = Vec::new();
-    for contestant in [OURS, FLOOR, RMCP] {
+    let per_call = |contestant, era| {
         let [few, many] = COUNTED;
-        let difference = instructions_of(contestant, many)? - instructions_of(contestant, few)?;
-        counts.push(difference / f64::from(many - few));
-    }
-    let [ours, floor, rmcp] = counts[..] else {
-        return Ok(Vec::new());
+        let difference =
+            instructions_of(contestant, many, era)? - instructions_of(contestant, few, era)?;
+        Ok::<_, String>(difference / f64::from(many - few))
     };
     let show = |count: f64| format!("{count:.0}");
-    Ok(vec![
-        Row::figure(what, ours, Some(floor), 15_000.0, show),
-        Row {
-            wanted: String::new(),
-            held: super::Held::Unbound,
-            ..Row::figure(
-                "instructions a call; rmcp",
-                ours,
-                Some(rmcp),
-                f64::NAN,
-                show,
-            )
-        },
-    ])
+    let mut rows = Vec::new();
+    for (what, era) in [
+        ("instructions a call; the bare pipe", "stateful"),
+        ("the same in the stateless era", "stateless"),
+    ] {
+        let (ours, floor) = (per_call(OURS, era)?, per_call(FLOOR, era)?);
+        rows.push(Row::figure(what, ours, Some(floor), 15_000.0, show));
+        if era == "stateful" {
+            let rmcp = Some(per_call(RMCP, era)?);
+            rows.push(Row {
+                wanted: String::new(),
+                held: super::Held::Unbound,
+                ..Row::figure("instructions a call; rmcp", ours, rmcp, f64::NAN, show)
+            });
+        }
+    }
+    Ok(rows)
 }
 
-fn instructions_of(contestant: &str, calls: u32) -> Result<f64, String> {
-    let profile = target().join(format!("callgrind.{contestant}"));
+fn instructions_of(contestant: &str, calls: u32, era: &str) -> Result<f64, String> {
+    let profile = target().join(format!("callgrind.{contestant}.{era}"));
     let mut command = pinned(&[
         "valgrind",
         "--quiet",
@@ -285,6 +303,7 @@ fn instructions_of(contestant: &str, calls: u32) -> Result<f64, String> {
         &calls.to_string(),
         &program("echo-server"),
     ]);
+    command.env("ECHO_ERA", era);
     println!("counting the instructions of {calls} calls of {contestant}");
     let output = command.output().map_err(|error| error.to_string())?;
     if !output.status.success() {

@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
+use serde_json::value::RawValue;
+
 use super::cache::CacheScope;
 use super::content::ContentBlock;
 use super::icon::Icon;
 use super::result::ResultType;
 use super::task::TaskMetadata;
-use super::wire::{List, Map, Number, Raw, RawObject};
+use super::wire::{List, Map, Number, Raw, RawObject, Reader};
+use crate::limits::Limits;
 use crate::macros::{wire_enum, wire_struct};
 use crate::text::JsonStr;
 
@@ -156,5 +159,91 @@ impl CallToolResult<'_> {
             let written = self.extra.get("isError").map(Raw::get);
             matches!(written, Some("\"true\"" | "\"True\"" | "1"))
         })
+    }
+
+    /// Whether the tool says that it failed, where that shows without decoding the content.
+    ///
+    /// `None` for a result with anything unusual about it, be it a question, a task or a mistake: only decoding can
+    /// tell what that is. `Some` is what [`is_error`](Self::is_error) of the decoded result would be.
+    pub fn error_flag_at_a_glance(result: &RawValue) -> Option<bool> {
+        let limits = Limits::DEFAULT;
+        let mut reader = Reader::new(result, &limits);
+        reader.begin_object().ok()?;
+        let (mut content, mut result_type, mut is_error) = (None, None, None);
+        let mut members = 0;
+        while let Some(key) = reader.next_key().ok()? {
+            let slot = match key.name().as_ref() {
+                "content" => Some(&mut content),
+                "resultType" => Some(&mut result_type),
+                "isError" => Some(&mut is_error),
+                "task" => return None,
+                _ => None,
+            };
+            let value = reader.raw().ok()?;
+            if slot.is_some_and(|slot| slot.replace(value).is_some()) {
+                return None;
+            }
+            members += 1;
+        }
+        let content: &str = content?;
+        // An entry takes two bytes at least, so a shorter list cannot have too many.
+        let is_plain = content.starts_with('[') && content.len().max(members) <= limits.max_items;
+        let is_complete = matches!(result_type, None | Some("\"complete\""));
+        let is_error = match is_error {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return None,
+        };
+        (is_plain && is_complete).then_some(is_error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::method::{CallTool, Request as _};
+    use crate::types::result::Outcome;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<bool>) {
+        let raw: &RawValue = serde_json::from_str(text).unwrap();
+        let flag = CallToolResult::error_flag_at_a_glance(raw);
+        assert_eq!(flag, expected, "{text}");
+        if let Some(flag) = flag {
+            let Ok(Outcome::Complete(result)) = CallTool::decode_result(raw) else {
+                panic!("{text} is not complete");
+            };
+            assert_eq!(flag, result.is_error(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_glance_tells_what_decoding_would_and_leaves_the_rest_to_it() {
+        check(r#"{"content":[]}"#, Some(false));
+        check(
+            r#"{"content":[{"type":"odd"},3],"isError":false}"#,
+            Some(false),
+        );
+        check(
+            r#"{"resultType":"complete","isError" : true ,"x":{"task":1}, "content" : [ ]}"#,
+            Some(true),
+        );
+        for unusual in [
+            r"{}",
+            r"null",
+            r"[]",
+            r#"{"content":null}"#,
+            r#"{"content":"text"}"#,
+            r#"{"content":[],"content":[]}"#,
+            r#"{"content":[],"isError":"true"}"#,
+            r#"{"content":[],"isError":1}"#,
+            r#"{"content":[],"isError":false,"\u0069sError":true}"#,
+            r#"{"content":[],"resultType":"input_required"}"#,
+            r#"{"content":[],"resultType":null}"#,
+            r#"{"content":[],"task":{"taskId":"1"}}"#,
+            r#"{"structuredContent":{}}"#,
+        ] {
+            check(unusual, None);
+        }
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! No table of requests, no deadline, no cancellation, no check of anything but the id; one call at a time. Nobody
 //! would want such a client. `cargo xtask bench` measures how far from it a real one is.
+//!
+//! It speaks the stateless era unless `ECHO_ERA` says that the server does not: what an era wants in every request is
+//! no cost of the client.
 
 use std::process::{ExitCode, Stdio};
 
@@ -35,7 +38,8 @@ impl Contestant for Floor {
 
     async fn call(&mut self) -> Result<(), Failure> {
         let pipe = self.0.first_mut().ok_or("no server")?;
-        let params = format!(r#"{{"name":"{TOOL}","arguments":{ARGUMENTS}}}"#);
+        let meta = pipe.meta;
+        let params = format!(r#"{{{meta}"name":"{TOOL}","arguments":{ARGUMENTS}}}"#);
         pipe.request("tools/call", &params).await
     }
 
@@ -57,7 +61,12 @@ struct Pipe {
     stdout: BufReader<ChildStdout>,
     line: String,
     last_id: u64,
+    /// What every request carries.
+    meta: &'static str,
 }
+
+/// What a request of the stateless era carries.
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}},"io.modelcontextprotocol/clientInfo":{"name":"floor","version":"1.0.0","title":"The floor"}},"#;
 
 #[derive(Deserialize)]
 struct Answer<'a> {
@@ -80,11 +89,21 @@ impl Pipe {
             _child: child,
             line: String::new(),
             last_id: 0,
+            meta: "",
         };
-        pipe.request("initialize", r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"floor","version":"1.0.0"}}"#)
-            .await?;
-        pipe.request("tools/list", "{}").await?;
+        if std::env::var("ECHO_ERA").is_ok_and(|era| era == "stateful") {
+            pipe.request("initialize", r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"floor","version":"1.0.0"}}"#)
+                .await?;
+        } else {
+            pipe.meta = META;
+            pipe.request("server/discover", &pipe.only_meta()).await?;
+        }
+        pipe.request("tools/list", &pipe.only_meta()).await?;
         Ok(pipe)
+    }
+
+    fn only_meta(&self) -> String {
+        format!("{{{}}}", self.meta.trim_end_matches(','))
     }
 
     async fn request(&mut self, method: &str, params: &str) -> Result<(), Failure> {

@@ -10,11 +10,12 @@ use std::time::Duration;
 const CAPACITY: usize = 1 << 16;
 
 fn main() -> io::Result<()> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    std::thread::sleep(Duration::from_millis(number("ECHO_START_MS").unwrap_or(0)));
-    let era = std::env::var("ECHO_ERA").unwrap_or_default();
+    let text = |name: &str| std::env::var(name).unwrap_or_default();
+    let milliseconds = text("ECHO_START_MS").parse().unwrap_or(0);
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    let era = text("ECHO_ERA");
     let answers = Answers {
-        tools: tools(number("ECHO_TOOLS").unwrap_or(1)),
+        tools: tools(text("ECHO_TOOLS").parse().unwrap_or(1)),
         stateful: era != "stateless",
         stateless: era != "stateful",
     };
@@ -69,20 +70,23 @@ const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"to
 const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo-server","version":"1.0.0"}},"ttlMs":3600000,"cacheScope":"public"}"#;
 const UNKNOWN: &str = r#"{"code":-32601,"message":"Method not found"}"#;
 
-/// A list of so many tools, each of about 600 bytes.
-fn tools(count: u64) -> String {
+/// A list of so many tools, each of about 600 bytes. Written into one buffer, since clients wait for it.
+fn tools(count: usize) -> String {
     let padding = "Describes what the tool does, at some length. ".repeat(8);
-    let tools: Vec<String> = (0..count)
-        .map(|index| {
-            format!(
-                r#"{{"name":"echo_{index}","description":"{padding}","inputSchema":{{"type":"object","properties":{{"text":{{"type":"string","description":"What to say"}},"times":{{"type":"integer"}}}},"required":["text"]}}}}"#
-            )
-        })
-        .collect();
-    format!(
-        r#"{{"resultType":"complete","tools":[{}],"ttlMs":0,"cacheScope":"private"}}"#,
-        tools.join(",")
-    )
+    let mut list = String::with_capacity(count * (padding.len() + 256) + 128);
+    list.push_str(r#"{"resultType":"complete","tools":["#);
+    for index in 0..count {
+        if index > 0 {
+            list.push(',');
+        }
+        list.push_str(r#"{"name":"echo_"#);
+        list.push_str(&index.to_string());
+        list.push_str(r#"","description":""#);
+        list.push_str(&padding);
+        list.push_str(r#"","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to say"},"times":{"type":"integer"}},"required":["text"]}}"#);
+    }
+    list.push_str(r#"],"ttlMs":0,"cacheScope":"private"}"#);
+    list
 }
 
 /// The string or number after the first occurrence of a key. The messages of a benchmark are known to have none of

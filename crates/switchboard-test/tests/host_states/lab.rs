@@ -15,7 +15,8 @@ use switchboard::service::{
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::{
-    Abandoned, Closed, Connector, Inbound, Link, Outgoing, TransportError, TransportErrorKind,
+    Abandoned, Closed, Connector, Inbound, Link, Outgoing, Sending, TransportError,
+    TransportErrorKind, sent,
 };
 use switchboard_config::entry::Transport;
 use switchboard_protocol::Revision;
@@ -140,16 +141,16 @@ struct LabLink {
 }
 
 impl Link for LabLink {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+    fn send(&self, message: Outgoing) -> Sending<'_> {
         let parsed: Value = serde_json::from_slice(&message.payload).unwrap();
         let method = parsed["method"].as_str().unwrap_or("an answer").to_owned();
         if method == "tools/call" && self.hitch.swap(false, Ordering::Relaxed) {
             let error = TransportError::new(TransportErrorKind::Unreachable, "no way there");
-            return Box::pin(std::future::ready(Err(error)));
+            return sent(Err(error));
         }
         self.sent.lock().unwrap().push(method);
         if self.silent.load(Ordering::Relaxed) {
-            return Box::pin(std::future::ready(Ok(())));
+            return sent(Ok(()));
         }
         self.link.send(message)
     }

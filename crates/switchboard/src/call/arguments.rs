@@ -7,6 +7,7 @@
 
 pub mod coerce;
 mod cost;
+mod plain;
 mod words;
 
 use std::fmt;
@@ -15,6 +16,8 @@ use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
 use serde_json::{Value, value::RawValue};
 use switchboard_config::text::visible;
 use switchboard_protocol::limits::depth_exceeded_at;
+
+use plain::PlainSchema;
 
 /// The largest schema that is compiled.
 const MAX_SCHEMA_BYTES: usize = 512 * 1024;
@@ -34,6 +37,8 @@ pub struct ArgumentCheck(Result<Compiled, NotChecked>);
 
 #[derive(Debug)]
 struct Compiled {
+    /// Says yes at once to most arguments, where the schema is simple.
+    plain: Option<PlainSchema>,
     validator: Validator,
     /// The deepest arguments whose check has bounded cost.
     max_depth: usize,
@@ -131,6 +136,10 @@ impl ArgumentCheck {
             Ok(compiled) => compiled,
             Err(reason) => return Ok(Checked::NotChecked(reason.clone())),
         };
+        let plain = compiled.plain.as_ref();
+        if plain.is_some_and(|plain| plain.plainly_fits(text)) {
+            return Ok(Checked::Fit);
+        }
         if depth_exceeded_at(text.as_bytes(), compiled.max_depth).is_some() {
             return Ok(Checked::NotChecked(NotChecked::ArgumentsTooDeep));
         }
@@ -188,6 +197,7 @@ fn compile(schema: &RawValue) -> Result<Compiled, NotChecked> {
         .or_else(|_| options.with_pattern_options(limited).build(&schema))
         .map_err(|error| invalid(error.to_string()))?;
     Ok(Compiled {
+        plain: PlainSchema::of(&schema),
         validator,
         max_depth,
     })

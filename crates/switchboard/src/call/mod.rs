@@ -7,6 +7,7 @@ pub mod arguments;
 pub mod gate;
 pub mod shape;
 pub mod spill;
+mod under_way;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use serde_json::value::RawValue;
 use switchboard_protocol::headers::Header;
 use switchboard_protocol::types::Outcome;
 use switchboard_protocol::types::method::{CallTool, Request as _};
-use switchboard_protocol::types::tool::{TaskSupport, ToolExecution};
+use switchboard_protocol::types::tool::CallToolResult;
 use switchboard_protocol::types::wire::Encode as _;
 use switchboard_protocol::{Era, ErrorCode, Method};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::catalog::{Catalog, CatalogTool, LookupError, exposed};
 use crate::events::Event;
@@ -27,10 +28,12 @@ use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, ToolRef};
-use crate::peer::{ListKind, Progress, ProgressSink, RequestError, RequestOptions};
+use crate::peer::{ListKind, ProgressSink, RequestError, RequestOptions};
 use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
 use gate::{PendingCall, Permit, Sight, Verdict, Witness};
+
+pub(crate) use under_way::UnderWay;
 
 /// A call to make.
 #[derive(Clone, Default)]
@@ -135,8 +138,15 @@ impl Host {
     /// Calls a tool. Dropping the future calls it off, and the server is told.
     pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, CallError> {
         // Prepare.
-        let catalog = self.catalog_with(&request.tool).await?;
-        let tool = catalog.find(&request.tool)?;
+        let (catalog, newer);
+        catalog = self.catalog();
+        let tool = match catalog.find(&request.tool) {
+            Ok(tool) => tool,
+            Err(unknown) => {
+                newer = self.catalog_with(&request.tool, unknown).await?;
+                newer.find(&request.tool)?
+            }
+        };
         let reference = tool.reference();
         let mut arguments = check_arguments(tool, request.arguments)?;
 
@@ -171,15 +181,15 @@ impl Host {
             arguments: arguments.as_deref(),
         };
         let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit));
-        let running = Running::begin(self, id, reference);
+        let running = Running::begin(self, id, reference, request.progress);
         let sending = Sending {
             host: self,
             tool,
             arguments: arguments.as_deref(),
             timeout: request.timeout,
-            progress: running.progress_sink(request.progress),
+            id,
         };
-        let outcome = running.keep_alive(sending.send()).await;
+        let outcome = sending.send().await;
 
         // Look at it, and hand it over.
         let outcome = match outcome {
@@ -200,12 +210,12 @@ impl Host {
         outcome
     }
 
-    /// A catalogue that has the tool of that name, whose server may first have to be connected.
-    async fn catalog_with(&self, name: &str) -> Result<Arc<Catalog>, CallError> {
-        let catalog = self.catalog();
-        let Err(unknown) = catalog.find(name) else {
-            return Ok(catalog);
-        };
+    /// A newer catalogue, which may have the tool of that name: its server may first have to be connected.
+    async fn catalog_with(
+        &self,
+        name: &str,
+        unknown: LookupError,
+    ) -> Result<Arc<Catalog>, CallError> {
         let statuses = self.statuses();
         let meant = statuses
             .iter()
@@ -276,9 +286,13 @@ struct Answer {
 }
 
 impl Answer {
-    /// A result, if it is one. It is read once for all that has to be known of it.
+    /// A result, if it is one. What is plainly right is not decoded: a glance tells all that has to be known of it.
     fn read(result: SharedJson) -> Result<Self, RequestError> {
-        let is_error = match CallTool::decode_result(result.raw()) {
+        let raw = result.raw();
+        if let Some(is_error) = CallToolResult::error_flag_at_a_glance(raw) {
+            return Ok(Self { result, is_error });
+        }
+        let is_error = match CallTool::decode_result(raw) {
             Ok(Outcome::Complete(result)) => result.is_error(),
             Ok(_) => return Err(RequestError::Malformed("it is not complete".to_owned())),
             Err(error) => return Err(RequestError::Malformed(error.to_string())),
@@ -305,30 +319,30 @@ struct Sending<'a> {
     tool: &'a CatalogTool,
     arguments: Option<&'a RawValue>,
     timeout: Option<Duration>,
-    progress: ProgressSink,
+    id: CallId,
 }
 
 impl Sending<'_> {
     /// Sends the call, and once more where nothing can have come of the first time.
     async fn send(&self) -> Result<Answer, CallError> {
         let server = &self.tool.reference().server;
-        let live = match self.host.connected(server).await {
-            Ok(live) => live,
-            Err(ServerError::NeedsAuth(_))
-                if self.tool.reference().tool.as_str() == login::AUTHENTICATE =>
-            {
-                return Ok(Answer {
-                    result: login::answer(server),
-                    is_error: true,
-                });
-            }
-            Err(error) => return Err(error.into()),
+        let view = self.host.view();
+        let connected;
+        let live = match view.live.get(server) {
+            Some(live) => live,
+            None => match self.host.connected(server).await {
+                Ok(live) => {
+                    connected = live;
+                    &connected
+                }
+                Err(error) => return self.without_connection(error).await,
+            },
         };
-        let error = match self.once(&live).await {
+        let error = match self.once(live).await {
             Ok(result) => return Ok(result),
             Err(error) => error,
         };
-        let again = match self.after(&error, &live).await {
+        let again = match self.after(&error, live).await {
             Some(live) => self.once(&live).await,
             None => Err(error),
         };
@@ -336,6 +350,20 @@ impl Sending<'_> {
             tool: self.tool.reference().clone(),
             error,
         })
+    }
+
+    /// What a call comes to whose server is not connected.
+    async fn without_connection(&self, error: ServerError) -> Result<Answer, CallError> {
+        let reference = self.tool.reference();
+        match error {
+            ServerError::NeedsAuth(_) if reference.tool.as_str() == login::AUTHENTICATE => {
+                Ok(Answer {
+                    result: login::answer(&reference.server),
+                    is_error: true,
+                })
+            }
+            error => Err(error.into()),
+        }
     }
 
     /// The connection to send the call over again, if that is safe and sensible.
@@ -388,14 +416,14 @@ impl Sending<'_> {
         let name = self.tool.reference().tool.as_str();
         // The connection may know the tool by a newer definition.
         let tool = live.tools.get(name).unwrap_or(self.tool);
-        let as_task = live.peer.revision().era() == Era::Stateful && must_be_task(tool);
+        let as_task = live.peer.revision().era() == Era::Stateful && tool.must_be_task();
         let params = call_params(name, self.arguments, as_task);
         let params = switchboard_protocol::trusted(&params)
             .ok_or_else(|| RequestError::Unwritable("its params are no JSON".to_owned()))?;
         let options = RequestOptions {
             idle: self.timeout.unwrap_or_else(|| live.spec.timeout_of(name)),
             total: live.spec.tool_max,
-            progress: Some(Arc::clone(&self.progress)),
+            progress: Some(self.host.under_way().route(self.id)),
             headers: self.mirrored(tool, live)?,
             as_task,
         };
@@ -433,15 +461,6 @@ fn is_header_mismatch(error: &RequestError) -> bool {
     }
 }
 
-/// Whether calls of the tool must be tasks (2025-11-25).
-fn must_be_task(tool: &CatalogTool) -> bool {
-    let execution = tool.field("execution").and_then(|raw| {
-        let decoded: Option<ToolExecution<'_>> = switchboard_protocol::types::decode(raw).ok();
-        decoded?.task_support
-    });
-    execution == Some(TaskSupport::Required)
-}
-
 /// The params of a call. The name comes first: it is what a server looks for.
 fn call_params(name: &str, arguments: Option<&RawValue>, as_task: bool) -> String {
     let arguments = arguments.map(RawValue::get);
@@ -469,7 +488,12 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn begin(host: &'a Host, id: CallId, tool: &'a ToolRef) -> Self {
+    fn begin(
+        host: &'a Host,
+        id: CallId,
+        tool: &'a ToolRef,
+        progress: Option<ProgressSink>,
+    ) -> Self {
         if host.event_channel().has_listeners() {
             host.event_channel().send(Event::CallBegin {
                 call: id,
@@ -477,46 +501,14 @@ impl<'a> Running<'a> {
                 tool: tool.tool.clone(),
             });
         }
+        let started = Instant::now();
+        host.under_way().begin(id, started, progress);
         Self {
             host,
             id,
             tool,
-            started: Instant::now(),
+            started,
             ended: false,
-        }
-    }
-
-    /// Brings progress to the caller and to whoever listens.
-    fn progress_sink(&self, caller: Option<ProgressSink>) -> ProgressSink {
-        let (events, id, started) = (self.host.event_channel().clone(), self.id, self.started);
-        Arc::new(move |progress: Progress| {
-            if events.has_listeners() {
-                events.send(Event::CallProgress {
-                    call: id,
-                    progress: Some(progress.clone()),
-                    elapsed: started.elapsed(),
-                });
-            }
-            if let Some(caller) = &caller {
-                caller(progress);
-            }
-        })
-    }
-
-    /// Shows that the call is alive, however silent its server is (CALL-6).
-    async fn keep_alive<T>(&self, sending: impl Future<Output = T>) -> T {
-        let mut sending = std::pin::pin!(sending);
-        let interval = self.host.options().settings.progress_interval;
-        loop {
-            tokio::select! {
-                biased;
-                outcome = &mut sending => return outcome,
-                () = sleep(interval) => self.host.event_channel().send(Event::CallProgress {
-                    call: self.id,
-                    progress: None,
-                    elapsed: self.started.elapsed(),
-                }),
-            }
         }
     }
 
@@ -553,6 +545,7 @@ impl<'a> Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
+        self.host.under_way().end(self.id);
         if !self.ended {
             let called_off = || Some("called off".to_owned());
             self.tell_end(self.started.elapsed(), true, called_off);

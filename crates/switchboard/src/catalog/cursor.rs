@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use switchboard_protocol::end_of_string;
 use switchboard_protocol::text::JsonStr;
 
 /// Reads forward through one JSON value.
@@ -130,22 +131,13 @@ impl<'a> Cursor<'a> {
     pub(crate) fn string(&mut self) -> Result<Contents<'a>, Malformed> {
         self.enter(b'"')?;
         let start = self.position;
-        let mut has_escapes = false;
-        let bytes = self.text.as_bytes();
-        loop {
-            let rest = bytes.get(self.position..).ok_or(Malformed)?;
-            self.position += quote_or_backslash(rest).ok_or(Malformed)?;
-            if bytes.get(self.position) == Some(&b'"') {
-                let escaped = self.text.get(start..self.position).ok_or(Malformed)?;
-                self.position += 1;
-                return Ok(Contents {
-                    escaped,
-                    has_escapes,
-                });
-            }
-            has_escapes = true;
-            self.position += 2;
-        }
+        let end = end_of_string(self.text.as_bytes(), start).ok_or(Malformed)?;
+        self.position = end.position;
+        let escaped = self.text.get(start..end.position - 1).ok_or(Malformed)?;
+        Ok(Contents {
+            escaped,
+            has_escapes: end.escaped,
+        })
     }
 
     /// Moves past the next value, whatever it is. A loop, so that depth costs no stack.
@@ -203,17 +195,6 @@ impl<'a> Cursor<'a> {
         self.position += length;
         Ok(())
     }
-}
-
-/// Where the first of the two is. Most strings are keys and short words, for which a search costs more to begin than to do.
-#[inline]
-fn quote_or_backslash(bytes: &[u8]) -> Option<usize> {
-    const SHORT: usize = 16;
-    let near = bytes
-        .iter()
-        .take(SHORT)
-        .position(|byte| matches!(byte, b'"' | b'\\'));
-    near.or_else(|| Some(SHORT + memchr::memchr2(b'"', b'\\', bytes.get(SHORT..)?)?))
 }
 
 #[cfg(test)]

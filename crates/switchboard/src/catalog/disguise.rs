@@ -208,10 +208,11 @@ fn built_in(text: &str) -> Option<&'static str> {
     const LONGEST: usize = 24;
     // Every tool's name and title comes by here, and few begin like a built-in.
     if text.is_ascii() {
-        let first = text
-            .bytes()
-            .find(|byte| byte.is_ascii_alphanumeric() || *byte == b'|')?;
-        if !b"brwegalmi1|".contains(&first.to_ascii_lowercase()) {
+        let start = folded_start(text)?;
+        if !FOLDED
+            .iter()
+            .any(|(name, _)| name.as_bytes().starts_with(&start))
+        {
             return None;
         }
     }
@@ -238,6 +239,24 @@ fn built_in(text: &str) -> Option<&'static str> {
         .binary_search_by(|(name, _)| name.as_str().cmp(folded))
         .ok()?;
     FOLDED.get(position).map(|(_, name)| *name)
+}
+
+/// The first two letters of the fold of an ASCII text; `None` where it has fewer, as no built-in does.
+fn folded_start(text: &str) -> Option<[u8; 2]> {
+    let fold = |byte: u8| match byte.to_ascii_lowercase() {
+        b'i' | b'l' | b'1' | b'|' => b'l',
+        b'o' | b'0' => b'o',
+        byte => byte,
+    };
+    let mut letters = text
+        .bytes()
+        .filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'|')
+        .map(fold);
+    match (letters.next()?, letters.next()) {
+        (b'm', _) => Some(*b"rn"),
+        (first, Some(b'm')) => Some([first, b'r']),
+        (first, second) => Some([first, second?]),
+    }
 }
 
 /// How the name of a server reads beside others: `a`, `a_` and `_a` are one, and `a__b` is `a_b`.

@@ -37,10 +37,17 @@ const SERVER_SHARE: usize = 18;
 
 /// The name under which the model sees a tool or prompt of a server.
 pub fn exposed_name(server: &str, tool: &str) -> ExposedName {
+    let mut name = String::new();
+    name_into(&mut name, server, tool);
+    ExposedName::from(name)
+}
+
+/// As [`exposed_name`], into a buffer whose contents are replaced.
+pub(super) fn name_into(name: &mut String, server: &str, tool: &str) {
+    name.clear();
     let length = PREFIX.len() + server.len() + SEPARATOR.len() + tool.len();
-    let mut name = String::with_capacity(length.min(MAX_LENGTH));
     if length <= MAX_LENGTH && is_plain_server(server) && is_plain_tool(tool) {
-        write_name(&mut name, server, tool);
+        write_name(name, server, tool);
     } else {
         let budget = MAX_LENGTH - PREFIX.len() - SEPARATOR.len() - 1 - HASH_LENGTH;
         let server_part = tidy_server(server);
@@ -53,11 +60,10 @@ pub fn exposed_name(server: &str, tool: &str) -> ExposedName {
         let server_part = server_part
             .get(..server_part.len().min(server_budget))
             .unwrap_or_default();
-        write_name(&mut name, server_part.trim_end_matches('_'), tool_part);
+        write_name(name, server_part.trim_end_matches('_'), tool_part);
         name.push('_');
-        push_hash(&mut name, server, tool);
+        push_hash(name, server, tool);
     }
-    ExposedName::from(name)
 }
 
 fn write_name(name: &mut String, server: &str, tool: &str) {

@@ -16,13 +16,13 @@ use switchboard_protocol::types::{DecodeError, decode};
 
 use super::cursor::{Contents, Cursor, Malformed};
 use super::disguise::{self, Disguise, TitleUse};
-use super::exposed::exposed_name;
+use super::exposed::name_into;
 use super::rules::ToolRules;
 use super::schema::{self, Examined, SchemaFinding, Verdict};
 use super::text::Tokens;
 use super::tool::{self, CatalogTool, Hints, Span};
 use crate::json::SharedJson;
-use crate::names::{ServerName, ToolRef, WireName};
+use crate::names::{ExposedName, ServerName, ToolRef, WireName};
 
 /// What one server offers, and what of it cannot be offered.
 #[derive(Debug, Default)]
@@ -145,6 +145,7 @@ impl ServerTools {
             provenance,
             limits,
             built: Self::default(),
+            exposed: String::new(),
         };
         for (index, page) in pages.iter().enumerate() {
             if let Err(reason) = builder.page(page) {
@@ -200,6 +201,8 @@ struct Builder<'b> {
     provenance: Provenance,
     limits: ListLimits,
     built: ServerTools,
+    /// Room for the exposed name in hand.
+    exposed: String,
 }
 
 impl Builder<'_> {
@@ -285,7 +288,7 @@ impl Builder<'_> {
     }
 
     fn tool(
-        &self,
+        &mut self,
         page: &SharedJson,
         head: &Head<'_>,
         name: &str,
@@ -306,7 +309,8 @@ impl Builder<'_> {
             tool: WireName::from(name),
         };
         let schema = self.schema(head)?;
-        let exposed = exposed_name(self.server.as_str(), name);
+        name_into(&mut self.exposed, self.server.as_str(), name);
+        let exposed = ExposedName::from(self.exposed.as_str());
         let described = match head.description.filter(|contents| !is_blank(*contents)) {
             Some(description) => tool::model_characters(description),
             None => tool::missing_description(&reference).chars().count(),

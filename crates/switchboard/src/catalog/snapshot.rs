@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::quality::RandomState;
 use switchboard_config::text::visible;
 
 use super::disguise::{Disguise, KnownServers, Part};
@@ -29,8 +30,11 @@ const MAX_QUERY: usize = 160;
 #[derive(Debug, Default)]
 pub struct Catalog {
     servers: Vec<CatalogServer>,
-    by_exposed: HashMap<ExposedName, (u32, u32)>,
+    by_exposed: ExposedMap,
 }
+
+/// Where tools are, by server and position. Every call looks here, so it is hashed fast, with seeds of its own.
+type ExposedMap = HashMap<ExposedName, (u32, u32), RandomState>;
 
 /// One server of the catalogue.
 #[derive(Debug)]
@@ -118,7 +122,8 @@ impl Catalog {
             .iter()
             .map(|server| server.tools.tools().len())
             .sum();
-        let mut by_exposed: HashMap<ExposedName, (u32, u32)> = HashMap::with_capacity(count);
+        let mut by_exposed: ExposedMap =
+            ExposedMap::with_capacity_and_hasher(count, RandomState::default());
         let lists: Vec<Arc<ServerTools>> = servers
             .iter()
             .map(|server| Arc::clone(&server.tools))
@@ -328,7 +333,7 @@ impl CatalogServer {
 fn refuse(
     known: &KnownServers,
     tool: &CatalogTool,
-    taken: &HashMap<ExposedName, (u32, u32)>,
+    taken: &ExposedMap,
     lists: &[Arc<ServerTools>],
 ) -> Option<SetAsideReason> {
     if tool.may_claim {

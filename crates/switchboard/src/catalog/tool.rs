@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use switchboard_protocol::param_headers::ParamHeaders;
 use switchboard_protocol::text::JsonStr;
 use switchboard_protocol::trusted;
+use switchboard_protocol::types::tool::{TaskSupport, ToolExecution};
 
 use super::cursor::{Contents, Cursor};
 use super::schema::{self, Mended, SchemaFinding};
@@ -48,6 +49,7 @@ pub(super) struct Span {
 pub(super) struct Prepared {
     check: ArgumentCheck,
     headers: ParamHeaders,
+    must_be_task: bool,
 }
 
 /// A tool as a model is told of it.
@@ -212,6 +214,11 @@ impl CatalogTool {
         &self.prepared().headers
     }
 
+    /// Whether calls of it must be tasks (2025-11-25), read on first use.
+    pub fn must_be_task(&self) -> bool {
+        self.prepared().must_be_task
+    }
+
     /// A field of the definition, by its name on the wire.
     pub fn field(&self, name: &str) -> Option<&RawValue> {
         field(self.definition.as_str(), name)
@@ -220,9 +227,15 @@ impl CatalogTool {
     fn prepared(&self) -> &Prepared {
         self.prepared.get_or_init(|| {
             let schema = self.input_schema();
+            let support = self.field("execution").and_then(|raw| {
+                let decoded: Option<ToolExecution<'_>> =
+                    switchboard_protocol::types::decode(raw).ok();
+                decoded?.task_support
+            });
             Box::new(Prepared {
                 check: ArgumentCheck::compile(schema),
                 headers: ParamHeaders::from_schema(schema).unwrap_or_default(),
+                must_be_task: support == Some(TaskSupport::Required),
             })
         })
     }

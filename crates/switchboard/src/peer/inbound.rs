@@ -135,6 +135,12 @@ impl Receiver {
         self.opened + std::time::Duration::from_millis(milliseconds)
     }
 
+    /// Tells requests that they are overdue, for as long as it is awaited.
+    pub(super) async fn watch_deadlines(&self) {
+        let is_asking = || self.answering.load(Ordering::Relaxed) > 0;
+        self.pending.watch(is_asking).await;
+    }
+
     fn message(&self, frame: &Bytes, message: Message<'_>) {
         match message {
             Message::Response { id, result } => {

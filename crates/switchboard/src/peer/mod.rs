@@ -15,28 +15,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use serde_json::value::RawValue;
 use switchboard_protocol::headers::{self, Header};
 use switchboard_protocol::meta::MetaMembers;
 use switchboard_protocol::types::result::{ResultType, declared_type};
 use switchboard_protocol::types::wire::{self, Encode};
 use switchboard_protocol::{Era, Method, RequestId, Revision, encode};
-use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::oneshot::error::RecvError;
+use tokio::time::Instant;
 
+use crate::alarm::AbortOnDrop;
 use crate::handler::ClientHandler;
 use crate::json::SharedJson;
 use crate::names::ServerName;
 use crate::transport::{Abandoned, Closed, Link, Outgoing, OutgoingKind};
 use inbound::Receiver;
-use open::AbortOnDrop;
-use pending::Reply;
+use pending::{Overdue, Patience, Reply};
 
 pub use error::RequestError;
 pub use inbound::{ListKind, Notice, Observer};
 pub use open::{OpenError, OpenErrorKind, OpenOptions, OpenStep, ServerFacts, open};
 pub use pages::{PageLimits, Pages};
-pub use pending::{Progress, ProgressSink};
+pub use pending::{Progress, ProgressListener, ProgressRoute, ProgressSink};
 
 /// A server that a conversation has been opened with.
 #[derive(Clone)]
@@ -50,8 +51,8 @@ struct Shared {
     handler: Arc<dyn ClientHandler>,
     /// What every request carries in its `_meta`.
     meta: MetaMembers,
-    /// The task that answers the server's questions.
-    questions: AbortOnDrop,
+    /// The task that answers the server's questions and watches over deadlines.
+    attending: AbortOnDrop,
     /// How many requests the server is at work on; a subscription is no work.
     working: AtomicUsize,
 }
@@ -64,7 +65,7 @@ pub struct RequestOptions {
     /// How long it may take in all.
     pub total: Duration,
     /// Who hears of its progress. With nobody, and for anything but calls, the server is not asked to tell.
-    pub progress: Option<ProgressSink>,
+    pub progress: Option<ProgressRoute>,
     /// Headers besides the standard ones: parameters that are mirrored.
     pub headers: Vec<Header>,
     /// Whether it was asked to be run as a task, where a revision wants that said (2025-11-25).
@@ -227,7 +228,7 @@ impl Peer {
 
     /// Ends the conversation in order and waits until it has ended.
     pub async fn close(&self) {
-        self.0.questions.abort();
+        self.0.attending.abort();
         self.0.link.close().await;
         self.0.receiver.pending.close(&Closed::ByUs);
         self.0
@@ -255,10 +256,14 @@ impl Shared {
         params: Option<&RawValue>,
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
-        let (id, answer) = self
+        let patience = Patience {
+            idle: options.idle,
+            total: options.total,
+        };
+        let (id, mut answer) = self
             .receiver
             .pending
-            .enter(options.progress.clone())
+            .enter(Some(patience), options.progress.clone())
             .map_err(|closed| not_sent(&closed))?;
         let message = self
             .encode_request(id, method, params, options)
@@ -266,17 +271,22 @@ impl Shared {
                 // Nothing went out, so there is nothing to call off.
                 self.receiver.pending.forget(id);
             })?;
-        let in_flight = InFlight::begin(self, id, method);
-        let exchange = async {
-            self.link
-                .send(message)
-                .await
-                .map_err(RequestError::NotSent)?;
-            settled(answer).await
+        let _in_flight = InFlight::begin(self, id, method);
+        let reply = match self.link.send(message) {
+            Either::Left(sent) => {
+                sent.into_inner().map_err(RequestError::NotSent)?;
+                answer.await
+            }
+            // The server does not read; meanwhile the deadlines run.
+            Either::Right(sending) => match select(sending, &mut answer).await {
+                Either::Left((sent, _)) => {
+                    sent.map_err(RequestError::NotSent)?;
+                    answer.await
+                }
+                Either::Right((reply, _)) => reply,
+            },
         };
-        let outcome = self.within_deadlines(id, exchange, options).await?;
-        drop(in_flight);
-        outcome
+        settled(reply, options)
     }
 
     fn encode_request(
@@ -333,37 +343,6 @@ impl Shared {
         headers
     }
 
-    /// Waits for a request, as long as it may be silent and as long as it may take.
-    async fn within_deadlines<T>(
-        &self,
-        id: u64,
-        exchange: impl Future<Output = T>,
-        options: &RequestOptions,
-    ) -> Result<T, RequestError> {
-        let mut exchange = std::pin::pin!(exchange);
-        let started = Instant::now();
-        let end = later(started, options.total);
-        let mut wake = end.min(later(started, options.idle));
-        loop {
-            if let Ok(outcome) = timeout_at(wake, &mut exchange).await {
-                return Ok(outcome);
-            }
-            let now = Instant::now();
-            if now >= end {
-                return Err(RequestError::Expired(options.total));
-            }
-            let is_asking = self.receiver.answering.load(Ordering::Relaxed) > 0;
-            let heard = match self.receiver.pending.heard(id) {
-                Some(heard) if !is_asking => heard,
-                _ => now,
-            };
-            wake = end.min(later(heard, options.idle));
-            if wake <= now {
-                return Err(RequestError::Idle(options.idle));
-            }
-        }
-    }
-
     /// What a result is instead of an answer, where the revision lets it be something else.
     fn unfinished(
         &self,
@@ -374,6 +353,10 @@ impl Shared {
         // Before the stateless era a result is an answer; a task is one only where it was asked for.
         if self.facts.revision.era() == Era::Stateful {
             return options.as_task.then_some(ResultType::Task);
+        }
+        // Most methods have but one kind of result, and a list may be too long to be read for nothing.
+        if !method.may_require_input() && method != Method::ToolsCall {
+            return None;
         }
         match declared_type(result.raw()) {
             Some(ResultType::InputRequired) if method.may_require_input() => {
@@ -428,11 +411,16 @@ impl Drop for InFlight<'_> {
 }
 
 /// What a waiter got, as a result.
-async fn settled(answer: oneshot::Receiver<Reply>) -> Result<SharedJson, RequestError> {
-    match answer.await {
+fn settled(
+    reply: Result<Reply, RecvError>,
+    options: &RequestOptions,
+) -> Result<SharedJson, RequestError> {
+    match reply {
         Ok(Reply::Result(result)) => Ok(result),
         Ok(Reply::Error(error)) => Err(RequestError::Rejected(error)),
         Ok(Reply::Unreadable(why)) => Err(RequestError::Malformed(why)),
+        Ok(Reply::Overdue(Overdue::Idle)) => Err(RequestError::Idle(options.idle)),
+        Ok(Reply::Overdue(Overdue::Total)) => Err(RequestError::Expired(options.total)),
         Ok(Reply::Failed(failure)) => Err(failure.into()),
         Ok(Reply::Closed(closed)) => Err((&closed).into()),
         Err(_) => Err(RequestError::Lost("nobody is left to answer".to_owned())),
@@ -453,10 +441,4 @@ fn unwritable(error: impl std::fmt::Display) -> RequestError {
 
 fn to_raw<P: Encode>(params: &P) -> Result<Box<RawValue>, RequestError> {
     RawValue::from_string(wire::encode(params)).map_err(unwritable)
-}
-
-/// That long after, or as long as a clock can tell.
-fn later(start: Instant, duration: Duration) -> Instant {
-    const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-    start + duration.min(LONGEST)
 }

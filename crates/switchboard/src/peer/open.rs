@@ -21,13 +21,13 @@ use switchboard_protocol::{
     Era, Incoming, Limits, Message, Method, Revision, encode, headers, parse,
 };
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::inbound::{Observer, Receiver};
 use super::input::answer_questions;
 use super::pending::Reply;
 use super::{Peer, Shared};
+use crate::alarm::AbortOnDrop;
 use crate::handler::ClientHandler;
 use crate::json::SharedJson;
 use crate::names::ServerName;
@@ -206,7 +206,7 @@ struct Wire {
     transport: Transport,
     link: Arc<dyn Link>,
     receiver: Arc<Receiver>,
-    questions: AbortOnDrop,
+    attending: AbortOnDrop,
 }
 
 /// A request of the opening that waits for its answer.
@@ -282,18 +282,22 @@ impl Opening<'_> {
             .connect(inbound)
             .await
             .map_err(OpenErrorKind::Transport)?;
-        let answering = tokio::spawn(answer_questions(
+        let answering = answer_questions(
             questions,
             Arc::downgrade(&receiver),
             Arc::downgrade(&link),
             self.server.clone(),
             Arc::clone(&self.handler),
-        ));
+        );
+        let attending = tokio::spawn({
+            let receiver = Arc::clone(&receiver);
+            async move { tokio::join!(answering, receiver.watch_deadlines()) }
+        });
         Ok(Wire {
             transport: connector.transport(),
             link,
             receiver,
-            questions: AbortOnDrop(answering.abort_handle()),
+            attending: AbortOnDrop::new(&attending),
         })
     }
 
@@ -364,7 +368,7 @@ impl Opening<'_> {
         Ok(match reply {
             Reply::Result(result) => (step(Answer::Result(result.raw())), Some(result)),
             Reply::Error(error) => (step(Answer::Error(&error)), None),
-            Reply::Unreadable(_) => (step(Answer::Unreadable), None),
+            Reply::Unreadable(_) | Reply::Overdue(_) => (step(Answer::Unreadable), None),
             Reply::Closed(_) => (step(Answer::Closed), None),
             Reply::Failed(failure) => return Err(failed(failure)),
         })
@@ -445,7 +449,7 @@ impl Opening<'_> {
         Ok(match reply {
             Reply::Result(result) => (step(Answer::Result(result.raw())), Some(result)),
             Reply::Error(error) => (step(Answer::Error(&error)), None),
-            Reply::Unreadable(_) => (step(Answer::Unreadable), None),
+            Reply::Unreadable(_) | Reply::Overdue(_) => (step(Answer::Unreadable), None),
             Reply::Closed(closed) => return Err(OpenErrorKind::Closed(closed)),
             Reply::Failed(failure) => return Err(failed(failure)),
         })
@@ -463,7 +467,7 @@ impl Opening<'_> {
         let (id, answer) = wire
             .receiver
             .pending
-            .enter(None)
+            .enter(None, None)
             .map_err(OpenErrorKind::Closed)?;
         let mut payload = Vec::with_capacity(512);
         encode::request_with_meta(&mut payload, &id.into(), method.name(), params, members)
@@ -563,7 +567,7 @@ impl Opening<'_> {
             facts,
             handler: Arc::clone(&self.handler),
             meta,
-            questions: wire.questions,
+            attending: wire.attending,
             working: AtomicUsize::new(0),
         }))
     }
@@ -591,21 +595,6 @@ impl Opening<'_> {
     }
 }
 
-/// Aborts a task when whoever needs it is gone.
-pub(super) struct AbortOnDrop(AbortHandle);
-
-impl AbortOnDrop {
-    pub(super) fn abort(&self) {
-        self.0.abort();
-    }
-}
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// What an HTTP answer leads to.
 fn http_step(
     reply: Reply,
@@ -615,7 +604,7 @@ fn http_step(
         Reply::Failed(RequestFailure::Refused(refusal)) => refusal,
         Reply::Failed(failure) => return Err(failed(failure)),
         Reply::Closed(closed) => return Err(OpenErrorKind::Closed(closed)),
-        Reply::Unreadable(_) => {
+        Reply::Unreadable(_) | Reply::Overdue(_) => {
             let answer = HttpAnswer {
                 status: 200,
                 message: None,

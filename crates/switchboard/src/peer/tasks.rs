@@ -13,6 +13,7 @@ use switchboard_protocol::types::wire::{self, Encode as _, IntoOwned as _};
 use switchboard_protocol::{Era, Method};
 use tokio::time::{Instant, sleep};
 
+use super::pending::later;
 use super::{RequestError, RequestOptions, Shared, to_raw, unwritable};
 use crate::json::SharedJson;
 
@@ -37,7 +38,7 @@ impl Shared {
             shared: self,
             task_id: Some(task.task_id.to_string()),
         };
-        let end = super::later(Instant::now(), options.total);
+        let end = later(Instant::now(), options.total);
         let outcome = self.poll(task, options, end).await;
         if !matches!(
             outcome,
@@ -94,8 +95,8 @@ impl Shared {
             task = wire::decode::<Task<'_>>(answer.raw())
                 .map_err(|error| RequestError::Malformed(error.to_string()))?
                 .into_owned();
-            if let Some(sink) = &options.progress {
-                sink(super::Progress {
+            if let Some(route) = &options.progress {
+                route.tell(super::Progress {
                     progress: 0.0,
                     total: None,
                     message: task.status_message.as_deref().map(str::to_owned),
@@ -160,7 +161,7 @@ impl Drop for RunningTask<'_> {
             return;
         };
         // The answer is of no interest, so nobody waits for it.
-        let Ok((id, _)) = self.shared.receiver.pending.enter(None) else {
+        let Ok((id, _)) = self.shared.receiver.pending.enter(None, None) else {
             return;
         };
         self.shared.receiver.pending.forget(id);

@@ -19,7 +19,8 @@ use switchboard_protocol::Revision;
 use tokio::runtime::Handle;
 
 use super::{
-    Abandoned, Closed, Connector, Inbound, Link, Outgoing, TransportError, TransportErrorKind,
+    Abandoned, Closed, Connector, Inbound, Link, Outgoing, Sending, TransportError,
+    TransportErrorKind, sending, sent,
 };
 use crate::service::{Conversation, Service, Sink};
 
@@ -77,13 +78,13 @@ impl Connector for InProcessConnector {
 struct InProcessLink(Arc<Shared>);
 
 impl Link for InProcessLink {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+    fn send(&self, message: Outgoing) -> Sending<'_> {
         if self.0.gate.is_closing() {
             let error = TransportError::new(TransportErrorKind::Closed, "the link is closed");
-            return Box::pin(std::future::ready(Err(error)));
+            return sent(Err(error));
         }
         self.0.lock().waiting.push_back(message.payload.into());
-        Box::pin(Handover(Some(Arc::clone(&self.0))))
+        sending(Handover(Some(Arc::clone(&self.0))))
     }
 
     fn has_headers(&self) -> bool {

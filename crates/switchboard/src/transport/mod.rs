@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Either, Ready, ready};
 use switchboard_config::entry::Transport;
 use switchboard_protocol::{Revision, headers::Header};
 
@@ -76,7 +76,7 @@ pub trait Link: Send + Sync + 'static {
     /// is handed over. A future that is dropped does not take the message back. For a request it is over when the
     /// request is on its way; all that comes of it, success or failure, goes to the [`Inbound`]. For anything else
     /// it is over when the server has taken the message, as far as the transport can tell.
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>>;
+    fn send(&self, message: Outgoing) -> Sending<'_>;
 
     /// Whether the transport has headers. Where it has none, there is no need to make them.
     fn has_headers(&self) -> bool {
@@ -107,6 +107,22 @@ pub trait Link: Send + Sync + 'static {
     fn process(&self) -> Option<u32> {
         None
     }
+}
+
+/// A message on its way: nearly always there already, so that only what has to wait takes an allocation.
+pub type Sending<'a> = Either<Ready<Sent>, BoxFuture<'a, Sent>>;
+
+/// Whether a message was handed over.
+pub type Sent = Result<(), TransportError>;
+
+/// A message that is there, or never will be.
+pub fn sent<'a>(sent: Sent) -> Sending<'a> {
+    Either::Left(ready(sent))
+}
+
+/// A message that has a way to go.
+pub fn sending<'a>(sent: impl Future<Output = Sent> + Send + 'a) -> Sending<'a> {
+    Either::Right(Box::pin(sent))
 }
 
 /// One message to send.

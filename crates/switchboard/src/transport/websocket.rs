@@ -28,8 +28,8 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::http::{Address, ConfiguredHeaders, HttpClient, Lifetime, RemoteServer};
 use super::{
-    Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, TransportError,
-    TransportErrorKind,
+    Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, Sending, TransportError,
+    TransportErrorKind, sending, sent,
 };
 use handshake::Socket;
 use trim::Trimmed;
@@ -151,9 +151,11 @@ struct Queued {
 }
 
 impl Link for WebSocketLink {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
-        let written = self.enqueue(message.payload);
-        Box::pin(async move { written?.await.unwrap_or_else(|_| Err(closed())) })
+    fn send(&self, message: Outgoing) -> Sending<'_> {
+        match self.enqueue(message.payload) {
+            Ok(written) => sending(async { written.await.unwrap_or_else(|_| Err(closed())) }),
+            Err(error) => sent(Err(error)),
+        }
     }
 
     fn has_headers(&self) -> bool {

@@ -26,7 +26,7 @@ use super::streamable::{TAKE_DEADLINE, closed, not_taken, plain};
 use super::{HttpClient, RemoteServer};
 use crate::transport::{
     Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, OutgoingKind,
-    RequestFailure, TransportError, TransportErrorKind,
+    RequestFailure, Sending, TransportError, TransportErrorKind, sending, sent,
 };
 
 /// Events that may come before the one that names the endpoint.
@@ -155,14 +155,12 @@ struct Shared {
 }
 
 impl Link for LegacyLink {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
-        let taken = self.begin(message);
-        Box::pin(async move {
-            match taken? {
-                None => Ok(()),
-                Some(taken) => taken.await.unwrap_or_else(|_| Err(closed())),
-            }
-        })
+    fn send(&self, message: Outgoing) -> Sending<'_> {
+        match self.begin(message) {
+            Ok(None) => sent(Ok(())),
+            Ok(Some(taken)) => sending(async { taken.await.unwrap_or_else(|_| Err(closed())) }),
+            Err(error) => sent(Err(error)),
+        }
     }
 
     fn abandon(&self, request: u64) -> Abandoned {

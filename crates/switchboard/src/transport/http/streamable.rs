@@ -26,7 +26,7 @@ use super::lifetime::{Lifetime, lock};
 use super::{HttpClient, RemoteServer, failure};
 use crate::transport::{
     Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, OutgoingKind,
-    RequestFailure, TransportError, TransportErrorKind,
+    RequestFailure, Sending, TransportError, TransportErrorKind, sending, sent,
 };
 
 /// How long the server may take to take a message that is no request, and then once more for what it says to it.
@@ -119,14 +119,12 @@ struct Handshake {
 }
 
 impl Link for StreamableLink {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
-        let taken = self.begin(message);
-        Box::pin(async move {
-            match taken? {
-                None => Ok(()),
-                Some(taken) => taken.await.unwrap_or_else(|_| Err(closed())),
-            }
-        })
+    fn send(&self, message: Outgoing) -> Sending<'_> {
+        match self.begin(message) {
+            Ok(None) => sent(Ok(())),
+            Ok(Some(taken)) => sending(async { taken.await.unwrap_or_else(|_| Err(closed())) }),
+            Err(error) => sent(Err(error)),
+        }
     }
 
     fn abandon(&self, request: u64) -> Abandoned {

@@ -1,17 +1,17 @@
 //! The open link: its tasks, and how it ends.
 //!
-//! Owns three tasks, which end with the link: one reads messages and watches over the end, one reads what the server
-//! writes for people, one goes on writing when the pipe is full. The process itself belongs to `system`. This module
+//! Owns four tasks, which end with the link: one reads messages, one reads what the server writes for people, one goes
+//! on writing when the pipe is full, one watches over the end. The process itself belongs to `system`. This module
 //! must not start, signal or reap anything by itself.
 
-use std::future::{Future, ready};
+use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FusedFuture};
 use switchboard_protocol::Revision;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
@@ -23,7 +23,8 @@ use super::system::{Process, Started};
 use super::writer::{Company, Handed, Writer};
 use super::{Exit, StdioConnector};
 use crate::transport::{
-    Abandoned, Closed, Inbound, Link, Outgoing, OutgoingKind, TransportError, TransportErrorKind,
+    Abandoned, Closed, Inbound, Link, Outgoing, OutgoingKind, Sending, TransportError,
+    TransportErrorKind, sending, sent,
 };
 
 /// How much of the server's output is read at once: what a pipe holds.
@@ -50,7 +51,7 @@ pub(super) struct StdioLink {
     /// Turns true when the link has ended and said so.
     over: watch::Receiver<bool>,
     longest_end: Duration,
-    tasks: [AbortHandle; 3],
+    tasks: [AbortHandle; 4],
 }
 
 struct Shared {
@@ -88,12 +89,18 @@ impl StdioLink {
         let (over, over_receiver) = watch::channel(false);
         let drain = tokio::spawn(Arc::clone(&writer).drain());
         let diagnostics = tokio::spawn(read_diagnostics(stderr, Arc::clone(&shared.inbound)));
-        let helpers = [drain.abort_handle(), diagnostics.abort_handle()];
+        // A task of its own, so that a message wakes nothing but what reads it.
         let reading = Arc::clone(&shared);
-        let main = tokio::spawn(async move {
-            let messages = read_messages(stdout, &reading, limits.max_message_bytes);
-            let closed = reading.watch(messages, diagnostics).await;
-            reading.inbound.closed(closed);
+        let messages =
+            tokio::spawn(
+                async move { read_messages(stdout, &reading, limits.max_message_bytes).await },
+            );
+        let helpers = [&drain, &diagnostics].map(JoinHandle::abort_handle);
+        let reader = messages.abort_handle();
+        let watching = Arc::clone(&shared);
+        let watch = tokio::spawn(async move {
+            let closed = watching.watch(messages, diagnostics).await;
+            watching.inbound.closed(closed);
             over.send_replace(true);
         });
         let [drain, diagnostics] = helpers;
@@ -101,22 +108,22 @@ impl StdioLink {
             shared,
             over: over_receiver,
             longest_end: connector.grace.after_close + connector.grace.after_terminate + END_SLACK,
-            tasks: [main.abort_handle(), drain, diagnostics],
+            tasks: [watch.abort_handle(), reader, drain, diagnostics],
         }
     }
 }
 
 impl Link for StdioLink {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+    fn send(&self, message: Outgoing) -> Sending<'_> {
         let writer = &self.shared.writer;
         let company = match message.kind {
             OutgoingKind::Request(_) => writer.request(),
             OutgoingKind::Notification | OutgoingKind::Response => Company::Alone,
         };
         match writer.accept(message.payload, company) {
-            Ok(Handed::Over) => ready(Ok(())).boxed(),
-            Ok(Handed::Later(position)) => writer.handed_over(position).boxed(),
-            Err(error) => ready(Err(error)).boxed(),
+            Ok(Handed::Over) => sent(Ok(())),
+            Ok(Handed::Later(position)) => sending(writer.handed_over(position)),
+            Err(error) => sent(Err(error)),
         }
     }
 
@@ -170,16 +177,17 @@ impl Drop for StdioLink {
 }
 
 impl Shared {
-    /// Reads until the link ends, by whatever comes first, and says how it ended.
+    /// Waits until the link ends, by whatever comes first, and says how it ended. Nothing is delivered after that.
     async fn watch(
         &self,
-        messages: impl Future<Output = io::Result<()>>,
+        messages: JoinHandle<io::Result<()>>,
         mut diagnostics: JoinHandle<()>,
     ) -> Closed {
-        let mut messages = std::pin::pin!(messages);
+        let reader = messages.abort_handle();
+        let mut messages = messages.fuse();
         let ending = tokio::select! {
             biased;
-            end = &mut messages => Ending::Output(end),
+            end = &mut messages => Ending::Output(end.unwrap_or_else(|lost| Err(lost.into()))),
             () = self.process.ended() => Ending::Process,
             error = self.writer.ended() => Ending::Input(error),
         };
@@ -192,21 +200,25 @@ impl Shared {
                 }
             }
             Ending::Process => {
-                let _ = timeout(LAST_WORDS, messages).await;
+                let _ = timeout(LAST_WORDS, &mut messages).await;
                 Closed::ByServer
             }
             Ending::Input(error) if self.closing.load(Ordering::Relaxed) => {
                 // Closing the input was our own doing, and the server takes its time.
-                self.read_to_the_end(messages).await;
+                self.read_to_the_end(&mut messages).await;
                 Closed::Broken(error.to_string())
             }
             Ending::Input(error) => {
                 // A process that dies closes its input first. If it does not die, it cannot be served any longer.
-                let both = async { tokio::join!(messages, self.process.ended()) };
+                let both = async { tokio::join!(&mut messages, self.process.ended()) };
                 let _ = timeout(LAST_WORDS, both).await;
                 Closed::Broken(error.to_string())
             }
         };
+        reader.abort();
+        if !messages.is_terminated() {
+            let _ = messages.await;
+        }
         let exit = self.process.life().exit();
         self.process.end();
         self.writer.end(TransportError::new(
@@ -223,7 +235,7 @@ impl Shared {
     }
 
     /// Goes on reading while the process ends, and a little longer.
-    async fn read_to_the_end(&self, messages: impl Future<Output = io::Result<()>>) {
+    async fn read_to_the_end(&self, messages: impl Future) {
         let a_little_longer = async {
             self.process.gone().await;
             tokio::time::sleep(LAST_WORDS).await;

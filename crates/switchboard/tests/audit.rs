@@ -87,9 +87,9 @@ async fn dropping_the_last_handle_writes_what_waits() {
 async fn what_does_not_fit_into_the_queue_is_counted() {
     let store = Arc::new(MemoryStore::new());
     let audit = Audit::start(Arc::clone(&store) as Arc<dyn Store>, KEEP, "test");
+    let recorded: u64 = 20_000;
     // The writer has no turn as long as this does not wait.
-    const RECORDED: u64 = 20_000;
-    for number in 0..RECORDED {
+    for number in 0..recorded {
         audit.record(change(number.to_string()));
     }
     audit.flush().await;
@@ -101,7 +101,7 @@ async fn what_does_not_fit_into_the_queue_is_counted() {
         .filter_map(|entry| entry["count"].as_u64())
         .sum();
     assert!(lost > 0);
-    assert_eq!(abouts(&found).len() as u64 + lost, RECORDED);
+    assert_eq!(abouts(&found).len() as u64 + lost, recorded);
 }
 
 /// A store that can be broken.

@@ -6,7 +6,9 @@
 //! ways than anybody can list, which is what a sandbox is for. A hard link is not noticed either.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
@@ -20,7 +22,11 @@ use crate::catalog::cursor::Cursor;
 /// What every file of ours in a project begins with.
 const OWN_PREFIX: &str = ".switchboard";
 /// Arguments that hold a command line.
-const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "commands"];
+const COMMAND_KEYS: [&str; 7] = [
+    "command", "commands", "cmd", "script", "shell", "args", "argv",
+];
+/// So many names are looked up one by one; beyond that all links of the folder are read at once.
+const FEW_NAMES: usize = 32;
 /// A command line that names one of these means our folders, whatever they are set to.
 const OWN_VARIABLES: [&str; 3] = [
     "SWITCHBOARD_CONFIG_DIR",
@@ -121,14 +127,15 @@ impl OwnFiles {
         let text = arguments?.get();
         let mut cursor = Cursor::new(text);
         let mut is_command = false;
+        let mut links = Links::default();
         while let Some(at) = memchr::memchr(b'"', text.as_bytes().get(cursor.position()..)?) {
             cursor.rewind(cursor.position() + at);
             let contents = cursor.string().ok()?;
             let is_key = cursor.peek() == b':';
             if contents.escaped.len() <= LONGEST * 2 || is_command {
                 let found = contents.decode();
-                let is_own = self.is_named(&found, place)
-                    || (is_command && !is_key && self.is_in_command(&found, place));
+                let is_own = self.is_named(&found, place, &mut links)
+                    || (is_command && !is_key && self.is_in_command(&found, place, &mut links));
                 if is_own {
                     return Some(found);
                 }
@@ -166,7 +173,7 @@ impl OwnFiles {
     }
 
     /// Whether a text, taken for a path, is one of our files.
-    fn is_named(&self, text: &str, place: &Place) -> bool {
+    fn is_named(&self, text: &str, place: &Place, links: &mut Links) -> bool {
         let text = text.trim();
         if text.is_empty() || text.len() > LONGEST {
             return false;
@@ -178,7 +185,7 @@ impl OwnFiles {
         }
         place.is_own
             || place.names.iter().any(|name| name == text)
-            || (place.is_link(text) && self.is_path(text, &place.base))
+            || (links.has(text, place) && self.is_path(text, &place.base))
     }
 
     fn is_path(&self, text: &str, base: &Base) -> bool {
@@ -206,7 +213,7 @@ impl OwnFiles {
     }
 
     /// Whether a command line names one of our files, as far as can be seen.
-    fn is_in_command(&self, command: &str, place: &Place) -> bool {
+    fn is_in_command(&self, command: &str, place: &Place, links: &mut Links) -> bool {
         if OWN_VARIABLES.iter().any(|name| command.contains(name)) {
             return true;
         }
@@ -222,7 +229,7 @@ impl OwnFiles {
             |character: char| character.is_whitespace() || ";|&<>()`=,:{}$".contains(character);
         bare.split(ends_word)
             .filter(|word| !word.is_empty())
-            .any(|word| self.is_named(word, place) || self.is_globbed(word, place))
+            .any(|word| self.is_named(word, place, links) || self.is_globbed(word, place))
     }
 
     /// Whether a shell could find one of our files for this word.
@@ -265,7 +272,32 @@ impl OwnFiles {
     }
 }
 
+/// Which names of a folder are links, as far as one call asks.
+#[derive(Debug, Default)]
+struct Links {
+    asked: usize,
+    all: Option<HashSet<OsString>>,
+}
+
+impl Links {
+    fn has(&mut self, name: &str, place: &Place) -> bool {
+        self.asked += 1;
+        if self.asked <= FEW_NAMES {
+            return place.is_link(name);
+        }
+        let all = self.all.get_or_insert_with(|| place.links());
+        all.contains(OsStr::new(name))
+    }
+}
+
 impl Place {
+    fn links(&self) -> HashSet<OsString> {
+        let entries = std::fs::read_dir(&self.base.folder);
+        let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let links = entries.into_iter().flatten().flatten().filter(is_link);
+        links.map(|entry| entry.file_name()).collect()
+    }
+
     /// Whether a name in this folder is a link. It costs one question to the system and no memory.
     #[cfg(unix)]
     fn is_link(&self, name: &str) -> bool {
@@ -391,5 +423,11 @@ mod tests {
         }
         check(json!({ "command": "cargo test --all && ls *.rs" }), false);
         check(json!({ "command": ["sh", "-c", "rm .mcp.json"] }), true);
+        let args = json!(["-c", "rm .mcp.json"]);
+        check(json!({ "command": "sh", "args": args }), true);
+        let mut many: Vec<String> = (0..1000).map(|number| format!("name{number}")).collect();
+        check(json!({ "names": many }), false);
+        many.push("notes.txt".to_owned());
+        check(json!({ "names": many }), true);
     }
 }

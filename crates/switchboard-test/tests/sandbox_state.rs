@@ -1,6 +1,5 @@
 //! Servers that want to know of their sandbox are told of it, and of every change (SEC-6).
 
-
 use serde_json::{Value, json};
 use switchboard::Host;
 use switchboard::options::HostOptions;

@@ -80,6 +80,15 @@ fn catalog(criterion: &mut Criterion) {
     let assemble = || Catalog::assemble(&known, [(server.clone(), Arc::clone(&built), None)]);
     group.bench_function("assemble", |bencher| bencher.iter(assemble));
     let catalog = assemble();
+    group.bench_function("flags", |bencher| {
+        bencher.iter(|| {
+            built
+                .tools()
+                .iter()
+                .map(|tool| tool.flags().len())
+                .sum::<usize>()
+        });
+    });
     group.bench_function("exposed", |bencher| {
         bencher.iter(|| {
             catalog

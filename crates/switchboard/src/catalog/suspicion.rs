@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
-use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde_json::Value;
 use switchboard_config::text::visible;
 
@@ -149,7 +149,8 @@ impl fmt::Display for Flag {
     }
 }
 
-/// The rules that are patterns. `[^.\n]` keeps a match within one sentence.
+/// The rules that are patterns, over bytes: what they look for is ASCII, and automata of bytes are a fraction of the size.
+/// `[^.\n]` keeps a match within one sentence.
 const PATTERNS: &[(Rule, &str)] = &[
     (
         Rule::OverridesInstructions,
@@ -157,7 +158,7 @@ const PATTERNS: &[(Rule, &str)] = &[
     ),
     (
         Rule::Conceals,
-        r"\b(?:do\s+not|don['’]?t|never|without|must\s+not|should\s+not|avoid)\s+(?:ever\s+)?(?:tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|mention(?:ing)?|reveal(?:ing)?|show(?:ing)?|disclos(?:e|ing)|alert(?:ing)?|warn(?:ing)?|let(?:ting)?)\s+(?:(?:this|it|that|anything|these|any\s+of\s+this|about\s+this)\s+)?(?:to\s+)?(?:the\s+|your\s+)?(?:user|human|person|anyone|anybody|operator)s?\b|\b(?:do\s+not|don['’]?t|never)\s+(?:mention|reveal|disclose)\s+(?:this|these|that\s+you|the\s+(?:above|following|existence))\b|\bthe\s+user\s+(?:must|should|does)\s+not\s+(?:know|see|notice|be\s+(?:told|aware|informed))\b",
+        r"\b(?:do\s+not|don(?:'|’)?t|never|without|must\s+not|should\s+not|avoid)\s+(?:ever\s+)?(?:tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|mention(?:ing)?|reveal(?:ing)?|show(?:ing)?|disclos(?:e|ing)|alert(?:ing)?|warn(?:ing)?|let(?:ting)?)\s+(?:(?:this|it|that|anything|these|any\s+of\s+this|about\s+this)\s+)?(?:to\s+)?(?:the\s+|your\s+)?(?:user|human|person|anyone|anybody|operator)s?\b|\b(?:do\s+not|don(?:'|’)?t|never)\s+(?:mention|reveal|disclose)\s+(?:this|these|that\s+you|the\s+(?:above|following|existence))\b|\bthe\s+user\s+(?:must|should|does)\s+not\s+(?:know|see|notice|be\s+(?:told|aware|informed))\b",
     ),
     (
         Rule::DemandsFiles,
@@ -177,7 +178,7 @@ const PATTERNS: &[(Rule, &str)] = &[
     ),
     (
         Rule::OtherTools,
-        r"\bmcp__[a-z0-9_-]+__[a-z0-9_]|\b(?:when(?:ever)?|if|each\s+time|before|after)\b[^.\n]{0,40}\b(?:another|other|any|every|all)\s+(?:mcp\s+)?(?:tools?|servers?)\b[^.\n]{0,60}\b(?:must|always|instead|first|modify|change|replace|redirect|also)\b|\b(?:do\s+not|don['’]?t|never|stop)\s+(?:us(?:e|ing)|call(?:ing)?|trust(?:ing)?)\s+(?:any\s+)?other\s+(?:tools?|servers?)\b",
+        r"\bmcp__[a-z0-9_-]+__[a-z0-9_]|\b(?:when(?:ever)?|if|each\s+time|before|after)\b[^.\n]{0,40}\b(?:another|other|any|every|all)\s+(?:mcp\s+)?(?:tools?|servers?)\b[^.\n]{0,60}\b(?:must|always|instead|first|modify|change|replace|redirect|also)\b|\b(?:do\s+not|don(?:'|’)?t|never|stop)\s+(?:us(?:e|ing)|call(?:ing)?|trust(?:ing)?)\s+(?:any\s+)?other\s+(?:tools?|servers?)\b",
     ),
     (
         Rule::Exfiltration,
@@ -286,9 +287,9 @@ fn judge(text: &str, field: impl Fn() -> String, flags: &mut Vec<Flag>) {
         None => text,
     };
     judge_characters(text, &field, flags);
-    for index in SET.matches(text) {
+    for index in SET.matches(text.as_bytes()) {
         if let (Some((rule, _)), Some(pattern)) = (PATTERNS.get(index), EACH.get(index))
-            && let Some(found) = pattern.find(text)
+            && let Some(found) = pattern.find(text.as_bytes())
         {
             push(flags, *rule, &field(), text, found.range());
         }
@@ -365,6 +366,7 @@ static SET: LazyLock<RegexSet> = LazyLock::new(|| {
     let patterns = PATTERNS.iter().map(|(_, pattern)| pattern);
     let set = RegexSetBuilder::new(patterns)
         .case_insensitive(true)
+        .unicode(false)
         .build();
     // A test holds that all of them can be compiled.
     set.unwrap_or_else(|_| RegexSet::empty())
@@ -375,6 +377,7 @@ static EACH: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let compiled = patterns.filter_map(|(_, pattern)| {
         RegexBuilder::new(pattern)
             .case_insensitive(true)
+            .unicode(false)
             .build()
             .ok()
     });

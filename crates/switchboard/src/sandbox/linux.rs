@@ -189,7 +189,7 @@ fn filters(policy: &Policy) -> Option<Vec<BpfProgram>> {
     });
     refused.insert(libc::SYS_clone, rules.collect::<Option<_>>()?);
     // A terminal takes what is pushed into its input for what its user has typed.
-    let pushes = [libc::TIOCSTI, libc::TIOCLINUX].into_iter();
+    let pushes = [TIOCSTI, TIOCLINUX].into_iter();
     let pushes = pushes.map(|request| rule(&[(1, SeccompCmpOp::Eq, request)]));
     refused.insert(libc::SYS_ioctl, pushes.collect::<Option<_>>()?);
     let families: &[i32] = match (policy.files, policy.network) {
@@ -254,6 +254,10 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Option<SeccompRule> {
 fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> Option<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value).ok()
 }
+
+/// The same numbers on every architecture that has filters; C libraries differ only in their type.
+const TIOCSTI: u64 = 0x5412;
+const TIOCLINUX: u64 = 0x541C;
 
 /// Calls that no server needs and that lead around a sandbox, or into the kernel.
 const REFUSED: &[i64] = &[

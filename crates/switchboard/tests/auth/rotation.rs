@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::future::join_all;
-use switchboard::auth::vault::{Vault as _, VaultKey};
+use futures_util::future::{BoxFuture, join_all, ready};
+use switchboard::auth::vault::{MemoryVault, Vault, VaultError, VaultKey, VaultLock};
 use switchboard::auth::{AuthSettings, OAuth, Verdict};
+use switchboard_config::secret::Secret;
 use switchboard_store::{Clock, SystemClock, Timestamp};
 
 use crate::world::World;
@@ -140,6 +141,57 @@ async fn what_is_kept_and_cannot_be_read_is_no_login() {
     world.log_in(&server).await.unwrap();
     let shown = credentials(&world, &world.oauth(&server)).await;
     assert_eq!(authorization(&shown), Some("Bearer access-3"));
+}
+
+/// A vault that can be read and not written.
+#[derive(Debug)]
+struct Full(Arc<MemoryVault>);
+
+impl Vault for Full {
+    fn get<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<Option<Secret>, VaultError>> {
+        self.0.get(key)
+    }
+
+    fn put<'a>(
+        &'a self,
+        _key: &'a VaultKey,
+        _secret: &'a Secret,
+    ) -> BoxFuture<'a, Result<(), VaultError>> {
+        Box::pin(ready(Err(VaultError {
+            doing: "could not be written",
+            problem: "no space".to_owned(),
+        })))
+    }
+
+    fn remove<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<bool, VaultError>> {
+        self.0.remove(key)
+    }
+
+    fn lock<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<VaultLock, VaultError>> {
+        self.0.lock(key)
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_cannot_be_kept_are_used_and_what_they_replaced_is_not_sent_again() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let vault = Arc::new(Full(Arc::clone(&world.vault)));
+    let oauth = OAuth::new(server.clone(), world.fetcher(), vault);
+    for expected in ["Bearer access-5", "Bearer access-7", "Bearer access-9"] {
+        let shown = credentials(&world, &oauth).await;
+        world.expire();
+        let verdict = unauthorized(&world, &oauth, &shown).await;
+        assert_eq!(verdict, Verdict::Again);
+        let shown = credentials(&world, &oauth).await;
+        assert_eq!(authorization(&shown), Some(expected));
+    }
+    // A new login in another process is taken over all the same.
+    world.log_in(&server).await.unwrap();
+    let shown = credentials(&world, &oauth).await;
+    let verdict = unauthorized(&world, &oauth, &shown).await;
+    assert_eq!((verdict, refreshes(&world)), (Verdict::Again, 3));
 }
 
 /// The machine's clock, and some time more.

@@ -164,9 +164,17 @@ impl ProtectedServer {
         named.iter().flatten().map(Url::origin).collect()
     }
 
-    /// Notes what the server has said.
-    pub(super) fn hear(&self, challenge: Challenge) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
+    /// Notes what the server has said. What it does not say again it has not taken back.
+    pub(super) fn hear(&self, mut challenge: Challenge) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = heard.take() {
+            challenge.wants_dpop |= before.wants_dpop;
+            challenge.resource_metadata = challenge.resource_metadata.or(before.resource_metadata);
+            if challenge.scopes.is_empty() {
+                challenge.scopes = before.scopes;
+            }
+        }
+        *heard = Some(challenge);
     }
 
     /// What the server has said last.

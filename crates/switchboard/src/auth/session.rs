@@ -26,6 +26,8 @@ use super::vault::{Vault, VaultError};
 
 /// A token is renewed this long before it expires, or when a tenth of its life is left.
 const AHEAD: Duration = Duration::from_secs(60);
+/// A request waits this long for a renewal ahead of time; after that it goes with the token there is.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// After a renewal that failed, the next one ahead of time waits this long.
 const PAUSE: Duration = Duration::from_secs(10);
 /// After a grant without a person was refused, it is not tried again for this long.
@@ -60,6 +62,8 @@ struct Current {
     is_loaded: bool,
     /// No renewal ahead of time, and no refused grant, before this moment.
     not_before: Option<Timestamp>,
+    /// What the vault still has although it is used up, because its successor could not be kept.
+    spent: Option<Arc<Login>>,
 }
 
 /// What came of a renewal.
@@ -175,7 +179,9 @@ impl Authorizer for OAuth {
             }
             let mut current = self.0.loaded().await;
             if self.0.is_due(&current) {
-                self.renew(current.generation, Vec::new()).await;
+                // The token may be good for a while yet, so nobody waits long for the next one.
+                let renewal = self.renew(current.generation, Vec::new());
+                let _ = tokio::time::timeout(PATIENCE, renewal).await;
                 current = lock(&self.0.current).clone();
             }
             self.0.show(&current, target)
@@ -247,11 +253,13 @@ impl Inner {
 
     fn adopt_other(&self, kept: Option<Login>, seen: u64) -> bool {
         let mut current = lock(&self.current);
+        let is_spent = kept.is_some() && kept.as_ref() == current.spent.as_deref();
         let is_other = kept.as_ref() != current.login.as_deref();
-        if is_other {
+        if is_other && !is_spent {
             current.login = kept.map(Arc::new);
             current.generation += 1;
             current.is_loaded = true;
+            current.spent = None;
         }
         // A login that is gone is nothing better to show.
         current.generation != seen && current.login.is_some()
@@ -460,11 +468,14 @@ impl Inner {
             .records()
             .keep(&login, wanted.unwrap_or_default())
             .await;
+        let mut current = lock(&self.current);
         if let Err(error) = kept {
             // The old tokens may be worth nothing any longer, so the new ones are used all the same.
             tracing::warn!(%error, "a renewed login could not be kept; it ends with this process");
+            current.spent = current.spent.take().or_else(|| current.login.clone());
+        } else {
+            current.spent = None;
         }
-        let mut current = lock(&self.current);
         current.login = Some(Arc::new(login));
         current.generation += 1;
         current.is_loaded = true;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
@@ -13,7 +13,6 @@ use switchboard::auth::{
     Network, OAuth, ProtectedServer, Refusal, Target,
 };
 use switchboard::transport::http::HttpClient;
-use tokio::net::TcpListener;
 use url::Url;
 
 use crate::world::{REDIRECT_URI, World, client};
@@ -78,22 +77,22 @@ fn is_forbidden(error: &LoginErrorKind) -> bool {
 }
 
 /// Somebody near whom nobody may speak to.
-async fn bystander() -> (u16, TcpListener) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+fn bystander() -> (u16, TcpListener) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a socket");
     (listener.local_addr().expect("an address").port(), listener)
 }
 
-/// Whether somebody has tried to connect. Connections wait in the kernel, so looking once is enough.
+/// Whether somebody has connected. Connections wait in the kernel, so looking once is enough.
 fn was_spoken_to(listener: &TcpListener) -> bool {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    listener.poll_accept(&mut context).is_ready()
+    listener.accept().is_ok()
 }
 
 const PUBLIC: (&str, &[&str]) = ("mcp.example", &["93.184.215.14"]);
 
 #[tokio::test]
 async fn a_public_server_leads_to_nothing_near() {
-    let (port, listener) = bystander().await;
+    let (port, listener) = bystander();
     let client = client();
     for metadata in [
         format!("http://127.0.0.1:{port}/"),
@@ -139,7 +138,7 @@ async fn a_public_server_leads_to_nothing_near() {
 
 #[tokio::test]
 async fn a_name_that_changes_its_mind_gets_no_nearer() {
-    let (port, listener) = bystander().await;
+    let (port, listener) = bystander();
     let client = client();
     // Far away when the server is looked at, near when the connection is made.
     let names: [(&str, &[&str]); 1] = [("mcp.example", &["93.184.215.14", "127.0.0.1"])];
@@ -156,7 +155,7 @@ async fn a_name_that_changes_its_mind_gets_no_nearer() {
 
 #[tokio::test]
 async fn a_redirect_leads_no_nearer() {
-    let (port, listener) = bystander().await;
+    let (port, listener) = bystander();
     let client = client();
     let world = World::start().await;
     let start = format!("{}/start", world.issuer);

@@ -1,13 +1,14 @@
 //! Tokens over time: renewed ahead of their end, by one of many at a time, and never lost for want of a network.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::future::join_all;
-use switchboard::auth::vault::{Vault as _, VaultKey};
+use futures_util::future::{BoxFuture, join_all, ready};
+use switchboard::auth::vault::{MemoryVault, Vault, VaultError, VaultKey, VaultLock};
 use switchboard::auth::{AuthSettings, OAuth, Verdict};
+use switchboard_config::secret::Secret;
 use switchboard_store::{Clock, SystemClock, Timestamp};
 
 use crate::world::World;
@@ -142,40 +143,107 @@ async fn what_is_kept_and_cannot_be_read_is_no_login() {
     assert_eq!(authorization(&shown), Some("Bearer access-3"));
 }
 
-/// The machine's clock, and some time more.
-#[derive(Debug, Default)]
-struct Later(AtomicI64);
+/// A vault that can be read and not written.
+#[derive(Debug)]
+struct Full(Arc<MemoryVault>);
+
+impl Vault for Full {
+    fn get<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<Option<Secret>, VaultError>> {
+        self.0.get(key)
+    }
+
+    fn put<'a>(
+        &'a self,
+        _key: &'a VaultKey,
+        _secret: &'a Secret,
+    ) -> BoxFuture<'a, Result<(), VaultError>> {
+        Box::pin(ready(Err(VaultError {
+            doing: "could not be written",
+            problem: "no space".to_owned(),
+        })))
+    }
+
+    fn remove<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<bool, VaultError>> {
+        self.0.remove(key)
+    }
+
+    fn lock<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<VaultLock, VaultError>> {
+        self.0.lock(key)
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_cannot_be_kept_are_used_and_what_they_replaced_is_not_sent_again() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let vault = Arc::new(Full(Arc::clone(&world.vault)));
+    let oauth = OAuth::new(server.clone(), world.fetcher(), vault);
+    for expected in ["Bearer access-5", "Bearer access-7", "Bearer access-9"] {
+        let shown = credentials(&world, &oauth).await;
+        world.expire();
+        let verdict = unauthorized(&world, &oauth, &shown).await;
+        assert_eq!(verdict, Verdict::Again);
+        let shown = credentials(&world, &oauth).await;
+        assert_eq!(authorization(&shown), Some(expected));
+    }
+    // A new login in another process is taken over all the same.
+    world.log_in(&server).await.unwrap();
+    let shown = credentials(&world, &oauth).await;
+    let verdict = unauthorized(&world, &oauth, &shown).await;
+    assert_eq!((verdict, refreshes(&world)), (Verdict::Again, 3));
+}
+
+/// A clock that stands still, so many seconds after it was made.
+#[derive(Debug)]
+struct Later {
+    made: Timestamp,
+    seconds: AtomicU64,
+}
+
+impl Later {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            made: SystemClock.now(),
+            seconds: AtomicU64::new(0),
+        })
+    }
+
+    fn set(&self, seconds: u64) {
+        self.seconds.store(seconds, Ordering::SeqCst);
+    }
+}
 
 impl Clock for Later {
     fn now(&self) -> Timestamp {
-        let more = Duration::from_secs(self.0.load(Ordering::SeqCst).unsigned_abs());
-        SystemClock.now().after(more)
+        let more = Duration::from_secs(self.seconds.load(Ordering::SeqCst));
+        self.made.after(more)
     }
 }
 
 #[tokio::test]
 async fn a_token_is_renewed_before_it_ends() {
     // Seconds it lives; when it is still good; when it is time.
-    for (lifetime, good, due) in [(3600, 3500, 3541), (100, 85, 91), (0, -1, 0)] {
+    for (lifetime, good, due) in [(3600, Some(3000), 3541), (100, Some(50), 91), (0, None, 0)] {
         let world = World::start().await;
         world.script().expires_in = Some(lifetime);
         let server = world.server(AuthSettings::default());
         world.log_in(&server).await.unwrap();
         world.script().expires_in = Some(100_000);
-        let clock = Arc::new(Later::default());
+        let clock = Later::new();
         let oauth = OAuth::with_clock(
             server,
             world.fetcher(),
             world.vault(),
             Arc::clone(&clock) as Arc<dyn Clock>,
         );
-        if good >= 0 {
-            clock.0.store(good, Ordering::SeqCst);
+        if let Some(good) = good {
+            clock.set(good);
             let shown = credentials(&world, &oauth).await;
             assert_eq!(authorization(&shown), Some("Bearer access-3"));
             assert_eq!(refreshes(&world), 0);
         }
-        clock.0.store(due, Ordering::SeqCst);
+        clock.set(due);
         let shown = credentials(&world, &oauth).await;
         assert_eq!(authorization(&shown), Some("Bearer access-5"));
         assert_eq!(refreshes(&world), 1);
@@ -187,7 +255,7 @@ async fn a_renewal_ahead_of_time_that_fails_leaves_the_token_and_the_server_alon
     let world = World::start().await;
     let server = world.server(AuthSettings::default());
     world.log_in(&server).await.unwrap();
-    let clock = Arc::new(Later::default());
+    let clock = Later::new();
     let oauth = OAuth::with_clock(
         server,
         world.fetcher(),
@@ -196,13 +264,13 @@ async fn a_renewal_ahead_of_time_that_fails_leaves_the_token_and_the_server_alon
     );
     let failure = (503, None, String::new());
     world.script().instead.insert("/token".to_owned(), failure);
-    clock.0.store(3550, Ordering::SeqCst);
+    clock.set(3550);
     for _ in 0..3 {
         let shown = credentials(&world, &oauth).await;
         assert_eq!(authorization(&shown), Some("Bearer access-3"));
     }
     assert_eq!(refreshes(&world), 1);
-    clock.0.store(3565, Ordering::SeqCst);
+    clock.set(3565);
     world.script().instead.clear();
     let shown = credentials(&world, &oauth).await;
     assert_eq!(authorization(&shown), Some("Bearer access-5"));

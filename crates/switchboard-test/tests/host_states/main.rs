@@ -612,14 +612,14 @@ async fn a_login_in_another_process_brings_the_server_back() {
     });
     let mut told = Told::by(&host);
     host.apply(vec![lab.spec("lab")]).await;
-    assert_eq!(told.states("lab", 2).await, [Pending, NeedsAuth]);
+    assert_eq!(told.states("lab", 1).await, [NeedsAuth]);
     // While it is remembered that a login is needed, the server is left alone.
     sleep(Duration::from_secs(60)).await;
     assert_eq!(lab.connections(), 1);
     lab.locked.store(false, Ordering::Relaxed);
     logged_in(store, &Outline::from(&lab.spec("lab"))).await;
     let noticed = Instant::now();
-    assert_eq!(told.states("lab", 2).await, [Pending, Connected]);
+    assert_eq!(told.states("lab", 3).await, [NeedsAuth, Pending, Connected]);
     assert!(noticed.elapsed() <= Duration::from_secs(5));
     host.shutdown().await;
 }

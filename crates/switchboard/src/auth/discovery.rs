@@ -208,6 +208,7 @@ impl Finder<'_> {
             url: visible(issuer).into_owned(),
             problem: "is no address of an authorization server".to_owned(),
         })?;
+        let is_named = place.is_some();
         let places = match place {
             Some(place) => vec![place.clone()],
             None => server_metadata_places(&address),
@@ -216,9 +217,10 @@ impl Finder<'_> {
             let Some(wire) = self.document::<ServerWire>(&place).await? else {
                 continue;
             };
-            // Without a name that somebody gave, the slash at the end of an origin is as good as none.
-            let is_same =
-                wire.issuer == issuer || (is_legacy && wire.issuer == format!("{issuer}/"));
+            // Without a name that somebody gave, the slash at the end of an origin is as good as none, and a document
+            // that the user named may call itself as it likes.
+            let is_same = wire.issuer == issuer
+                || (is_legacy && (is_named || wire.issuer == format!("{issuer}/")));
             if !is_same {
                 return Err(LoginErrorKind::IssuerMismatch {
                     expected: visible(issuer).into_owned(),

@@ -207,11 +207,7 @@ impl Login {
         };
         let records = Records::of(&*self.vault, &self.server);
         // A renewal of the old login must not be written over the new one.
-        let _lock = self
-            .vault
-            .lock(&records.server_key())
-            .await
-            .map_err(LoginErrorKind::Vault)?;
+        let _lock = records.lock().await.map_err(LoginErrorKind::Vault)?;
         let kept = records.keep(&login, Vec::new()).await;
         kept.map_err(LoginErrorKind::Vault)?;
         Ok(())
@@ -267,8 +263,7 @@ pub async fn logout(
     vault: &dyn Vault,
 ) -> Result<bool, LoginError> {
     let records = Records::of(vault, server);
-    let lock = vault.lock(&records.server_key()).await;
-    let _lock = lock.map_err(LoginErrorKind::Vault)?;
+    let _lock = records.lock().await.map_err(LoginErrorKind::Vault)?;
     let kept = records.login().await;
     let was_lost = kept.as_ref().is_err_and(|error| error.is_lost);
     let login = record::unless_lost(kept).map_err(LoginErrorKind::Vault)?;

@@ -3,13 +3,18 @@
 //! A login is kept under its issuer and its resource (AUTH-3), a client under its issuer, so that nothing that one
 //! authorization server gave is ever shown to another. A server's own record says which of them is its own.
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use switchboard_config::secret::Secret;
 use url::Url;
 
 use super::server::ProtectedServer;
-use super::vault::{Vault, VaultError, VaultKey};
+use super::vault::{Vault, VaultError, VaultKey, VaultLock};
+
+/// How long the vault may take. Whoever holds its lock is bounded by the deadlines of the fetcher.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A login: tokens, and all that is needed to renew them without asking anybody anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,7 +116,7 @@ impl<'v> Records<'v> {
     }
 
     /// The key of what is known of the server; also the name of the lock for all that is its own.
-    pub(super) fn server_key(&self) -> VaultKey {
+    fn server_key(&self) -> VaultKey {
         let client = self.server.settings().client_id.as_deref();
         let parts = [
             "server",
@@ -188,8 +193,17 @@ impl<'v> Records<'v> {
         self.put(&VaultKey::of(&["client", issuer]), client).await
     }
 
+    /// Waits until nobody else changes what is the server's own.
+    pub(super) async fn lock(&self) -> Result<VaultLock, VaultError> {
+        in_time(
+            "is held by another process",
+            self.vault.lock(&self.server_key()),
+        )
+        .await
+    }
+
     async fn get<T: DeserializeOwned>(&self, key: &VaultKey) -> Result<Option<T>, VaultError> {
-        let Some(secret) = self.vault.get(key).await? else {
+        let Some(secret) = in_time("could not be read", self.vault.get(key)).await? else {
             return Ok(None);
         };
         // What cannot be read any longer is as good as gone: the way out is a new login. The reason could quote it.
@@ -207,8 +221,18 @@ impl<'v> Records<'v> {
                 "the login has no form to be kept in",
             )
         })?;
-        self.vault.put(key, &Secret::new(text)).await
+        let secret = Secret::new(text);
+        in_time("could not be written", self.vault.put(key, &secret)).await
     }
+}
+
+/// A vault can wait for a person to unlock it, or for another process. Requests cannot wait that long.
+async fn in_time<T>(
+    doing: &'static str,
+    future: impl Future<Output = Result<T, VaultError>>,
+) -> Result<T, VaultError> {
+    let outcome = tokio::time::timeout(DEADLINE, future).await;
+    outcome.unwrap_or_else(|_| Err(VaultError::new(doing, "it did not answer in time")))
 }
 
 mod hidden {

@@ -30,8 +30,6 @@ const AHEAD: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(10);
 /// After a grant without a person was refused, it is not tried again for this long.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
-/// How long another process may hold the lock.
-const LOCK_DEADLINE: Duration = Duration::from_secs(60);
 /// How often one request is sent again.
 const MOST_ATTEMPTS: u32 = 3;
 /// The longest nonce that is sent back.
@@ -259,6 +257,13 @@ impl Inner {
         current.generation != seen && current.login.is_some()
     }
 
+    /// Whether there is a way to new tokens without a person.
+    fn can_renew(&self) -> bool {
+        let login = lock(&self.current).login.clone();
+        login.is_some_and(|login| login.refresh_token.is_some())
+            || !self.server.settings().grant.needs_person()
+    }
+
     fn is_due(&self, current: &Current) -> bool {
         let Some(login) = &current.login else {
             return false;
@@ -270,11 +275,9 @@ impl Inner {
         if current.not_before.is_some_and(|moment| now < moment) {
             return false;
         }
-        let can_renew =
-            login.refresh_token.is_some() || !self.server.settings().grant.needs_person();
         let tenth = expires_at.saturating_sub(login.obtained_at) / 10;
         let ahead = i64::try_from(AHEAD.as_millis()).unwrap_or(i64::MAX);
-        can_renew && now.as_millis() >= expires_at.saturating_sub(tenth.min(ahead))
+        self.can_renew() && now.as_millis() >= expires_at.saturating_sub(tenth.min(ahead))
     }
 
     /// The headers of a request.
@@ -321,13 +324,21 @@ impl Inner {
         if lock(&self.current).generation != seen {
             return Renewal::Renewed;
         }
-        let key = self.records().server_key();
-        let _lock = match tokio::time::timeout(LOCK_DEADLINE, self.vault.lock(&key)).await {
-            Ok(Ok(lock)) => lock,
-            Ok(Err(error)) => return Renewal::Unavailable(error.to_string()),
-            Err(_) => {
-                return Renewal::Unavailable("another process is renewing the login".to_owned());
+        // Most refusals are of servers that nobody has logged in to: those need no lock.
+        match self.reload(seen).await {
+            Ok(true) => return Renewal::Renewed,
+            Ok(false) if !self.can_renew() => return Renewal::Over,
+            Ok(false) => {}
+            Err(error) if !self.can_renew() => {
+                tracing::warn!(%error, "what is kept of a login could not be read");
+                return Renewal::Over;
             }
+            Err(error) => return Renewal::Unavailable(error.to_string()),
+        }
+        let records = self.records();
+        let _lock = match records.lock().await {
+            Ok(lock) => lock,
+            Err(error) => return Renewal::Unavailable(error.to_string()),
         };
         match self.reload(seen).await {
             Ok(true) => return Renewal::Renewed,
@@ -462,7 +473,7 @@ impl Inner {
     /// Notes the scopes that the next login should ask for.
     async fn want(&self, wanted: Vec<String>) -> Result<(), VaultError> {
         let records = self.records();
-        let _lock = self.vault.lock(&records.server_key()).await?;
+        let _lock = records.lock().await?;
         let mut known = records.known().await?;
         if known.wanted != wanted {
             known.wanted = wanted;

@@ -138,7 +138,8 @@ impl TokenEndpoint<'_> {
         };
         let wire: TokenWire = serde_json::from_slice(&answer.body)
             .map_err(|_| unusable("answered with something that is no token"))?;
-        let is_bound = match wire.token_type.to_ascii_lowercase().as_str() {
+        let kind = wire.token_type.as_deref().unwrap_or("bearer");
+        let is_bound = match kind.to_ascii_lowercase().as_str() {
             "dpop" if self.proof_key.is_some() => true,
             "dpop" => {
                 return Err(unusable(
@@ -182,7 +183,8 @@ const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-be
 #[derive(Deserialize)]
 struct TokenWire {
     access_token: String,
-    token_type: String,
+    /// Required, and left out by some all the same.
+    token_type: Option<String>,
     expires_in: Option<Lifetime>,
     refresh_token: Option<String>,
     scope: Option<String>,

@@ -484,7 +484,7 @@ async fn subscribe_to_each(peer: &Peer, resources: &[String], deadline: Duration
 
 fn unauthorized_or(error: RequestError) -> OpenErrorKind {
     match error {
-        RequestError::Refused(refusal) if refusal.status == 401 => {
+        RequestError::Refused(refusal) if refusal.status == 401 || refusal.wants_more_scope() => {
             OpenErrorKind::Unauthorized(refusal)
         }
         error => OpenErrorKind::Request(error),

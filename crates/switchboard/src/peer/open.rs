@@ -281,7 +281,7 @@ impl Opening<'_> {
         let link = connector
             .connect(inbound)
             .await
-            .map_err(OpenErrorKind::Transport)?;
+            .map_err(unauthorized_or_transport)?;
         let answering = tokio::spawn(answer_questions(
             questions,
             Arc::downgrade(&receiver),
@@ -673,4 +673,14 @@ fn failed(failure: RequestFailure) -> OpenErrorKind {
 
 fn reply_or_closed(reply: Result<Reply, oneshot::error::RecvError>) -> Reply {
     reply.unwrap_or(Reply::Closed(Closed::ByUs))
+}
+
+/// A link that a server refuses for want of credentials: a WebSocket, or the stream of the older transport.
+fn unauthorized_or_transport(mut error: TransportError) -> OpenErrorKind {
+    match error.refusal.take() {
+        Some(refusal) if matches!(refusal.status, 401 | 403) => {
+            OpenErrorKind::Unauthorized(refusal)
+        }
+        refusal => OpenErrorKind::Transport(TransportError { refusal, ..error }),
+    }
 }

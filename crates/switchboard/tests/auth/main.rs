@@ -9,6 +9,7 @@
 mod callback;
 mod clients;
 mod discovery;
+mod entries;
 mod grants;
 mod guard;
 mod passthrough;
@@ -16,6 +17,7 @@ mod possession;
 mod proof;
 mod rotation;
 mod secrecy;
+mod socket;
 mod step_up;
 mod world;
 

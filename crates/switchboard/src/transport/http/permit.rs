@@ -67,9 +67,10 @@ impl Permits {
             None => None,
         };
         for (name, value) in credentials.iter().flat_map(|shown| &shown.headers) {
-            if let Ok(mut value) = HeaderValue::from_str(value.expose()) {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(value.expose())) {
                 value.set_sensitive(true);
-                headers.insert(HeaderName::from_static(name), value);
+                headers.insert(name, value);
             }
         }
         Permit {

@@ -1,0 +1,166 @@
+//! From an entry of a configuration to the authorization of its server.
+
+use std::path::PathBuf;
+
+use switchboard::Host;
+use switchboard::auth::{Grant, ProtectedServer, SecretSource};
+use switchboard::options::HostOptions;
+use switchboard::recipe::{RecipeError, Recipes};
+use switchboard::status::State;
+use switchboard_config::files::InMemory;
+use switchboard_config::resolve::{Config, Inputs};
+use switchboard_config::secret::Secret;
+
+use crate::world::World;
+use crate::{call, restart, state};
+
+/// The configuration with one server of these keys.
+fn config(url: &str, keys: &str) -> Config {
+    let text = format!("[mcp_servers.world]\nurl = \"{url}\"\n{keys}");
+    let files = InMemory::default().file("/extra/mcp.toml", text);
+    let inputs = Inputs {
+        extra_files: vec![PathBuf::from("/extra/mcp.toml")],
+        ..Inputs::default()
+    };
+    let config = Config::load(&inputs, &files);
+    assert!(!config.has_errors(), "{:?}", config.diagnostics);
+    config
+}
+
+fn recipes() -> Recipes {
+    let variables = [("TOKEN", "own"), ("SECRET", "hunter2"), ("ID_TOKEN", "id")];
+    let environment: Vec<_> = variables
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    Recipes::new(environment.into(), PathBuf::from("/project"))
+}
+
+fn protected(url: &str, keys: &str) -> Result<Option<ProtectedServer>, RecipeError> {
+    let config = config(url, keys);
+    let login = recipes().login(&config.servers[0], &config.settings)?;
+    Ok(login.map(|(server, _)| server))
+}
+
+const URL: &str = "https://mcp.example/mcp";
+
+#[test]
+fn the_table_of_an_entry_becomes_settings() {
+    let server = protected(
+        URL,
+        r#"
+[mcp_servers.world.oauth]
+client_id = "client"
+client_secret_env_var = "SECRET"
+scopes = ["a", "b"]
+issuer = "https://issuer.example"
+metadata_url = "https://issuer.example/metadata"
+client_metadata_url = "https://client.example/client.json"
+resource = "https://mcp.example"
+private_key_file = "key.pem"
+key_id = "k1"
+grant_type = "enterprise_managed"
+idp_token_endpoint = "https://idp.example/token"
+idp_client_id = "idp-client"
+idp_client_secret_env_var = "TOKEN"
+assertion_env_var = "ID_TOKEN"
+dpop = true
+"#,
+    );
+    let server = server.unwrap().expect("it can be logged in to");
+    let settings = server.settings();
+    assert_eq!(settings.client_id.as_deref(), Some("client"));
+    assert_eq!(settings.client_secret, Some(Secret::new("hunter2")));
+    assert_eq!(settings.scopes, ["a", "b"]);
+    assert_eq!(settings.issuer.as_deref(), Some("https://issuer.example"));
+    let metadata = settings.metadata_url.as_ref().map(url::Url::as_str);
+    assert_eq!(metadata, Some("https://issuer.example/metadata"));
+    let document = settings.client_metadata_url.as_ref().map(url::Url::as_str);
+    assert_eq!(document, Some("https://client.example/client.json"));
+    assert_eq!(settings.resource.as_deref(), Some("https://mcp.example"));
+    let key = settings.private_key.as_ref();
+    assert!(
+        matches!(key, Some(SecretSource::File(path)) if path == &PathBuf::from("/project/key.pem"))
+    );
+    assert_eq!(settings.key_id.as_deref(), Some("k1"));
+    assert_eq!(settings.dpop, Some(true));
+    let Grant::EnterpriseManaged {
+        token_endpoint,
+        client_id,
+        client_secret,
+        id_token: SecretSource::Value(id_token),
+    } = &settings.grant
+    else {
+        panic!("{:?}", settings.grant);
+    };
+    assert_eq!(token_endpoint.as_str(), "https://idp.example/token");
+    assert_eq!(client_id.as_deref(), Some("idp-client"));
+    assert_eq!(client_secret, &Some(Secret::new("own")));
+    assert_eq!(id_token, &Secret::new("id"));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let check = |keys: &str, expected: &str| {
+        let table = format!("[mcp_servers.world.oauth]\n{keys}");
+        let error = protected(URL, &table).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    };
+    check(
+        "client_id = \"c\"\nclient_secret_env_var = \"NOT_SET\"",
+        "the variable NOT_SET is not set",
+    );
+    check(
+        "grant_type = \"enterprise_managed\"",
+        "`oauth.idp_token_endpoint` is missing",
+    );
+    check(
+        "grant_type = \"workload_identity\"",
+        "`oauth.assertion_file` is missing",
+    );
+    check(
+        "metadata_url = \"nowhere\"",
+        "`oauth.metadata_url` is no address",
+    );
+}
+
+#[test]
+fn only_servers_on_a_network_can_be_logged_in_to() {
+    for (url, expected) in [
+        (URL, Some("https://mcp.example/mcp")),
+        ("wss://mcp.example/ws", Some("https://mcp.example/ws")),
+        ("unix:///run/x.sock:/mcp", None),
+    ] {
+        let found = protected(url, "").unwrap();
+        let found = found.as_ref().map(|server| server.url().as_str());
+        assert_eq!(found, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_login_with_the_same_vault_is_found_and_a_bearer_token_takes_its_place() {
+    let world = World::start().await;
+    let mut recipes = recipes();
+    recipes.vault = world.vault();
+    let entry = config(world.resource.as_str(), "");
+    let spec = recipes.spec(&entry.servers[0], &entry.settings).unwrap();
+    let host = Host::new(HostOptions::default());
+    host.apply(vec![spec]).await;
+    host.settled().await;
+    assert_eq!(state(&host), State::NeedsAuth);
+    let login = recipes.login(&entry.servers[0], &entry.settings).unwrap();
+    let (server, _) = login.expect("it can be logged in to");
+    world.log_in(&server).await.unwrap();
+    assert_eq!(restart(&host).await, State::Connected);
+    call(&host).await.expect("the call is answered");
+
+    let entry = config(world.resource.as_str(), "bearer_token_env_var = \"TOKEN\"");
+    let spec = recipes.spec(&entry.servers[0], &entry.settings).unwrap();
+    host.apply(vec![spec]).await;
+    host.settled().await;
+    assert_eq!(state(&host), State::NeedsAuth);
+    let seen = world.seen("mcp POST /mcp");
+    let last = seen.last().expect("a request");
+    assert_eq!(last.headers["authorization"], "Bearer own");
+    host.shutdown().await;
+}

@@ -327,6 +327,66 @@ fn the_answer_can_be_pasted() {
 }
 
 #[test]
+fn the_entry_says_where_the_answer_comes() {
+    let machine = Machine::new(Script::default());
+    let entry = machine.context.read("config/mcp.toml");
+    let free = || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    let port = free();
+    let with = |oauth: &str| {
+        let oauth = format!("{entry}[mcp_servers.guarded.oauth]\n{oauth}\n");
+        machine.context.write("config/mcp.toml", oauth);
+    };
+    for (oauth, uri) in [
+        (
+            format!("callback_port = {port}"),
+            format!("http://127.0.0.1:{port}/callback?"),
+        ),
+        (
+            format!("redirect_uri = \"http://localhost:{port}/done\""),
+            format!("http://localhost:{port}/done?"),
+        ),
+    ] {
+        with(&oauth);
+        let (login, _) = machine.with_browser("mcp login guarded --scopes a");
+        check(
+            &login,
+            0,
+            &format!("{OPENED}guarded is logged in to: 2 tools\n"),
+        );
+        let sent_to = machine.server.script().redirected_to.clone();
+        assert!(sent_to.starts_with(&uri), "{sent_to}");
+    }
+    // The answer goes to another machine, so somebody has to bring it.
+    with("redirect_uri = \"https://app.example/done\"");
+    let mut begun = machine.begin("mcp login guarded --no-browser --scopes a");
+    let answer = leads_to(&begun.url).unwrap();
+    assert!(
+        answer.starts_with("https://app.example/done?code="),
+        "{answer}"
+    );
+    begun.paste(&format!("{answer}\n"));
+    let login = begun.end(&machine);
+    let expected = "to log in to guarded, open this address:\n\n  ADDRESS\n\nthen paste the address that the browser ends at here (at most 300 s)\nguarded is logged in to: 2 tools\n";
+    check(&login, 0, expected);
+    // A port that another program has is an error, and no other port is taken in its place.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    with(&format!("callback_port = {port}"));
+    let run = machine.run("mcp login guarded --scopes a");
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains(&format!("cannot listen on 127.0.0.1:{port} for the answer"))
+            && run.stderr.contains("set another `oauth.callback_port`"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn with_nobody_to_paste_the_answer_is_no() {
     let machine = Machine::consenting(Consent::Never);
     let run = machine.run("mcp login guarded --no-browser");

@@ -7,11 +7,11 @@ use std::io::{self, BufRead as _, Read as _};
 
 use serde_json::json;
 use switchboard::auth::interactive::browser::{self, Opening};
-use switchboard::auth::interactive::callback::CallbackAddress;
+use switchboard::auth::interactive::logins::LoginTarget;
 use switchboard::auth::interactive::paste::PasteError;
 use switchboard::auth::interactive::{Attempt, BeginError, hint};
 use switchboard::auth::{
-    AuthSettings, Callback, Fetcher, LoginError, LoginErrorKind, ProtectedServer, is_logged_in,
+    AuthSettings, Callback, LoginError, LoginErrorKind, ProtectedServer, is_logged_in,
 };
 use switchboard::names::ServerName;
 use switchboard::recipe::RecipeError;
@@ -47,14 +47,13 @@ pub(super) fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
             .because(format!("its entry has its credentials in `{key}`"))
             .hint(format!("remove `{key}` from the entry to log in instead")));
     }
-    let address = callback_address(server.effective());
     session::run(context, &servers, async |session| {
         let command = LoginCommand {
             arguments,
             session,
             name: arguments.name.as_str().into(),
         };
-        command.run(target, address).await
+        command.run(target).await
     })
 }
 
@@ -63,7 +62,7 @@ pub(super) fn target<'s>(
     servers: &'s Servers,
     name: &str,
     context: &Context,
-) -> Result<(&'s Server, (ProtectedServer, Fetcher)), Failure> {
+) -> Result<(&'s Server, LoginTarget), Failure> {
     let local = || {
         let name = visible(name);
         Failure::failed(format!("there is nothing to log in to at `{name}`"))
@@ -72,10 +71,8 @@ pub(super) fn target<'s>(
     let Some(server) = servers.config.server(name) else {
         return Err(local());
     };
-    match servers
-        .recipes(context)
-        .login(server, &servers.config.settings)
-    {
+    let recipes = servers.recipes(context);
+    match LoginTarget::of(server, &recipes, &servers.config.settings) {
         Ok(Some(target)) => Ok((server, target)),
         Ok(None) => Err(local()),
         Err(error) => Err(unusable(name, &error)),
@@ -97,11 +94,12 @@ enum Heard {
 }
 
 impl LoginCommand<'_> {
-    async fn run(
-        &self,
-        (server, fetcher): (ProtectedServer, Fetcher),
-        address: CallbackAddress,
-    ) -> Outcome {
+    async fn run(&self, target: LoginTarget) -> Outcome {
+        let LoginTarget {
+            server,
+            fetcher,
+            address,
+        } = target;
         let reached = self.session.start_one(self.name.as_str()).await;
         let vault = self.session.servers.vault(self.session.context);
         let state = self
@@ -296,14 +294,6 @@ fn static_credentials(entry: &ServerEntry) -> Option<&'static str> {
             .bearer_token_env_var
             .as_ref()
             .map(|_| "bearer_token_env_var")
-    }
-}
-
-fn callback_address(entry: &ServerEntry) -> CallbackAddress {
-    let oauth = entry.oauth.as_ref();
-    CallbackAddress {
-        port: oauth.and_then(|oauth| oauth.callback_port),
-        redirect_uri: oauth.and_then(|oauth| oauth.redirect_uri.clone()),
     }
 }
 

@@ -14,10 +14,10 @@ use crate::session;
 
 pub(super) fn run(name: &str, context: &Context) -> Outcome {
     let servers = Servers::load(context, Some(name))?;
-    let (_, (server, fetcher)) = target(&servers, name, context)?;
+    let (_, target) = target(&servers, name, context)?;
     session::run(context, &servers, async |_| {
         let vault = servers.vault(context);
-        let forgotten = logout(&server, &fetcher, &*vault).await;
+        let forgotten = logout(&target.server, &target.fetcher, &*vault).await;
         let forgotten = forgotten.map_err(|error| {
             let mut failure = failed(&name.into(), &error);
             failure.message = format!("cannot log out of `{}`", visible(name));

@@ -9,6 +9,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use switchboard_config::entry::ServerEntry;
 use switchboard_config::secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,6 +35,17 @@ pub struct CallbackAddress {
     pub port: Option<u16>,
     /// The whole address, where the port is not enough.
     pub redirect_uri: Option<String>,
+}
+
+impl CallbackAddress {
+    /// Where the entry of a server wants it.
+    pub fn of(entry: &ServerEntry) -> Self {
+        let oauth = entry.oauth.as_ref();
+        Self {
+            port: oauth.and_then(|oauth| oauth.callback_port),
+            redirect_uri: oauth.and_then(|oauth| oauth.redirect_uri.clone()),
+        }
+    }
 }
 
 /// Why nothing listens.

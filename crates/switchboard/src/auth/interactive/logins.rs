@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use switchboard_config::resolve::Server;
+use switchboard_config::settings::Settings;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -19,6 +21,7 @@ use super::{Attempt, BeginError};
 use crate::auth::vault::Vault;
 use crate::auth::{Fetcher, ProtectedServer};
 use crate::names::ServerName;
+use crate::recipe::{RecipeError, Recipes};
 
 /// How long a login waits for the person.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -64,6 +67,22 @@ pub struct LoginTarget {
     pub fetcher: Fetcher,
     /// Where the answer is to come.
     pub address: CallbackAddress,
+}
+
+impl LoginTarget {
+    /// How to log in to the server of an entry; `None` where there is nothing to log in to.
+    pub fn of(
+        server: &Server,
+        recipes: &Recipes,
+        settings: &Settings,
+    ) -> Result<Option<Self>, RecipeError> {
+        let target = recipes.login(server, settings)?;
+        Ok(target.map(|(protected, fetcher)| Self {
+            server: protected,
+            fetcher,
+            address: CallbackAddress::of(server.effective()),
+        }))
+    }
 }
 
 #[derive(Debug)]

@@ -25,8 +25,8 @@ use super::keyring::{Keyring, SystemKeyring};
 use super::seal::{self, KeyPlace, SealKey};
 use super::{Vault, VaultError, VaultKey, VaultLock, lock};
 
-/// How long a lock is waited for: longer than its holder may take to renew a login.
-const LOCK_PATIENCE: Duration = Duration::from_secs(90);
+/// How long a lock is waited for: its holder renews a login, and those who wait have a deadline of a minute.
+const LOCK_PATIENCE: Duration = Duration::from_secs(50);
 /// No secret is larger.
 const MAXIMUM_BYTES: u64 = 1 << 20;
 /// The file with the key.

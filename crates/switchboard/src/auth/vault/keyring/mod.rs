@@ -21,7 +21,7 @@ pub const LABEL: &str = "Switchboard logins";
 /// How long a keyring may take to show that it is there.
 const PROBE: Duration = Duration::from_secs(3);
 /// How long it may take to answer. It may have to ask the user for a password first.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER: Duration = Duration::from_secs(50);
 
 /// Keeps one secret.
 pub trait Keyring: fmt::Debug + Send + Sync + 'static {

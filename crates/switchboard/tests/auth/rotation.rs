@@ -157,10 +157,10 @@ impl Vault for Full {
         _key: &'a VaultKey,
         _secret: &'a Secret,
     ) -> BoxFuture<'a, Result<(), VaultError>> {
-        Box::pin(ready(Err(VaultError {
-            doing: "could not be written",
-            problem: "no space".to_owned(),
-        })))
+        Box::pin(ready(Err(VaultError::new(
+            "could not be written",
+            "no space",
+        ))))
     }
 
     fn remove<'a>(&'a self, key: &'a VaultKey) -> BoxFuture<'a, Result<bool, VaultError>> {

@@ -69,8 +69,8 @@ async fn a_log_of_many_processes_lacks_nothing() {
         let page = store.read_log(SPACE, query).await.unwrap();
         let Some(last) = page.last() else { break };
         query.before = Some(last.number);
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        found.extend(page.iter().map(|entry| text(&entry.value)));
+        let as_text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        found.extend(page.iter().map(|entry| as_text(&entry.value)));
     }
     for role in roles() {
         let of_role = found.iter().rev().filter(|text| text.starts_with(&role));

@@ -73,6 +73,9 @@ pub(crate) enum Command {
     /// Approve what a project's files want to do
     #[command(subcommand)]
     Trust(TrustCommand),
+    /// Look at tools that changed since they were first used, and approve them
+    #[command(subcommand)]
+    Pins(PinsCommand),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -247,6 +250,34 @@ pub(crate) enum TrustCommand {
     Diff {
         /// A server, or a part of a file
         name: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PinsCommand {
+    /// List what is pinned, and how it stands
+    List {
+        /// SERVER, SERVER/TOOL or SERVER#instructions; everything when absent
+        #[arg(value_name = "WHAT")]
+        target: Option<String>,
+    },
+    /// Show what changed since it was pinned, line by line
+    Diff {
+        /// SERVER, SERVER/TOOL or SERVER#instructions; everything when absent
+        #[arg(value_name = "WHAT")]
+        target: Option<String>,
+    },
+    /// Approve what changed, as it is now
+    Approve {
+        /// SERVER, SERVER/TOOL or SERVER#instructions
+        #[arg(value_name = "WHAT", conflicts_with = "all")]
+        target: Option<String>,
+        /// Everything that waits
+        #[arg(long)]
+        all: bool,
+        /// Answer yes
+        #[arg(long, short)]
+        yes: bool,
     },
 }
 

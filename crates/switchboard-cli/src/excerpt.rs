@@ -20,6 +20,7 @@ const HARMLESS: &[&str] = &[
     "shared",
     "hidden",
     "permission",
+    "pin",
     "sandbox",
     "mode",
     "network",

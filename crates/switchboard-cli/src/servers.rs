@@ -6,9 +6,9 @@ use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use switchboard::catalog::{ServerCatalog, ToolRules};
+use switchboard::catalog::ToolRules;
 use switchboard::recipe::{RecipeError, Recipes};
-use switchboard::remembered::{self, Outline};
+use switchboard::remembered::{self, Outline, Remembered};
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::stdio::GuardCommand;
@@ -97,6 +97,7 @@ impl Servers {
             return vec![Outline {
                 name: workspace::NAME.into(),
                 key: embedded_key(context),
+                identity: embedded_key(context),
                 rules: ToolRules::default(),
             }];
         }
@@ -105,16 +106,13 @@ impl Servers {
     }
 
     /// What the servers that could be started offered last time, each in its place.
-    pub(crate) fn remembered(
-        &self,
-        context: &Context,
-    ) -> (Vec<Outline>, Vec<Option<ServerCatalog>>) {
+    pub(crate) fn remembered(&self, context: &Context) -> (Vec<Outline>, Vec<Remembered>) {
         let outlines = self.outlines(context);
         let store = SqliteStore::new(session::store_file(context));
         let read = |space, keys: &[_]| store.get_many_blocking(space, keys);
         let mut lists = remembered::lists(&outlines, read).unwrap_or_else(|error| {
             self.warn_of_store(&error, context);
-            outlines.iter().map(|_| None).collect()
+            outlines.iter().map(|_| Remembered::default()).collect()
         });
         // The last one to close a database tidies it up, which takes longer than what was asked of it. Whoever only
         // reads and ends leaves that to those who write; nothing is lost by it.
@@ -122,7 +120,7 @@ impl Servers {
         for (outline, list) in outlines.iter().zip(&mut lists) {
             // What the embedded server offers is part of this program.
             if self.is_embedded(outline.name.as_str()) {
-                *list = Some(workspace::catalog());
+                *list = workspace::catalog().into();
             }
         }
         (outlines, lists)
@@ -143,13 +141,20 @@ impl Servers {
             context.project.clone(),
         );
         recipes.guard = guard();
+        recipes.private = vec![
+            context.environment.config.clone(),
+            context.environment.state.clone(),
+        ];
         let mut specs = Vec::new();
         let mut held_back = Vec::new();
         match Workspace::new(&context.project).map(Arc::new) {
             Ok(embedded) if self.is_embedded_only() => {
                 let connector = Arc::new(InProcessConnector::new(embedded));
                 let key = embedded_key(context);
-                specs.push(ServerSpec::new(workspace::NAME, connector, key));
+                let mut spec = ServerSpec::new(workspace::NAME, connector, key);
+                // What is part of this program changes with it, so nothing of it is pinned.
+                spec.rules = ToolRules::default();
+                specs.push(spec);
             }
             Ok(embedded) => {
                 recipes

@@ -257,7 +257,7 @@ pub(crate) fn store_file(context: &Context) -> PathBuf {
     context.environment.state.join(STORE_FILE)
 }
 
-fn runtime() -> std::io::Result<Runtime> {
+pub(crate) fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -3,11 +3,32 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Read as _};
 
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Whether there is somebody to ask.
 pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks for an approval with one key. With no terminal the answer is no.
+pub(crate) fn consent(question: &str, context: &Context) -> Result<bool, Failure> {
+    if !is_there() {
+        return Err(Failure::new(Exit::Denied, "nothing was approved")
+            .because("there is no terminal to ask on")
+            .hint("look at what is shown above, and repeat the command with --yes"));
+    }
+    context.printer.ask(question);
+    let key = key();
+    context.printer.note("");
+    match key {
+        Ok(Some(key)) => Ok(matches!(key, 'y' | 'Y')),
+        Ok(None) => Err(Failure::new(Exit::Interrupted, "no answer was given")
+            .hint("repeat the command with --yes")),
+        Err(error) => Err(Failure::failed("could not read the answer").because(error)),
+    }
 }
 
 /// How large a terminal is.

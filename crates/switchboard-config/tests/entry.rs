@@ -62,6 +62,7 @@ fn everything() -> ServerEntry {
             },
         )],
         trust_annotations: Some(true),
+        pin: Some(false),
         sandbox: Some(Sandbox {
             mode: SandboxMode::Workspace,
             network: Some(false),
@@ -109,6 +110,7 @@ tool_max_sec = 50
 enabled_tools = ["a", "b"]
 disabled_tools = ["b"]
 trust_annotations = true
+pin = false
 sandbox = { mode = "workspace", network = false }
 shared = true
 idle_shutdown_sec = 600
@@ -127,7 +129,7 @@ oauth = { client_id = "id", client_secret = "s", scopes = "read write", callback
   "all": {
     "type": "stdio", "program": "npx", "args": ["-y", "server"], "env": { "B": "2", "A": "1" }, "envVars": ["HOME"],
     "inheritEnv": false, "cwd": "/tmp", "disabled": false, "required": true, "startupTimeoutSec": 1.5, "timeout": 5000,
-    "toolMaxSec": 50, "enabledTools": ["a", "b"], "disabledTools": ["b"], "trustAnnotations": true,
+    "toolMaxSec": 50, "enabledTools": ["a", "b"], "disabledTools": ["b"], "trustAnnotations": true, "pin": false,
     "sandbox": { "mode": "workspace", "network": false }, "shared": true, "idleShutdownSec": 600,
     "tools": { "a": { "timeoutSec": 9, "permission": "ask", "hidden": true } }, // a comment
   },
@@ -154,6 +156,7 @@ mcp_servers "all" {
   enabled_tools       = ["a", "b"]
   disabled_tools      = ["b"]
   trust_annotations   = true
+  pin                 = false
   shared              = true
   idle_shutdown_sec   = 600
   sandbox {

@@ -219,6 +219,7 @@ fn each_tool_is_told_what_it_cannot_express() {
             },
         )],
         trust_annotations: Some(true),
+        pin: Some(false),
         sandbox: Some(Sandbox {
             mode: SandboxMode::Workspace,
             network: None,

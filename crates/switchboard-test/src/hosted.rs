@@ -55,6 +55,7 @@ pub fn spec_of_command(
         base_env: std::env::vars_os().collect(),
         cwd: None,
         guard: None,
+        sandbox: None,
         limits: StdioLimits {
             max_message_bytes,
             max_queued_bytes: 4 * max_message_bytes,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
+use crate::catalog::suspicion::Flag;
 use crate::names::{CallId, ServerName, WireName};
 use crate::peer::{ListKind, Progress};
 use crate::status::{Failure, State};
@@ -44,6 +45,29 @@ pub enum Event {
         server: ServerName,
         /// The list.
         list: ListKind,
+    },
+    /// A server that is known has tools that it did not have before. They are pinned as they are now.
+    ToolsPinned {
+        /// The server.
+        server: ServerName,
+        /// The tools.
+        tools: Vec<WireName>,
+    },
+    /// Something of a server differs from its pins and is withheld until somebody approves it.
+    PinsDiffer {
+        /// The server.
+        server: ServerName,
+        /// The tools that are set aside.
+        tools: Vec<WireName>,
+        /// Whether the instructions are withheld.
+        instructions: bool,
+    },
+    /// What a server says of itself or of its tools looks suspicious. It is offered all the same.
+    Suspicious {
+        /// The server.
+        server: ServerName,
+        /// What was found, by tool; without one it is in the instructions.
+        found: Vec<(Option<WireName>, Vec<Flag>)>,
     },
     /// A resource that was subscribed to has changed.
     ResourceUpdated {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use switchboard_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
@@ -20,6 +21,7 @@ use crate::manager::{Command, Live, Manager, Resources, View};
 use crate::memory::Memory;
 use crate::names::{CallId, Generation, ServerName};
 use crate::options::HostOptions;
+use crate::pins::review::{Review, Subject};
 use crate::remembered::{self, Outline};
 use crate::spec::ServerSpec;
 use crate::status::{Failure, ServerStatus, State};
@@ -237,9 +239,27 @@ impl Host {
         let outlines: Vec<Outline> = enabled.map(Outline::from).collect();
         let mut lists = Vec::with_capacity(outlines.len());
         for outline in &outlines {
-            lists.push(self.0.memory.catalog(outline.key).await);
+            let remembered = self.0.memory.catalog(outline.key, outline.identity);
+            lists.push(remembered.await);
         }
         remembered::catalog(&outlines, &lists)
+    }
+
+    /// How a connected server's tools and instructions stand against their pins; `None` if it is not connected.
+    pub async fn pins(&self, name: &ServerName) -> Option<Review> {
+        let outline = Outline::from(&*self.view().live.get(name)?.spec);
+        let remembered = self.0.memory.catalog(outline.key, outline.identity);
+        Review::of(&outline, &remembered.await)
+    }
+
+    /// Approves what of a server has changed, as it was reviewed. Every host that shares the store offers it again
+    /// within moments; the event is that its list of tools has changed.
+    pub async fn approve_pins(
+        &self,
+        review: &Review,
+        subjects: &[Subject],
+    ) -> Result<(), StoreError> {
+        review.approve(&*self.0.options.store, subjects).await
     }
 
     /// Ends every connection in order and waits until all of them have ended.

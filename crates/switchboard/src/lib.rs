@@ -8,9 +8,11 @@
 //! | [`auth`] | how the host proves to a remote server that it may speak with it |
 //! | [`content`] | resources, prompts, completion |
 //! | [`catalog`] | what the servers offer, as a model may see it |
+//! | [`pins`] | what tools were when they were first used, and what is set aside because it changed |
 //! | `manager` | the one owner of states: starting, health, reconnecting |
 //! | [`peer`] | one conversation with one server, in either era |
 //! | [`transport`], [`guard`] | how bytes reach a server, and how its processes are ended |
+//! | [`sandbox`] | what a server's process may touch |
 //! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
 //! | [`doctor`] | what is wrong with a server, and how to mend it |
 //! | [`handler`] | what servers may ask of the client |
@@ -36,8 +38,10 @@ mod memory;
 pub mod names;
 pub mod options;
 pub mod peer;
+pub mod pins;
 pub mod recipe;
 pub mod remembered;
+pub mod sandbox;
 pub mod service;
 pub mod spec;
 pub mod status;

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_protocol::Revision;
-use switchboard_store::{Clock as _, Expected, Key, Space, Store, SystemClock, Write};
+use bytes::Bytes;
+use switchboard_protocol::Revision as ProtocolRevision;
+use switchboard_store::{Clock as _, Expected, Key, Revision, Space, Store, SystemClock, Write};
 
-use crate::catalog::ServerCatalog;
+use crate::pins::{self, Judgement, Listing, PINS};
+use crate::remembered::Remembered;
 use crate::spec::ConnectionKey;
 
 /// Facts about servers, kept under what their links depend on.
@@ -27,24 +29,37 @@ impl Memory {
     }
 
     /// The revision that was spoken last time.
-    pub(crate) async fn revision(&self, key: ConnectionKey) -> Option<Revision> {
+    pub(crate) async fn revision(&self, key: ConnectionKey) -> Option<ProtocolRevision> {
         let text = self.get(ERAS, key).await?;
         std::str::from_utf8(&text).ok()?.parse().ok()
     }
 
-    pub(crate) async fn remember_revision(&self, key: ConnectionKey, revision: Revision) {
+    pub(crate) async fn remember_revision(&self, key: ConnectionKey, revision: ProtocolRevision) {
         let write = Write::new(revision.as_str().as_bytes().to_vec());
         self.put(ERAS, key, write).await;
     }
 
-    /// What the server listed last time.
-    pub(crate) async fn catalog(&self, key: ConnectionKey) -> Option<ServerCatalog> {
-        ServerCatalog::from_bytes(&self.get(CATALOGS, key).await?)
+    /// What the server listed last time, and what is pinned of it.
+    pub(crate) async fn catalog(&self, key: ConnectionKey, identity: ConnectionKey) -> Remembered {
+        Remembered::new(
+            self.get(CATALOGS, key).await,
+            self.get(PINS, identity).await,
+        )
     }
 
-    pub(crate) async fn remember_catalog(&self, key: ConnectionKey, catalog: &ServerCatalog) {
-        self.put(CATALOGS, key, Write::new(catalog.to_bytes()))
-            .await;
+    pub(crate) async fn remember_catalog(&self, key: ConnectionKey, catalog: Bytes) {
+        self.put(CATALOGS, key, Write::new(catalog)).await;
+    }
+
+    /// Compares what a server lists with its pins, and pins what is new.
+    pub(crate) async fn compare(&self, identity: ConnectionKey, listing: Listing<'_>) -> Judgement {
+        pins::compare(&*self.0, identity, listing).await
+    }
+
+    /// Which write a server's pins come from; `None` if there are none, or if that cannot be told.
+    pub(crate) async fn pins_revision(&self, identity: ConnectionKey) -> Option<Revision> {
+        let revision = pins::revision(&*self.0, identity).await;
+        revision.ok().flatten()
     }
 
     /// Whether the server is known to want a login.
@@ -68,7 +83,7 @@ impl Memory {
         }
     }
 
-    async fn get(&self, space: Space, key: ConnectionKey) -> Option<bytes::Bytes> {
+    async fn get(&self, space: Space, key: ConnectionKey) -> Option<Bytes> {
         let key = Key::new(key.to_hex()).ok()?;
         match self.0.get(space, &key).await {
             Ok(record) => Some(record?.value),

@@ -5,15 +5,18 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use switchboard_config::entry::{SandboxMode, ServerEntry, Transport};
+use switchboard_config::entry::{ServerEntry, Transport};
+use switchboard_config::files::{LOCAL_FILE, PROJECT_FILES};
 use switchboard_config::resolve::Server;
 use switchboard_config::secret::Secret;
 use switchboard_config::settings::{Setting, Settings};
+use switchboard_config::trust::Fingerprint;
 
 use crate::catalog::ToolRules;
+use crate::sandbox::{Policy, State};
 use crate::service::Service;
 use crate::spec::{ConnectionKey, ServerSpec, Start};
 use crate::transport::http::{
@@ -35,6 +38,8 @@ pub struct Recipes {
     pub guard: Option<GuardCommand>,
     /// In-process servers by the name an entry with `transport = "sdk"` has.
     pub services: HashMap<String, Arc<dyn Service>>,
+    /// Folders that no server in a sandbox may look into or change: the program's own.
+    pub private: Vec<PathBuf>,
     /// The client for remote servers, made when the first one needs it.
     http: OnceLock<Result<HttpClient, TransportError>>,
 }
@@ -53,8 +58,8 @@ pub enum RecipeError {
     #[error("this program has no in-process server of that name")]
     NoSuchService,
     /// It wants a sandbox, and there is none to be had.
-    #[error("the entry wants a sandbox, which this version cannot give")]
-    NoSandbox,
+    #[error("the entry wants a sandbox, and there is none {0}")]
+    NoSandbox(&'static str),
     /// Its address, its headers or the machine's certificates cannot be used.
     #[error("{0}")]
     Transport(TransportError),
@@ -68,6 +73,7 @@ impl Recipes {
             folder,
             guard: None,
             services: HashMap::new(),
+            private: Vec::new(),
             http: OnceLock::new(),
         }
     }
@@ -94,7 +100,12 @@ impl Recipes {
                 .iter()
                 .filter_map(|(name, tool)| Some((name.clone(), tool.timeout?)))
                 .collect(),
+            identity: identity(&server.name, entry),
             rules: ToolRules::of(entry),
+            sandbox: State {
+                policy: Policy::of(entry.sandbox, self.folder.clone()),
+                folder: self.folder.clone(),
+            },
             trust_annotations: entry.trust_annotations.unwrap_or_default(),
             ..ServerSpec::new(server.name.as_str(), connector, key(&server.name, entry))
         })
@@ -133,12 +144,6 @@ impl Recipes {
         entry: &ServerEntry,
         settings: &Settings,
     ) -> Result<StdioConnector, RecipeError> {
-        let wants_sandbox = entry.sandbox.is_some_and(|sandbox| {
-            sandbox.mode != SandboxMode::Off || sandbox.network == Some(false)
-        });
-        if wants_sandbox {
-            return Err(RecipeError::NoSandbox);
-        }
         let command = entry.command.as_ref().ok_or(RecipeError::NoEndpoint)?;
         let cwd = entry
             .cwd
@@ -153,12 +158,29 @@ impl Recipes {
             base_env: Arc::clone(&self.environment),
             cwd: Some(cwd),
             guard: self.guard.clone(),
+            sandbox: self.sandbox(entry)?,
             limits: StdioLimits {
                 max_message_bytes: max_message_bytes(settings),
                 max_queued_bytes: max_message_bytes(settings).saturating_mul(4),
             },
             grace: Grace::default(),
         })
+    }
+
+    /// What the server of an entry may do. Where it cannot be held to that, it is no server.
+    fn sandbox(&self, entry: &ServerEntry) -> Result<Option<Policy>, RecipeError> {
+        let Some(mut policy) = Policy::of(entry.sandbox, self.folder.clone()) else {
+            return Ok(None);
+        };
+        if !cfg!(target_os = "linux") {
+            return Err(RecipeError::NoSandbox("on this system"));
+        }
+        if self.guard.is_none() {
+            return Err(RecipeError::NoSandbox("without a guard"));
+        }
+        policy.hidden.clone_from(&self.private);
+        policy.protected = project_files(&self.folder);
+        Ok(Some(policy))
     }
 
     fn remote(
@@ -211,9 +233,36 @@ impl std::fmt::Debug for Recipes {
     }
 }
 
+/// The files of a project that say what runs in it, those that are there: no server may change what was approved. One
+/// that it adds has no effect before it is approved.
+fn project_files(folder: &Path) -> Vec<PathBuf> {
+    let shared = PROJECT_FILES.iter().map(|(name, _)| *name);
+    let names = shared.chain([LOCAL_FILE]);
+    let paths = names.map(|name| folder.join(name));
+    paths
+        .filter(|path| path.symlink_metadata().is_ok())
+        .collect()
+}
+
 fn max_message_bytes(settings: &Settings) -> usize {
     usize::try_from(settings.count(Setting::MaxMessageBytes)).unwrap_or(usize::MAX)
 }
+
+/// Who the server of an entry is: what an approval of it would bind, but for what it is allowed to do. A secret that
+/// is renewed makes it no other server, and neither does a program that was updated.
+pub(crate) fn identity(name: &str, entry: &ServerEntry) -> ConnectionKey {
+    let fingerprint = Fingerprint::of_server(entry, None);
+    let components = fingerprint.components.iter();
+    let identifying = components.filter(|component| !ALLOWANCES.contains(&component.name.as_str()));
+    let mut parts: Vec<&[u8]> = vec![name.as_bytes()];
+    for component in identifying {
+        parts.extend([component.name.as_bytes(), component.digest.as_bytes()]);
+    }
+    ConnectionKey::of(&parts)
+}
+
+/// The parts of a fingerprint that say what a server may do, and not who it is.
+const ALLOWANCES: [&str; 4] = ["trust_annotations", "pin", "sandbox", "allowed tools"];
 
 /// What the link of an entry depends on.
 pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
@@ -228,6 +277,7 @@ pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
         disabled_tools: Vec::new(),
         tools: Vec::new(),
         trust_annotations: None,
+        pin: None,
         shared: None,
         idle_shutdown: None,
         ..entry.clone()

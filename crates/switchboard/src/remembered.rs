@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use switchboard_config::resolve::Server;
 use switchboard_store::{Key, Record, Space};
 
@@ -15,6 +16,7 @@ use crate::catalog::{
 };
 use crate::memory::CATALOGS;
 use crate::names::ServerName;
+use crate::pins::{self, Listing, PINS};
 use crate::recipe;
 use crate::spec::{ConnectionKey, ServerSpec};
 
@@ -25,6 +27,8 @@ pub struct Outline {
     pub name: ServerName,
     /// What its link depends on.
     pub key: ConnectionKey,
+    /// Who it is: what its pins are kept under.
+    pub identity: ConnectionKey,
     /// Which of its tools are offered, and how.
     pub rules: ToolRules,
 }
@@ -36,6 +40,7 @@ impl Outline {
         Self {
             name: server.name.as_str().into(),
             key: recipe::key(&server.name, entry),
+            identity: recipe::identity(&server.name, entry),
             rules: ToolRules::of(entry),
         }
     }
@@ -46,43 +51,103 @@ impl From<&ServerSpec> for Outline {
         Self {
             name: spec.name.clone(),
             key: spec.key,
+            identity: spec.identity,
             rules: spec.rules.clone(),
         }
     }
 }
 
-/// The raw lists of these servers, each in its place, through one question to a store.
-pub fn lists<E>(
-    outlines: &[Outline],
-    read: impl FnOnce(Space, &[Key]) -> Result<Vec<Option<Record>>, E>,
-) -> Result<Vec<Option<ServerCatalog>>, E> {
-    let keys = outlines
-        .iter()
-        .map(|outline| Key::new(outline.key.to_hex()));
-    // A digest in hexadecimal is always a key.
-    let keys: Vec<Key> = keys.filter_map(Result::ok).collect();
-    let records = read(CATALOGS, &keys)?;
-    Ok(records
-        .into_iter()
-        .map(|record| ServerCatalog::from_bytes(&record?.value))
-        .collect())
+/// What is remembered of one server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Remembered {
+    /// What it listed.
+    pub lists: Option<ServerCatalog>,
+    /// The same, as it is kept.
+    bytes: Bytes,
+    /// What is pinned of it, as it is kept.
+    pub(crate) pins: Option<Bytes>,
 }
 
-/// The catalogue of what is remembered. Servers of which nothing is remembered have no part in it.
-pub fn catalog(outlines: &[Outline], lists: &[Option<ServerCatalog>]) -> Catalog {
-    let offers = outlines.iter().zip(lists).filter_map(|(outline, lists)| {
-        let lists = lists.as_ref()?;
-        let tools = ServerTools::from_pages(
+impl From<ServerCatalog> for Remembered {
+    /// What is known without having been kept has no pins.
+    fn from(lists: ServerCatalog) -> Self {
+        Self {
+            lists: Some(lists),
+            ..Self::default()
+        }
+    }
+}
+
+impl Remembered {
+    /// What two records say.
+    pub fn new(lists: Option<Bytes>, pins: Option<Bytes>) -> Self {
+        Self {
+            lists: lists.as_ref().and_then(ServerCatalog::from_bytes),
+            bytes: lists.unwrap_or_default(),
+            pins,
+        }
+    }
+
+    /// What of it is offered by the server's rules, pins aside.
+    pub(crate) fn tools(&self, outline: &Outline) -> ServerTools {
+        let pages = self.lists.as_ref().map_or(&[][..], |lists| &lists.tools);
+        ServerTools::from_pages(
             &outline.name,
-            &lists.tools,
+            pages,
             &outline.rules,
             Reach::Other,
             Provenance::Persisted,
             ListLimits::default(),
-        );
-        let instructions = lists.instructions.as_deref().map(Arc::from);
-        Some((outline.name.clone(), Arc::new(tools), instructions))
-    });
+        )
+    }
+}
+
+/// What is remembered of these servers, each in its place, through two questions to a store.
+pub fn lists<E>(
+    outlines: &[Outline],
+    read: impl Fn(Space, &[Key]) -> Result<Vec<Option<Record>>, E>,
+) -> Result<Vec<Remembered>, E> {
+    let keys = |key: fn(&Outline) -> ConnectionKey| {
+        let keys = outlines
+            .iter()
+            .map(|outline| Key::new(key(outline).to_hex()));
+        // A digest in hexadecimal is always a key.
+        keys.filter_map(Result::ok).collect::<Vec<Key>>()
+    };
+    let lists = read(CATALOGS, &keys(|outline| outline.key))?;
+    let pins = read(PINS, &keys(|outline| outline.identity))?;
+    let value = |record: Option<Record>| record.map(|record| record.value);
+    Ok(lists
+        .into_iter()
+        .zip(pins)
+        .map(|(lists, pins)| Remembered::new(value(lists), value(pins)))
+        .collect())
+}
+
+/// The catalogue of what is remembered. Servers of which nothing is remembered have no part in it.
+pub fn catalog(outlines: &[Outline], remembered: &[Remembered]) -> Catalog {
+    let offers = outlines
+        .iter()
+        .zip(remembered)
+        .filter_map(|(outline, remembered)| {
+            let lists = remembered.lists.as_ref()?;
+            let mut tools = remembered.tools(outline);
+            if outline.rules.pins() && remembered.pins.is_some() {
+                let listing = Listing {
+                    server: &outline.name,
+                    tools: &tools,
+                    instructions: lists.instructions.as_deref(),
+                    bytes: &remembered.bytes,
+                    reach: Reach::Other,
+                };
+                let (judgement, _) = pins::judge(remembered.pins.as_ref(), listing);
+                tools = judgement.apply(tools);
+            }
+            let instructions = lists.instructions.as_deref();
+            let instructions = instructions.filter(|_| !tools.withholds_instructions());
+            let instructions = instructions.map(Arc::from);
+            Some((outline.name.clone(), Arc::new(tools), instructions))
+        });
     let (known, _) = KnownServers::admit(outlines.iter().map(|outline| &outline.name));
     Catalog::assemble(&known, offers)
 }
@@ -102,6 +167,7 @@ mod tests {
         let outline = |name: &str| Outline {
             name: name.into(),
             key: ConnectionKey::of(&[name.as_bytes()]),
+            identity: ConnectionKey::of(&[name.as_bytes()]),
             rules: ToolRules::of(&switchboard_config::entry::ServerEntry::default()),
         };
         let outlines = ["a", "b"].map(outline);
@@ -123,12 +189,18 @@ mod tests {
             )
             .await
             .unwrap();
-        let read = |_: Space, keys: &[Key]| {
+        let read = |space: Space, keys: &[Key]| {
             assert_eq!(keys.len(), 2);
-            Ok::<_, Infallible>(found)
+            let nothing = vec![None, None];
+            Ok::<_, Infallible>(if space == CATALOGS {
+                found.clone()
+            } else {
+                nothing
+            })
         };
         let lists = lists(&outlines, read).unwrap();
-        assert_eq!(lists, [Some(kept), None]);
+        let listed: Vec<_> = lists.iter().map(|each| each.lists.clone()).collect();
+        assert_eq!(listed, [Some(kept), None]);
         let catalog = catalog(&outlines, &lists);
         let names: Vec<_> = catalog
             .iter()

@@ -10,6 +10,7 @@ use switchboard_config::entry::ServerEntry;
 
 use crate::catalog::ToolRules;
 use crate::names::ServerName;
+use crate::sandbox::State;
 use crate::transport::Connector;
 
 /// A server to manage.
@@ -22,6 +23,8 @@ pub struct ServerSpec {
     /// What the link depends on. When it differs from before, the server is connected anew; when only the rest
     /// differs, it is not.
     pub key: ConnectionKey,
+    /// Who it is, whatever its secrets and deadlines are: its pins are kept under this.
+    pub identity: ConnectionKey,
     /// Whether it may connect.
     pub enabled: bool,
     /// Whether start-up waits for it.
@@ -38,6 +41,8 @@ pub struct ServerSpec {
     pub tool_timeouts: Vec<(String, Duration)>,
     /// Which of its tools are offered, and how.
     pub rules: ToolRules,
+    /// What it is told of its sandbox, if it wants to know. A change is told too.
+    pub sandbox: State,
     /// Whether its hints about its tools count for permissions.
     pub trust_annotations: bool,
 }
@@ -97,6 +102,7 @@ impl ServerSpec {
             name: name.into(),
             connector,
             key,
+            identity: key,
             enabled: true,
             required: false,
             start: Start::Eager,
@@ -105,6 +111,7 @@ impl ServerSpec {
             tool_max: Duration::from_secs(100_000),
             tool_timeouts: Vec::new(),
             rules: ToolRules::of(&ServerEntry::default()),
+            sandbox: State::default(),
             trust_annotations: false,
         }
     }

@@ -7,6 +7,7 @@ mod content;
 pub(crate) mod doctor;
 pub(crate) mod logs;
 pub(crate) mod mcp;
+pub(crate) mod pins;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
@@ -55,6 +56,7 @@ fn dispatch(cli: Cli) -> Outcome {
     match cli.command {
         Command::Mcp(command) => mcp::run(command, cli.global),
         Command::Trust(command) => trust::run(command, &with(cli.global)?),
+        Command::Pins(command) => pins::run(&command, &with(cli.global)?),
         Command::Config(command) => config::run(&command, &with(cli.global)?),
         Command::Tools(arguments) => tools::run(&arguments, &with(cli.global)?),
         Command::Call(arguments) => call::run(&arguments, &with(cli.global)?),

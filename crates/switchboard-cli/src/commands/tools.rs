@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use switchboard::catalog::{Catalog, CatalogServer, CatalogTool};
+use switchboard::catalog::suspicion::Flag;
+use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, SetAsideReason};
 use switchboard::remembered;
 use switchboard_config::text::visible;
 use unicode_width::UnicodeWidthStr as _;
@@ -47,7 +48,7 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
 fn remembered(servers: &Servers, context: &Context) -> Catalog {
     let (outlines, lists) = servers.remembered(context);
     for (outline, list) in outlines.iter().zip(&lists) {
-        if list.is_none() {
+        if list.lists.is_none() {
             let name = visible(outline.name.as_str());
             context.printer.note(format!(
                 "{name} has not been connected yet, so its tools are not known"
@@ -59,6 +60,7 @@ fn remembered(servers: &Servers, context: &Context) -> Catalog {
 
 fn show(catalog: &Catalog, all: bool, context: &Context) -> Result<(), Failure> {
     let printer = &context.printer;
+    warn_of_pins(catalog, context);
     if printer.json {
         let entries: Vec<Entry<'_>> = catalog
             .servers()
@@ -70,6 +72,38 @@ fn show(catalog: &Catalog, all: bool, context: &Context) -> Result<(), Failure> 
         return printer.json_text(&text);
     }
     printer.data(to_text(catalog, all, terminal::width()))
+}
+
+/// Says of which servers something differs from its pins, and where to look.
+fn warn_of_pins(catalog: &Catalog, context: &Context) {
+    for server in catalog.servers() {
+        let reasons = server.aside().map(|aside| &aside.reason);
+        let differs = |reason: &&SetAsideReason| {
+            matches!(
+                reason,
+                SetAsideReason::Changed { .. } | SetAsideReason::PinsUnreadable
+            )
+        };
+        let mut what = Vec::new();
+        match reasons.filter(differs).count() {
+            0 => {}
+            tools => what.push(counted(tools, "tool")),
+        }
+        if server.withholds_instructions() {
+            what.push("its instructions".to_owned());
+        }
+        if what.is_empty() {
+            continue;
+        }
+        let name = visible(server.name().as_str());
+        context.printer.warning(
+            format!(
+                "{name}: {} changed since first used, set aside",
+                what.join(" and ")
+            ),
+            Some(&format!("`switchboard pins diff {name}`")),
+        );
+    }
 }
 
 /// A tool for scripts: the name that a model knows it by, and the rest as the server wrote it.
@@ -84,9 +118,34 @@ struct Entry<'c> {
     input_schema: Option<&'c RawValue>,
     annotations: Option<&'c RawValue>,
     tokens: u64,
+    /// What in it looks suspicious.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flags: Vec<FlagEntry>,
     /// Why it is not offered; only where `--all` asks for those.
     #[serde(skip_serializing_if = "Option::is_none")]
     aside: Option<String>,
+}
+
+/// Why a tool looks suspicious, for scripts.
+#[derive(Serialize)]
+struct FlagEntry {
+    rule: &'static str,
+    about: &'static str,
+    field: String,
+    span: [usize; 2],
+    excerpt: String,
+}
+
+impl From<&Flag> for FlagEntry {
+    fn from(flag: &Flag) -> Self {
+        Self {
+            rule: flag.rule.name(),
+            about: flag.rule.about(),
+            field: flag.field.clone(),
+            span: [flag.span.start, flag.span.end],
+            excerpt: flag.excerpt.clone(),
+        }
+    }
 }
 
 fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
@@ -100,6 +159,7 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
         input_schema: Some(tool.input_schema()),
         annotations: tool.field("annotations"),
         tokens: tool.tokens().0,
+        flags: tool.flags().iter().map(FlagEntry::from).collect(),
         aside: None,
     });
     let aside = server.aside().filter(|_| all).map(|aside| Entry {
@@ -111,6 +171,7 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
         input_schema: None,
         annotations: None,
         tokens: 0,
+        flags: Vec::new(),
         aside: Some(aside.reason.to_string()),
     });
     offered.chain(aside).collect()
@@ -175,11 +236,24 @@ struct Row {
 }
 
 fn rows(server: &CatalogServer, all: bool) -> Vec<Row> {
-    let offered = server.tools().map(|tool| Row {
-        style: Style::new(),
-        name: visible(tool.exposed().as_str()).into_owned(),
-        cost: tool.tokens().0.to_string(),
-        about: first_line(tool),
+    let offered = server.tools().map(|tool| {
+        let flags = tool.flags();
+        let about = match flags.first() {
+            None => first_line(tool),
+            // With `--all` in full, where the text stands; otherwise enough to make somebody look.
+            Some(flag) if all => format!("suspicious: {flag}"),
+            Some(flag) => format!("suspicious, {}: {}", flag.rule.about(), first_line(tool)),
+        };
+        Row {
+            style: if flags.is_empty() {
+                Style::new()
+            } else {
+                style::WARNING
+            },
+            name: visible(tool.exposed().as_str()).into_owned(),
+            cost: tool.tokens().0.to_string(),
+            about,
+        }
     });
     let aside = server.aside().filter(|_| all).map(|aside| Row {
         style: style::WARNING,

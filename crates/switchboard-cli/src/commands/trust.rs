@@ -132,25 +132,12 @@ fn finish(approved: &[String], context: &Context) -> Outcome {
 
 /// Asks on the terminal. With no terminal the answer is no.
 fn consent(wanted: &[Guarded], context: &Context) -> Result<bool, Failure> {
-    if !terminal::is_there() {
-        return Err(Failure::new(Exit::Denied, "nothing was approved")
-            .because("there is no terminal to ask on")
-            .hint("look at what is shown above, and repeat the command with --yes"));
-    }
     let what = if wanted.len() == 1 {
         "this".to_owned()
     } else {
         format!("these {}", wanted.len())
     };
-    context.printer.ask(format!("approve {what}? [y/N] "));
-    let key = terminal::key();
-    context.printer.note("");
-    match key {
-        Ok(Some(key)) => Ok(matches!(key, 'y' | 'Y')),
-        Ok(None) => Err(Failure::new(Exit::Interrupted, "no answer was given")
-            .hint("repeat the command with --yes")),
-        Err(error) => Err(Failure::failed("could not read the answer").because(error)),
-    }
+    terminal::consent(&format!("approve {what}? [y/N] "), context)
 }
 
 /// What an approval would be about.

@@ -39,7 +39,7 @@ fn every_key_stands_in_the_documentation() {
 fn every_command_stands_in_the_documentation() {
     let text = std::fs::read_to_string(workspace().join("docs/cli.md")).unwrap();
     let context = TestContext::new();
-    for group in ["", "mcp", "trust", "config"] {
+    for group in ["", "mcp", "trust", "pins", "config"] {
         let help = context.line(&format!("{group} --help")).stdout;
         let commands = help
             .split("Commands:\n")

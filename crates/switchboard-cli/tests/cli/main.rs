@@ -6,6 +6,7 @@
 )]
 
 mod add;
+mod attacks;
 mod cloud;
 mod content;
 mod contract;
@@ -13,6 +14,9 @@ mod documentation;
 mod edit;
 mod malformed;
 mod output;
+mod pins;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod scopes;
 mod secrets;
 mod servers;

@@ -4,6 +4,9 @@ usage: server.py LOG [FAULT]
 
 LOG gets a line for every message that comes in, so that a test can see what the server was told. FAULT is one of
 `exit` (ends at once, with a word on stderr), `silent` (never answers), `stubborn` (does not end by itself).
+
+If there is a file LOG.changes, it is a JSON object: `tools` are definitions that take the place of those of the same
+name or stand beside them, and `instructions` are the server's. The variable EXTRA_TOOL names one more tool.
 """
 
 import json
@@ -37,6 +40,16 @@ TOOLS = [
     {"name": "hidden", "description": "Is not offered.", "inputSchema": OBJECT},
     {"inputSchema": OBJECT},
 ]
+
+
+CHANGES = {}
+if os.path.exists(log_path + ".changes"):
+    with open(log_path + ".changes", encoding="utf-8") as changes:
+        CHANGES = json.load(changes)
+if "EXTRA_TOOL" in os.environ:
+    CHANGES.setdefault("tools", []).append({"name": os.environ["EXTRA_TOOL"], "inputSchema": OBJECT})
+replaced = [tool.get("name") for tool in CHANGES.get("tools", [])]
+TOOLS = [tool for tool in TOOLS if tool.get("name") not in replaced] + CHANGES.get("tools", [])
 
 
 # Line by line, and open as long as the server lives: the log may be a pipe whose end a test waits for.
@@ -87,6 +100,7 @@ def answer(message):
             "protocolVersion": params["protocolVersion"],
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "test", "version": "1"},
+            **({"instructions": CHANGES["instructions"]} if "instructions" in CHANGES else {}),
         }
     if method == "tools/list":
         return {"tools": TOOLS}

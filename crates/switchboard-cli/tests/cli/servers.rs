@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{Run, TestContext, named, workspace};
 
 /// The interpreter itself, since wrappers that look for it need an environment that tests do not have.
-static PYTHON: LazyLock<String> = LazyLock::new(|| {
+pub(crate) static PYTHON: LazyLock<String> = LazyLock::new(|| {
     let output = Command::new("python3")
         .args(["-c", "import sys; print(sys.executable)"])
         .output()
@@ -21,7 +21,7 @@ static PYTHON: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// A machine with servers of these names, each with a fault or none, and after a semicolon further keys of its entry.
-fn machine(servers: &[(&str, &str)]) -> TestContext {
+pub(crate) fn machine(servers: &[(&str, &str)]) -> TestContext {
     let context = TestContext::new();
     let mut file = String::new();
     for (name, more) in servers {
@@ -42,7 +42,7 @@ fn machine(servers: &[(&str, &str)]) -> TestContext {
     context
 }
 
-fn log(context: &TestContext, server: &str) -> PathBuf {
+pub(crate) fn log(context: &TestContext, server: &str) -> PathBuf {
     context.path(&format!("{server}.log"))
 }
 

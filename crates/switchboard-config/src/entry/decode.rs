@@ -125,6 +125,7 @@ fn member_into(
         Field::DisabledTools => entry.disabled_tools = reader.texts(key, node).unwrap_or_default(),
         Field::Tools => entry.tools = tools(key, node, reader),
         Field::TrustAnnotations => entry.trust_annotations = reader.boolean(key, node),
+        Field::Pin => entry.pin = reader.boolean(key, node),
         Field::Sandbox => entry.sandbox = sandbox(key, node, reader),
         Field::Shared => entry.shared = reader.boolean(key, node),
         Field::IdleShutdown => entry.idle_shutdown = reader.seconds(key, node),

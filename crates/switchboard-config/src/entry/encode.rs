@@ -42,6 +42,7 @@ impl ServerEntry {
         };
         table.node(Field::Tools, (!self.tools.is_empty()).then(tools));
         table.flag(Field::TrustAnnotations, self.trust_annotations);
+        table.flag(Field::Pin, self.pin);
         table.node(Field::Sandbox, self.sandbox.map(sandbox));
         table.flag(Field::Shared, self.shared);
         table.seconds(Field::IdleShutdown, self.idle_shutdown);

@@ -28,6 +28,7 @@ pub enum Field {
     DisabledTools,
     Tools,
     TrustAnnotations,
+    Pin,
     Sandbox,
     Shared,
     IdleShutdown,
@@ -128,7 +129,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 
 /// Every key of a server entry.
 #[rustfmt::skip]
-pub const KEYS: [(Field, Key); 24] = [
+pub const KEYS: [(Field, Key); 25] = [
     (Field::Transport, key("transport", Shape::OneOf(TRANSPORTS), "How the server is reached; inferred from `command` or `url` when absent. `type` means the same.")),
     (Field::Command, key("command", Shape::Text, "The program of a stdio server. No shell is involved. `program` means the same.")),
     (Field::Args, key("args", Shape::TextList, "The program's arguments.")),
@@ -150,6 +151,7 @@ pub const KEYS: [(Field, Key); 24] = [
     (Field::DisabledTools, key("disabled_tools", Shape::TextList, "Tools that are not offered.")),
     (Field::Tools, key("tools", Shape::MapOf(TOOL_KEYS), "Settings of single tools, by the tool's own name.")),
     (Field::TrustAnnotations, key("trust_annotations", Shape::Bool, "Whether the server's read-only and destructive hints count for permissions.")),
+    (Field::Pin, key("pin", Shape::Bool, "Whether a tool that changed is set aside until you approve the change. On by default.")),
     (Field::Sandbox, key("sandbox", Shape::WordOrTable(SANDBOXES, SANDBOX_KEYS), "What the program may touch.")),
     (Field::Shared, key("shared", Shape::Bool, "Whether sessions may share one process of the server.")),
     (Field::IdleShutdown, key("idle_shutdown_sec", Shape::Seconds, "End the server after this many idle seconds.")),

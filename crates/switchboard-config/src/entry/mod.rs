@@ -66,6 +66,8 @@ pub struct ServerEntry {
     pub tools: Vec<(String, ToolEntry)>,
     /// Whether its read-only and destructive hints count for permissions.
     pub trust_annotations: Option<bool>,
+    /// Whether tools that changed are set aside until the change is approved; yes when absent.
+    pub pin: Option<bool>,
     /// What its process may touch.
     pub sandbox: Option<Sandbox>,
     /// Whether sessions may share one process of it.

@@ -154,6 +154,12 @@ impl Fingerprint {
                 ""
             },
         );
+        let pin = if entry.pin == Some(false) {
+            "false"
+        } else {
+            ""
+        };
+        components.text("pin", pin);
         let sandbox = entry
             .sandbox
             .map(|sandbox| format!("{} network={:?}", sandbox.mode.name(), sandbox.network));

@@ -178,6 +178,7 @@ fn an_approval_is_bound_to_what_was_approved() {
         &program(r#", "trust_annotations": true"#),
         &["trust_annotations"],
     );
+    check(&base, &program(r#", "pin": false"#), &["pin"]);
     check(
         &base,
         &program(r#", "tools": {"t": {"permission": "allow"}}"#),

@@ -12,8 +12,11 @@
 //! | [`exposed`], [`disguise`] | how names are made, and which are refused |
 //! | [`schema`] | what model providers refuse in a schema, and how it is mended |
 //! | [`text`] | the one way text goes to a model: neutralised, cut, counted |
+//! | [`suspicion`] | what looks as if it were written for the model behind the user's back |
+//! | [`Part`] | the parts of a definition that are pinned, and when two of them are the same |
 //! | [`ServerCatalog`] | everything one server listed, for keeping on disk |
 
+pub(crate) mod canonical;
 pub(crate) mod cursor;
 pub mod disguise;
 pub mod exposed;
@@ -22,9 +25,11 @@ mod rules;
 pub mod schema;
 mod server;
 mod snapshot;
+pub mod suspicion;
 pub mod text;
 mod tool;
 
+pub use canonical::Part;
 pub use persist::ServerCatalog;
 pub use rules::ToolRules;
 pub use server::{ListLimits, Provenance, Reach, ServerTools, SetAside, SetAsideReason};

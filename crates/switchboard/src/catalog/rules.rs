@@ -6,16 +6,17 @@
 use std::collections::HashSet;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use switchboard_config::entry::ServerEntry;
+use switchboard_config::entry::{ServerEntry, Transport};
 
 use super::server::SetAsideReason;
 
-/// The rules of one server entry, ready to be asked.
+/// The rules of one server entry, ready to be asked. The default is to offer everything, and to pin nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolRules {
     enabled: Option<Patterns>,
     disabled: Patterns,
     hidden: HashSet<String>,
+    pins: bool,
 }
 
 impl ToolRules {
@@ -31,7 +32,16 @@ impl ToolRules {
             enabled: (!entry.enabled_tools.is_empty()).then(|| Patterns::new(&entry.enabled_tools)),
             disabled: Patterns::new(&entry.disabled_tools),
             hidden,
+            // What is part of this program changes with it.
+            pins: entry
+                .pin
+                .unwrap_or(entry.effective_transport() != Some(Transport::Sdk)),
         }
+    }
+
+    /// Whether tools that changed are set aside until somebody approves the change.
+    pub fn pins(&self) -> bool {
+        self.pins
     }
 
     /// Why the tool of that name is not offered, if it is not.

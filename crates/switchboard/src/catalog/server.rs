@@ -14,11 +14,13 @@ use switchboard_protocol::trusted;
 use switchboard_protocol::types::tool::{ListToolsResult, Tool};
 use switchboard_protocol::types::{DecodeError, decode};
 
+use super::canonical::Part;
 use super::cursor::{Contents, Cursor, Malformed};
 use super::disguise::{self, Disguise, TitleUse};
 use super::exposed::exposed_name;
 use super::rules::ToolRules;
 use super::schema::{self, Examined, SchemaFinding, Verdict};
+use super::suspicion;
 use super::text::Tokens;
 use super::tool::{self, CatalogTool, Hints, Span};
 use crate::json::SharedJson;
@@ -30,6 +32,7 @@ pub struct ServerTools {
     tools: Vec<CatalogTool>,
     aside: Vec<SetAside>,
     aside_untold: usize,
+    withholds_instructions: bool,
 }
 
 /// A tool that is not offered.
@@ -75,6 +78,20 @@ pub enum SetAsideReason {
         /// The limit.
         limit: usize,
     },
+    /// Its definition is not the one that is pinned.
+    #[error("it has changed since it was pinned: {}", listed(.parts))]
+    Changed {
+        /// The tool.
+        tool: ToolRef,
+        /// What of it has changed.
+        parts: Vec<Part>,
+    },
+    /// Whether it has changed cannot be told.
+    #[error("the pins of its server cannot be read, so nobody can tell whether it has changed")]
+    PinsUnreadable,
+    /// It has a text in it that no screen shows and every model reads.
+    #[error("it has text in tag characters, which no screen shows and every model reads")]
+    TagCharacters,
     /// Its exposed name is that of another tool.
     #[error("its exposed name is already that of {other}")]
     NameTaken {
@@ -154,7 +171,13 @@ impl ServerTools {
                     .set_aside(None, SetAsideReason::Unreadable(reason), limits);
             }
         }
-        builder.finish()
+        let mut built = builder.finish();
+        if suspicion::may_have_tags(pages) {
+            built.set_aside_where(|tool| {
+                suspicion::has_tags(tool).then_some(SetAsideReason::TagCharacters)
+            });
+        }
+        built
     }
 
     /// The tools, ordered by name.
@@ -176,6 +199,34 @@ impl ServerTools {
     /// How many more are not offered than [`aside`](Self::aside) tells.
     pub fn aside_untold(&self) -> usize {
         self.aside_untold
+    }
+
+    /// Whether the server's instructions are not to be shown, because they have changed since they were pinned.
+    pub fn withholds_instructions(&self) -> bool {
+        self.withholds_instructions
+    }
+
+    /// Says whether the server's instructions are withheld.
+    pub(crate) fn withhold_instructions(&mut self, withholds: bool) {
+        self.withholds_instructions = withholds;
+    }
+
+    /// Sets aside every tool for which there is a reason. They are asked for in the order of their names.
+    pub(crate) fn set_aside_where(
+        &mut self,
+        mut reason: impl FnMut(&CatalogTool) -> Option<SetAsideReason>,
+    ) {
+        let mut aside = Vec::new();
+        self.tools.retain(|tool| match reason(tool) {
+            None => true,
+            Some(reason) => {
+                aside.push((tool.reference.tool.as_str().to_owned(), reason));
+                false
+            }
+        });
+        for (name, reason) in aside {
+            self.set_aside(Some(name), reason, ListLimits::default());
+        }
     }
 
     pub(super) fn position(&self, name: &str) -> Option<usize> {
@@ -471,6 +522,11 @@ fn is_blank(contents: Contents<'_>) -> bool {
     } else {
         contents.escaped.trim().is_empty()
     }
+}
+
+fn listed(parts: &[Part]) -> String {
+    let names: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+    names.join(", ")
 }
 
 fn unreadable_reason(item: &str) -> SetAsideReason {

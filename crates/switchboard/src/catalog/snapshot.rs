@@ -91,6 +91,12 @@ impl LookupError {
             Self::Unknown { nearest, .. } if nearest.is_empty() => None,
             Self::Unknown { nearest, .. } => Some(format!("did you mean {}?", list(nearest))),
             Self::Ambiguous { candidates, .. } => Some(format!("use one of {}", list(candidates))),
+            Self::SetAside {
+                reason: SetAsideReason::Changed { tool, .. },
+                ..
+            } => Some(format!(
+                "a person has to look at the change with `switchboard pins diff {tool}` and approve it"
+            )),
             Self::SetAside { .. } => None,
         }
     }
@@ -311,6 +317,11 @@ impl CatalogServer {
             .aside()
             .iter()
             .chain(self.withheld.iter().map(|(_, aside)| aside))
+    }
+
+    /// Whether it has instructions that are not shown, because they changed since they were pinned.
+    pub fn withholds_instructions(&self) -> bool {
+        self.tools.withholds_instructions()
     }
 
     /// What its tools cost.

@@ -158,7 +158,7 @@ fn is_hidden(character: char) -> bool {
     }
 }
 
-fn stays(previous: Option<char>, character: char, next: Option<char>) -> bool {
+pub(super) fn stays(previous: Option<char>, character: char, next: Option<char>) -> bool {
     /// A character of a script or an emoji that joiners may stand beside.
     fn joins(neighbour: Option<char>) -> bool {
         neighbour.is_some_and(|neighbour| {

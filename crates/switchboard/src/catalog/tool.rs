@@ -15,6 +15,7 @@ use switchboard_protocol::types::tool::{TaskSupport, ToolExecution};
 use super::cursor::{Contents, Cursor};
 use super::schema::{self, Mended, SchemaFinding};
 use super::server::Provenance;
+use super::suspicion::{self, Flag};
 use super::text::{self, Tokens};
 use crate::call::arguments::ArgumentCheck;
 use crate::json::SharedJson;
@@ -202,6 +203,11 @@ impl CatalogTool {
             Provenance::Live => Some(LiveAnnotations(self.hints)),
             Provenance::Persisted => None,
         }
+    }
+
+    /// What in it looks suspicious. Computed each time: this is for whoever looks, not for every call.
+    pub fn flags(&self) -> Vec<Flag> {
+        suspicion::of_tool(self)
     }
 
     /// The check of arguments, compiled on first use.

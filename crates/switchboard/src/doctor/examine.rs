@@ -230,6 +230,7 @@ impl Examination<'_> {
             stderr: &stderr,
             noise: &noise,
             home: self.options.home.as_deref(),
+            is_confined: self.spec.sandbox.policy.is_some(),
         };
         let verdict = match failed {
             _ if symptoms.status() == Some(401) => Verdict::NeedsLogin,

@@ -11,10 +11,12 @@
 //! |---|---|
 //! | `wire` | what host and guard say to each other |
 //! | `server` | one server, from its start to its end |
+//! | `confined` | how a server gets into its sandbox |
 //! | `mains` | the main processes of all servers, and the reaping |
 //! | `descendants` | whose process is whose, and how they are ended |
 //! | `parent_death` | a child that does not outlive its parent |
 
+mod confined;
 pub(crate) mod descendants;
 mod mains;
 pub(crate) mod parent_death;

@@ -8,7 +8,7 @@ use std::future::pending;
 use std::io;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -18,10 +18,14 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::confined::{self, Confined};
 use super::descendants::{FIRST_PAUSE, Kin, next_pause};
 use super::mains::Mains;
 use super::wire::{CLOSE, Descriptors, Instructions, MARK, Report};
 use super::{KILL_PATIENCE, SHORT_GRACE, host_has_gone, parent_death};
+
+/// How long the end of a server is kept back for its temporary files to be removed.
+const REMOVAL: Duration = Duration::from_secs(1);
 
 /// A server that runs, or of which something may be left.
 pub(super) struct Server {
@@ -34,6 +38,8 @@ pub(super) struct Server {
     host_is_there: bool,
     after_close: Duration,
     after_terminate: Duration,
+    /// What its sandbox needs, if it is in one.
+    confined: Option<Confined>,
 }
 
 /// How far the end has come.
@@ -82,11 +88,10 @@ impl Server {
             // The host has given up.
             _ => None,
         };
-        let (main, instructions) = match outcome {
-            Some((Ok(main), instructions)) => (main, instructions),
-            Some((Err(error), _)) => {
-                let error = error.raw_os_error().unwrap_or(0);
-                tell(&mut control, Report::NotStarted(error)).await;
+        let (main, confined, instructions) = match outcome {
+            Some((Ok((main, confined)), instructions)) => (main, confined, instructions),
+            Some((Err(refusal), _)) => {
+                tell(&mut control, refusal).await;
                 tell(&mut control, Report::Gone).await;
                 return None;
             }
@@ -105,6 +110,7 @@ impl Server {
             host_is_there: true,
             after_close: instructions.after_close,
             after_terminate: instructions.after_terminate,
+            confined,
         };
         server.tell(Report::Started(main.as_raw_pid())).await;
         Some(server)
@@ -139,6 +145,11 @@ impl Server {
                 }
                 (Event::TimeIsUp, _) => self.terminate(self.after_terminate),
             };
+        }
+        if let Some(confined) = self.confined.take() {
+            // There may be many files, and nobody else is to wait for them.
+            let removed = tokio::task::spawn_blocking(move || drop(confined));
+            let _ = tokio::time::timeout(REMOVAL, removed).await;
         }
         self.farewell().await;
     }
@@ -224,7 +235,10 @@ impl Server {
 }
 
 /// Starts the main process, as the leader of a process group: a server that signals its whole group means its own.
-fn spawn(instructions: &Instructions, mut command: Command) -> io::Result<Pid> {
+fn spawn(
+    instructions: &Instructions,
+    mut command: Command,
+) -> Result<(Pid, Option<Confined>), Report> {
     command
         .args(&instructions.args)
         .env_clear()
@@ -234,9 +248,21 @@ fn spawn(instructions: &Instructions, mut command: Command) -> io::Result<Pid> {
         command.current_dir(cwd);
     }
     parent_death::kill_with_parent(&mut command);
-    let child = command.spawn()?;
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    let refused = |error: io::Error| Report::NotStarted(error.raw_os_error().unwrap_or(0));
+    let (child, confined) = match &instructions.sandbox {
+        None => (command.spawn().map_err(refused)?, None),
+        Some(policy) => {
+            let started = confined::start(policy, command);
+            let (child, confined) = started.map_err(|error| Report::NoSandbox(error.code()))?;
+            (child.map_err(refused)?, confined)
+        }
+    };
+    let pid = pid_of(&child).ok_or(Report::NotStarted(0))?;
+    Ok((pid, confined))
+}
+
+fn pid_of(child: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(child.id()).ok()?)
 }
 
 /// The mark that the host has given the server, which is the last one.

@@ -19,7 +19,10 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
 };
+use switchboard_config::entry::SandboxMode;
 use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::sandbox::Policy;
 
 /// The byte by which the host asks for the orderly end.
 pub(crate) const CLOSE: u8 = b'C';
@@ -54,6 +57,8 @@ pub(crate) struct Instructions {
     pub(crate) env: Vec<(OsString, OsString)>,
     /// The folder it starts in; `None` is the guard's own.
     pub(crate) cwd: Option<PathBuf>,
+    /// What it may do; `None` is everything the user may.
+    pub(crate) sandbox: Option<Policy>,
     /// How long the server may take to end once its input is closed.
     pub(crate) after_close: Duration,
     /// How long it may take to end once it has been asked to by signal.
@@ -67,6 +72,8 @@ pub(crate) enum Report {
     Started(i32),
     /// The system refused to start it, with this error number.
     NotStarted(i32),
+    /// It was not started, because its sandbox cannot be kept; the number says why.
+    NoSandbox(i32),
     /// The server's main process ended with this status.
     Exited(i32),
     /// The server's main process was ended by this signal.
@@ -169,6 +176,7 @@ impl Instructions {
             Some(cwd) => put_list(&mut body, [cwd.as_os_str()].into_iter()),
             None => put_list(&mut body, std::iter::empty()),
         }
+        put_policy(&mut body, self.sandbox.as_ref());
         put_list(&mut body, self.args.iter().map(OsString::as_os_str));
         put_list(&mut body, self.env.iter().map(|(name, _)| name.as_os_str()));
         put_list(
@@ -185,6 +193,7 @@ impl Instructions {
         let after_terminate = take_millis(rest)?;
         let program = PathBuf::from(OsStr::from_bytes(take(rest)?));
         let cwd = take_list(rest)?.into_iter().next().map(PathBuf::from);
+        let sandbox = take_policy(rest).ok()?;
         let args = take_list(rest)?;
         let names = take_list(rest)?;
         let values = take_list(rest)?;
@@ -194,6 +203,7 @@ impl Instructions {
             args,
             env: names.into_iter().zip(values).collect(),
             cwd,
+            sandbox,
             after_close,
             after_terminate,
         })
@@ -206,6 +216,7 @@ impl Report {
         let (tag, value) = match self {
             Self::Started(pid) => (b'S', pid),
             Self::NotStarted(errno) => (b'N', errno),
+            Self::NoSandbox(code) => (b'B', code),
             Self::Exited(status) => (b'E', status),
             Self::Signalled(signal) => (b'K', signal),
             Self::Gone => (b'G', 0),
@@ -221,6 +232,7 @@ impl Report {
         match tag {
             b'S' => Some(Self::Started(value)),
             b'N' => Some(Self::NotStarted(value)),
+            b'B' => Some(Self::NoSandbox(value)),
             b'E' => Some(Self::Exited(value)),
             b'K' => Some(Self::Signalled(value)),
             b'G' => Some(Self::Gone),
@@ -276,6 +288,46 @@ fn put_list<'a>(body: &mut Vec<u8>, fields: impl ExactSizeIterator<Item = &'a Os
     }
 }
 
+/// The bytes are not what they should be.
+struct Malformed;
+
+/// No policy is an empty list.
+fn put_policy(body: &mut Vec<u8>, policy: Option<&Policy>) {
+    let Some(policy) = policy else {
+        return put_list(body, std::iter::empty());
+    };
+    let network = if policy.network { "network" } else { "" };
+    let parts = [
+        OsStr::new(policy.files.name()),
+        OsStr::new(network),
+        policy.workspace.as_os_str(),
+    ];
+    put_list(body, parts.into_iter());
+    put_list(body, policy.hidden.iter().map(|path| path.as_os_str()));
+    put_list(body, policy.protected.iter().map(|path| path.as_os_str()));
+}
+
+fn take_policy(rest: &mut &[u8]) -> Result<Option<Policy>, Malformed> {
+    let parts = take_list(rest).ok_or(Malformed)?;
+    let (files, network, workspace) = match parts.as_slice() {
+        [] => return Ok(None),
+        [files, network, workspace] => (files, network, workspace),
+        _ => return Err(Malformed),
+    };
+    let files = files.to_str().and_then(SandboxMode::from_name);
+    let mut paths = || {
+        let list = take_list(rest).ok_or(Malformed)?;
+        Ok(list.into_iter().map(PathBuf::from).collect())
+    };
+    Ok(Some(Policy {
+        files: files.ok_or(Malformed)?,
+        network: !network.is_empty(),
+        workspace: workspace.into(),
+        hidden: paths()?,
+        protected: paths()?,
+    }))
+}
+
 fn take_number(rest: &mut &[u8]) -> Option<usize> {
     let (number, after) = rest.split_first_chunk()?;
     *rest = after;
@@ -314,6 +366,13 @@ mod tests {
             args: vec!["".into(), OsString::from_vec(vec![0xff, b'\n'])],
             env: vec![("PATH".into(), "/bin".into()), ("EMPTY".into(), "".into())],
             cwd: Some("/".into()),
+            sandbox: Some(Policy {
+                files: SandboxMode::Workspace,
+                network: false,
+                workspace: "/w".into(),
+                hidden: vec!["/h".into()],
+                protected: vec!["/p".into(), "/q".into()],
+            }),
             after_close: Duration::from_secs(2),
             after_terminate: Duration::from_millis(1),
         }
@@ -379,6 +438,7 @@ mod tests {
         }
         let without_cwd = Instructions {
             cwd: None,
+            sandbox: None,
             ..instructions()
         };
         assert_eq!(
@@ -392,6 +452,7 @@ mod tests {
         let reports = [
             Report::Started(1),
             Report::NotStarted(2),
+            Report::NoSandbox(1),
             Report::Exited(-3),
             Report::Signalled(9),
             Report::Gone,

@@ -4,10 +4,11 @@
 //! lists that changed, listening for changes. It reports to the manager and decides nothing about states. Dropping
 //! the task ends the connection.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, pending};
 use switchboard_config::entry::Transport;
 use switchboard_protocol::types::subscription::{
@@ -20,18 +21,21 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::lists::Lists;
 use super::{Report, backoff};
+use crate::catalog::suspicion;
 use crate::catalog::{Provenance, Reach, ServerCatalog, ServerTools, ToolRules};
 use crate::events::{Event, Events, LogLine, LogSource};
 use crate::handler::ClientHandler;
 use crate::host::server_tools;
 use crate::logs::LogRing;
 use crate::memory::Memory;
-use crate::names::{Generation, ServerName};
+use crate::names::{Generation, ServerName, WireName};
 use crate::options::HostSettings;
 use crate::peer::{
     self, ListKind, Notice, Observer, OpenError, OpenErrorKind, OpenOptions, OpenStep, Pages, Peer,
     RequestError, RequestOptions,
 };
+use crate::pins::{Judgement, Listing};
+use crate::sandbox;
 use crate::spec::ServerSpec;
 use crate::status::{Cause, Failure};
 use crate::transport::Closed;
@@ -50,7 +54,14 @@ pub(super) struct Connection {
     pub(super) signals: Arc<Signals>,
     pub(super) subscriptions: watch::Receiver<Vec<String>>,
     pub(super) rules: watch::Receiver<ToolRules>,
+    pub(super) sandbox: watch::Receiver<sandbox::State>,
     pub(super) reports: mpsc::Sender<(ServerName, Generation, Report)>,
+    /// Whether something differs from its pin, so that an approval is looked out for.
+    pub(super) pins_wait: AtomicBool,
+    /// What was last told of the pins.
+    pub(super) pins_told: Mutex<Judgement>,
+    /// Tools that nobody has looked over yet.
+    pub(super) unexamined: Mutex<Option<Arc<ServerTools>>>,
 }
 
 /// What wakes a connection's task.
@@ -156,6 +167,7 @@ impl Connection {
             &at,
         )
         .await?;
+        self.tell_of_sandbox(&peer).await;
         at(OpenStep::List);
         let listing = Instant::now();
         let lists = Arc::new(Lists::new(peer.clone(), self.settings.catalog_ttl));
@@ -192,29 +204,145 @@ impl Connection {
         let pages = lists
             .fetch(ListKind::Tools, self.settings.list_timeout)
             .await?;
-        let (catalog, tools) = self.offered(peer, &pages);
-        self.memory.remember_catalog(self.spec.key, &catalog).await;
-        Ok(Arc::new(tools))
+        let (bytes, tools) = self.offered(peer, &pages).await;
+        self.memory.remember_catalog(self.spec.key, bytes).await;
+        Ok(tools)
     }
 
-    /// What a list of tools comes to by the rules of the moment.
-    fn offered(&self, peer: &Peer, pages: &Pages) -> (ServerCatalog, ServerTools) {
+    /// What a list of tools comes to by the rules and the pins of the moment. There is no other way to an offer, so
+    /// nothing is offered that was not compared. The first part is the list as it is kept.
+    async fn offered(&self, peer: &Peer, pages: &Pages) -> (Bytes, Arc<ServerTools>) {
+        let facts = peer.facts();
         let catalog = ServerCatalog {
             tools: pages.pages.clone(),
-            instructions: peer.facts().instructions.clone(),
+            instructions: facts.instructions.clone(),
             ..ServerCatalog::default()
         };
         if let Some(cut) = &pages.cut {
             tracing::warn!(server = %self.spec.name, cut, "the list of tools is not complete");
         }
-        let facts = peer.facts();
         let reach = match (facts.transport, facts.revision.era()) {
             (Transport::Http, Era::Stateless) => Reach::StatelessHttp,
             _ => Reach::Other,
         };
         let rules = self.rules.borrow().clone();
         let tools = server_tools(&self.spec.name, &rules, &catalog, reach, Provenance::Live);
-        (catalog, tools)
+        let bytes = Bytes::from(catalog.to_bytes());
+        if !rules.pins() {
+            self.pins_wait.store(false, Ordering::Release);
+            return (bytes, self.to_be_examined(tools));
+        }
+        let listing = Listing {
+            server: &self.spec.name,
+            tools: &tools,
+            instructions: facts.instructions.as_deref(),
+            bytes: &bytes,
+            reach,
+        };
+        let judgement = self.memory.compare(self.spec.identity, listing).await;
+        let tools = judgement.apply(tools);
+        self.tell_of_pins(judgement);
+        (bytes, self.to_be_examined(tools))
+    }
+
+    /// Says what is new and what differs, once for each difference.
+    fn tell_of_pins(&self, judgement: Judgement) {
+        self.pins_wait.store(judgement.waits(), Ordering::Release);
+        let server = || self.spec.name.clone();
+        if !judgement.added.is_empty() {
+            self.events.send(Event::ToolsPinned {
+                server: server(),
+                tools: judgement.added.clone(),
+            });
+        }
+        let judgement = Judgement {
+            added: Vec::new(),
+            ..judgement
+        };
+        let mut told = self.pins_told();
+        let is_news = judgement.changed != told.changed
+            || judgement.instructions_changed != told.instructions_changed
+            || judgement.unreadable != told.unreadable;
+        if is_news && judgement.waits() {
+            let tools: Vec<WireName> = judgement
+                .changed
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect();
+            tracing::warn!(server = %self.spec.name, tools = tools.len(), "something differs from its pin and is withheld");
+            self.events.send(Event::PinsDiffer {
+                server: server(),
+                tools,
+                instructions: judgement.instructions_changed,
+            });
+        }
+        *told = judgement;
+    }
+
+    fn to_be_examined(&self, tools: ServerTools) -> Arc<ServerTools> {
+        let tools = Arc::new(tools);
+        *self.unexamined() = Some(Arc::clone(&tools));
+        tools
+    }
+
+    /// Tells of what looks suspicious, if anybody listens. It takes its time, so it is done beside everything else.
+    fn examine(&self, peer: &Peer) {
+        let Some(tools) = self.unexamined().take() else {
+            return;
+        };
+        if !self.events.has_listeners() {
+            return;
+        }
+        let (server, events) = (self.spec.name.clone(), self.events.clone());
+        let instructions = peer.facts().instructions.clone();
+        tokio::task::spawn_blocking(move || {
+            let of_tools = tools
+                .tools()
+                .iter()
+                .map(|tool| (Some(tool.reference().tool.clone()), tool.flags()));
+            let instructions = instructions.unwrap_or_default();
+            let of_instructions = suspicion::of_text("instructions", &instructions);
+            let found: Vec<_> = of_tools
+                .chain([(None, of_instructions)])
+                .filter(|(_, flags)| !flags.is_empty())
+                .collect();
+            if !found.is_empty() {
+                events.send(Event::Suspicious { server, found });
+            }
+        });
+    }
+
+    fn unexamined(&self) -> MutexGuard<'_, Option<Arc<ServerTools>>> {
+        self.unexamined
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells a server that wants to know what it may do.
+    async fn tell_of_sandbox(&self, peer: &Peer) {
+        let capabilities = peer.facts().capabilities.as_ref();
+        let is_wanted = capabilities.is_some_and(|capabilities| {
+            let mut experimental = capabilities.experimental.iter();
+            experimental.any(|(name, _)| name == sandbox::STATE_CAPABILITY)
+        });
+        if !is_wanted {
+            return;
+        }
+        let params = self.sandbox.borrow().params();
+        let params = params.and_then(|params| serde_json::value::to_raw_value(&params).ok());
+        let Some(params) = params else {
+            return;
+        };
+        let told = peer.notify_by_name(sandbox::STATE_UPDATE, Some(&params));
+        if let Err(error) = told.await {
+            tracing::warn!(server = %self.spec.name, %error, "it could not be told of its sandbox");
+        }
+    }
+
+    fn pins_told(&self) -> MutexGuard<'_, Judgement> {
+        self.pins_told
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks after a connection until it is lost, and says how.
@@ -224,6 +352,9 @@ impl Connection {
         let mut listed: Option<Instant> = None;
         let mut spacing = COALESCED;
         let mut rules = self.rules.clone();
+        let mut sandbox = self.sandbox.clone();
+        let mut next_look = Instant::now() + APPROVALS;
+        let mut next_examination = Instant::now() + EXAMINED_AFTER;
         let mut subscriptions = self.subscriptions.clone();
         let mut listening = self.listen(peer, &subscriptions.borrow_and_update());
         loop {
@@ -269,6 +400,22 @@ impl Connection {
                     }
                     self.apply_rules(peer, lists).await;
                 }
+                () = sleep_until(next_examination), if self.unexamined().is_some() => {
+                    self.examine(peer);
+                    next_examination = Instant::now() + EXAMINED_AFTER;
+                }
+                changed = sandbox.changed() => {
+                    if changed.is_err() {
+                        return self.lost(&Closed::ByUs);
+                    }
+                    self.tell_of_sandbox(peer).await;
+                }
+                () = sleep_until(next_look), if self.pins_wait.load(Ordering::Acquire) => {
+                    if self.memory.pins_revision(self.spec.identity).await != self.pins_told().revision {
+                        self.apply_rules(peer, lists).await;
+                    }
+                    next_look = Instant::now() + APPROVALS;
+                }
                 ended = &mut listening => {
                     tracing::debug!(server = %self.spec.name, ?ended, "the subscription has ended");
                     listening = match ended {
@@ -301,8 +448,8 @@ impl Connection {
     async fn apply_rules(&self, peer: &Peer, lists: &Arc<Lists>) {
         match lists.get(ListKind::Tools, self.settings.list_timeout).await {
             Ok(pages) => {
-                let (_, tools) = self.offered(peer, &pages);
-                self.report(Report::Tools(Arc::new(tools))).await;
+                let (_, tools) = self.offered(peer, &pages).await;
+                self.report(Report::Tools(tools)).await;
             }
             Err(error) => {
                 tracing::warn!(server = %self.spec.name, %error, "the tools could not be listed again");
@@ -432,6 +579,10 @@ const COALESCED: Duration = Duration::from_millis(100);
 const MOST_COALESCED: Duration = Duration::from_secs(5);
 /// The least time between two looks at a connection's health.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+/// How long tools wait to be looked over, so that it is in nobody's way.
+const EXAMINED_AFTER: Duration = Duration::from_secs(1);
+/// How often an approval is looked out for, while something waits for one.
+const APPROVALS: Duration = Duration::from_secs(1);
 /// Lines of stderr that go with a failure.
 const STDERR_SHOWN: usize = 10;
 /// However short-lived a list is, it is not fetched more often by itself.

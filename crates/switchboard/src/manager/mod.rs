@@ -13,7 +13,8 @@ mod summary;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -28,6 +29,7 @@ use crate::memory::Memory;
 use crate::names::{Generation, ServerName};
 use crate::options::HostSettings;
 use crate::peer::{ListKind, Peer};
+use crate::sandbox;
 use crate::spec::ServerSpec;
 use crate::status::{Cause, Failure, State};
 use connection::{Connection, Established, Signals};
@@ -132,6 +134,8 @@ struct Managed {
     subscriptions: watch::Sender<Vec<String>>,
     /// Which tools are wanted, for the connection there is: it does not depend on them.
     rules: watch::Sender<ToolRules>,
+    /// What it is told of its sandbox, likewise.
+    sandbox: watch::Sender<sandbox::State>,
 }
 
 /// A state with all that lives only as long as it does.
@@ -357,6 +361,11 @@ impl Manager {
                 rules.clone_from(&spec.rules);
                 differ
             });
+            managed.sandbox.send_if_modified(|sandbox| {
+                let differ = *sandbox != spec.sandbox;
+                sandbox.clone_from(&spec.sandbox);
+                differ
+            });
             if same_link && managed.is_enabled() == was_enabled {
                 return;
             }
@@ -372,6 +381,7 @@ impl Manager {
                 logs: Arc::default(),
                 subscriptions: watch::Sender::new(Vec::new()),
                 rules: watch::Sender::new(spec.rules.clone()),
+                sandbox: watch::Sender::new(spec.sandbox.clone()),
                 switched: None,
             };
             self.servers.insert(name.clone(), managed);
@@ -455,7 +465,11 @@ impl Manager {
             signals: Arc::clone(&signals),
             subscriptions: managed.subscriptions.subscribe(),
             rules: managed.rules.subscribe(),
+            sandbox: managed.sandbox.subscribe(),
             reports: self.report_to.clone(),
+            pins_wait: AtomicBool::new(false),
+            pins_told: Mutex::default(),
+            unexamined: Mutex::default(),
         };
         let handle = tokio::spawn(connection.run()).abort_handle();
         let failure = managed.failure.clone();

@@ -49,6 +49,8 @@ impl ConnectionState {
         let (tools, instructions) = match self {
             Self::Connected(connected) => {
                 let instructions = connected.peer.facts().instructions.as_deref();
+                let instructions =
+                    instructions.filter(|_| !connected.tools.withholds_instructions());
                 (&connected.tools, instructions.map(Arc::from))
             }
             Self::NeedsAuth(tools) => (tools, None),

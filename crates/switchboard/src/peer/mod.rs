@@ -192,6 +192,15 @@ impl Peer {
         method: Method,
         params: Option<&RawValue>,
     ) -> Result<(), RequestError> {
+        self.notify_by_name(method.name(), params).await
+    }
+
+    /// Sends a notification that the specification does not know.
+    pub(crate) async fn notify_by_name(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(), RequestError> {
         let message = self.0.notification(method, params)?;
         self.0
             .link
@@ -310,17 +319,17 @@ impl Shared {
         Ok(Outgoing {
             payload,
             kind: OutgoingKind::Request(id),
-            headers: self.headers(method, params, &options.headers),
+            headers: self.headers(method.name(), params, &options.headers),
         })
     }
 
     fn notification(
         &self,
-        method: Method,
+        method: &str,
         params: Option<&RawValue>,
     ) -> Result<Outgoing, RequestError> {
         let mut payload = Vec::with_capacity(128);
-        encode::notification(&mut payload, method.name(), params).map_err(unwritable)?;
+        encode::notification(&mut payload, method, params).map_err(unwritable)?;
         Ok(Outgoing {
             payload,
             kind: OutgoingKind::Notification,
@@ -329,16 +338,11 @@ impl Shared {
     }
 
     /// The headers of a message, unless the link would drop them.
-    fn headers(
-        &self,
-        method: Method,
-        params: Option<&RawValue>,
-        mirrored: &[Header],
-    ) -> Vec<Header> {
+    fn headers(&self, method: &str, params: Option<&RawValue>, mirrored: &[Header]) -> Vec<Header> {
         if !self.link.has_headers() {
             return Vec::new();
         }
-        let mut headers = headers::standard(self.facts.revision, method.name(), params, None);
+        let mut headers = headers::standard(self.facts.revision, method, params, None);
         headers.extend_from_slice(mirrored);
         headers
     }
@@ -396,7 +400,7 @@ impl Drop for InFlight<'_> {
         }
         let params = format!(r#"{{"requestId":{id},"reason":"nobody waits for it any longer"}}"#);
         let params = switchboard_protocol::trusted(&params);
-        let Ok(message) = shared.notification(Method::Cancelled, params) else {
+        let Ok(message) = shared.notification(Method::Cancelled.name(), params) else {
             return;
         };
         let link = Arc::clone(&shared.link);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::sandbox::SandboxError;
 use bytes::Bytes;
 use switchboard_protocol::{ErrorObject, Limits, Message, parse};
 
@@ -42,6 +43,12 @@ impl TransportError {
     }
 }
 
+impl From<SandboxError> for TransportError {
+    fn from(error: SandboxError) -> Self {
+        Self::new(TransportErrorKind::Sandbox, error.to_string())
+    }
+}
+
 /// What kind of failure it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -52,6 +59,8 @@ pub enum TransportErrorKind {
     ProgramNotExecutable,
     /// The folder to start in does not exist.
     NoSuchFolder,
+    /// The sandbox that it is to run in cannot be kept.
+    Sandbox,
     /// The process could not be started for another reason.
     Spawn,
     /// The name of the host means nothing.

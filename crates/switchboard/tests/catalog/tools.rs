@@ -176,7 +176,7 @@ fn a_model_is_told_what_is_missing_and_never_too_much() {
         {"name": "bare"},
         {"name": "blank", "description": " \n", "inputSchema": null},
         {"name": "long", "description": long, "inputSchema": {"type": "object"}},
-        {"name": "sly", "description": "Reads.\u{1b}[2J\u{202e}\u{e0041}", "inputSchema": {"type": "object"}},
+        {"name": "sly", "description": "Reads.\u{1b}[2J\u{202e}\u{2060}", "inputSchema": {"type": "object"}},
         {"name": "quoted", "description": "says \"hi\"\n", "inputSchema": {"type": "object"}},
     ]});
     let tools = server_tools("s", &[page]);
@@ -200,7 +200,7 @@ fn a_model_is_told_what_is_missing_and_never_too_much() {
     );
     assert_eq!(
         view("sly").description,
-        "Reads.\\u{1b}[2J\\u{202e}\\u{e0041}"
+        "Reads.\\u{1b}[2J\\u{202e}\\u{2060}"
     );
     assert_eq!(view("quoted").description, "says \"hi\"\n");
     assert_eq!(view("quoted").name, "mcp__s__quoted");

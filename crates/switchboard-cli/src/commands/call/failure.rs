@@ -51,7 +51,12 @@ pub(super) fn of(error: &CallError, session: &Session<'_>) -> Failure {
 pub(super) fn unknown(error: &LookupError, session: &Session<'_>) -> Failure {
     let exit = match error {
         LookupError::SetAside {
-            reason: SetAsideReason::Disabled | SetAsideReason::NotEnabled | SetAsideReason::Hidden,
+            reason:
+                SetAsideReason::Disabled
+                | SetAsideReason::NotEnabled
+                | SetAsideReason::Hidden
+                | SetAsideReason::Changed { .. }
+                | SetAsideReason::PinsUnreadable,
             ..
         } => Exit::Denied,
         LookupError::Ambiguous { .. } => Exit::Usage,

@@ -50,6 +50,8 @@ pub(super) struct Symptoms<'a> {
     /// What was no message where one was expected.
     pub(super) noise: &'a [String],
     pub(super) home: Option<&'a Path>,
+    /// Whether it runs in a sandbox.
+    pub(super) is_confined: bool,
 }
 
 /// How a step failed.
@@ -71,6 +73,7 @@ const CAUSES: &[Cause] = &[
     program::not_found,
     program::not_executable,
     program::no_folder,
+    program::no_sandbox,
     program::not_started,
     network::login_needed,
     network::forbidden,
@@ -89,6 +92,7 @@ const CAUSES: &[Cause] = &[
     network::no_answer_in_time,
     network::not_http,
     network::invalid,
+    stderr::refused_by_sandbox,
     stderr::explain,
     conversation::prints_text_instead,
     conversation::ended_at_once,
@@ -131,7 +135,7 @@ pub(super) fn recipe(error: &RecipeError) -> Finding {
              a command or a url"
                 .to_owned(),
         ),
-        RecipeError::NoSandbox => (
+        RecipeError::NoSandbox(_) => (
             "no-sandbox",
             "take `sandbox` out of its entry, or keep the server disabled".to_owned(),
         ),

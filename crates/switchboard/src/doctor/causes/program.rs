@@ -123,6 +123,16 @@ pub(super) fn no_folder(symptoms: &Symptoms<'_>) -> Option<Finding> {
     ))
 }
 
+pub(super) fn no_sandbox(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let failure = symptoms.transport_error_of(TransportErrorKind::Sandbox)?;
+    Some(error(
+        "no-sandbox",
+        "it was not started, because its sandbox cannot be had here",
+        quoted(&failure.message),
+        "use a kernel that has it (see docs/sandbox.md), or take `sandbox` out of its entry and trust the server",
+    ))
+}
+
 pub(super) fn not_started(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let failure = symptoms.transport_error_of(TransportErrorKind::Spawn)?;
     let remedy = if symptoms.program().is_some() {

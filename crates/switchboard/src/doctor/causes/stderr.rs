@@ -16,6 +16,33 @@ pub(super) fn explain(symptoms: &Symptoms<'_>) -> Option<Finding> {
     MARKS.iter().find_map(|mark| mark(&log))
 }
 
+/// Explains a failure of a server in a sandbox that says it was refused something.
+pub(super) fn refused_by_sandbox(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    if !symptoms.is_confined {
+        return None;
+    }
+    let log = Log::new(symptoms.stderr);
+    let line = log.line_with(REFUSALS)?;
+    Some(by_line(
+        "sandbox-refused",
+        "it was refused something, probably by its sandbox",
+        line,
+        "see what it wanted: a server that writes files needs sandbox = \"workspace\" and may write below the project's \
+         folder only, one that calls others needs network = true; `npx` and `uvx` want to write their caches, so install \
+         the program first and start it by its own name",
+    ))
+}
+
+/// How programs say that the system refused them something.
+const REFUSALS: &[&str] = &[
+    "permission denied",
+    "eacces",
+    "eperm",
+    "permissionerror",
+    "operation not permitted",
+    "read-only file system",
+];
+
 type Mark = fn(&Log<'_>) -> Option<Finding>;
 
 /// Asked in order: the most telling first, the vague ones last.

@@ -5,6 +5,7 @@ use switchboard_protocol::negotiate::{Because, NoAnswer, VersionProblem};
 use switchboard_protocol::{ErrorCode, ErrorObject};
 
 use super::*;
+use crate::sandbox::SandboxError;
 use crate::transport::Closed;
 
 fn symptoms<'a>(failed: &'a Failed, destination: &'a Destination) -> Symptoms<'a> {
@@ -21,6 +22,7 @@ fn symptoms<'a>(failed: &'a Failed, destination: &'a Destination) -> Symptoms<'a
         stderr: &[],
         noise: &[],
         home: None,
+        is_confined: false,
     }
 }
 
@@ -57,6 +59,25 @@ fn status(status: u16, body: &'static str) -> Failed {
     Failed::Open(OpenErrorKind::Transport(TransportError::refused(Box::new(
         refusal,
     ))))
+}
+
+#[test]
+fn a_sandbox_is_named_where_there_is_one() {
+    let failed = Failed::Open(OpenErrorKind::Closed(Closed::Exited(1)));
+    let destination = program("npx");
+    let lines = ["PermissionError: [Errno 13] Permission denied: '/data'".to_owned()];
+    let finding = explained(&Symptoms {
+        stderr: &lines,
+        is_confined: true,
+        ..symptoms(&failed, &destination)
+    });
+    assert_eq!(finding.code, "sandbox-refused");
+    let error = SandboxError::NoLandlock.to_string();
+    let failed = Failed::Open(OpenErrorKind::Transport(TransportError::new(
+        TransportErrorKind::Sandbox,
+        error,
+    )));
+    check(&failed, &destination, "no-sandbox", "docs/sandbox.md");
 }
 
 /// What a process that ended with status 1 after these lines is found to suffer from.
@@ -614,9 +635,9 @@ fn entries_that_are_no_servers() {
             "the entry has neither a command nor a url",
         ),
         (
-            RecipeError::NoSandbox,
+            RecipeError::NoSandbox("on this system"),
             "no-sandbox",
-            "the entry wants a sandbox, which this version cannot give",
+            "the entry wants a sandbox, and there is none on this system",
         ),
     ] {
         let finding = recipe(&failure);

@@ -34,6 +34,7 @@ use futures_util::future::BoxFuture;
 use switchboard_config::entry::Transport;
 use switchboard_config::secret::Secret;
 
+use crate::sandbox::{Policy, SandboxError};
 use crate::transport::{
     Closed, Connector, Destination, Inbound, Link, TransportError, TransportErrorKind,
 };
@@ -57,6 +58,8 @@ pub struct StdioConnector {
     pub cwd: Option<PathBuf>,
     /// The guard to start the server under. Without one, its process group and the parent-death signal have to do.
     pub guard: Option<GuardCommand>,
+    /// What the server may do; `None` is everything the user may. Anything else needs a guard.
+    pub sandbox: Option<Policy>,
     /// How large messages may be.
     pub limits: StdioLimits,
     /// How long the server may take to end.
@@ -102,6 +105,7 @@ impl StdioConnector {
             base_env: Arc::new([]),
             cwd: None,
             guard: None,
+            sandbox: None,
             limits: StdioLimits::default(),
             grace: Grace::default(),
         }
@@ -157,6 +161,7 @@ impl fmt::Debug for StdioConnector {
             .field("args", &self.args.len())
             .field("cwd", &self.cwd)
             .field("guard", &self.guard)
+            .field("sandbox", &self.sandbox)
             .field("limits", &self.limits)
             .field("grace", &self.grace)
             .finish_non_exhaustive()
@@ -171,11 +176,21 @@ struct Recipe {
     cwd: Option<PathBuf>,
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no guards there"))]
     guard: Option<GuardCommand>,
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no sandboxes there"))]
+    sandbox: Option<Policy>,
     grace: Grace,
 }
 
 impl Recipe {
     fn new(connector: &StdioConnector) -> Result<Self, TransportError> {
+        if connector.sandbox.is_some() {
+            // A host that confined a thread of its own could not set it free again, so it takes a guard.
+            match &connector.guard {
+                Some(_) if cfg!(target_os = "linux") => {}
+                Some(_) => return Err(SandboxError::NotHere.into()),
+                None => return Err(SandboxError::NoGuard.into()),
+            }
+        }
         let env = environment::of(connector);
         let invalid =
             |message: String| Err(TransportError::new(TransportErrorKind::Invalid, message));
@@ -208,6 +223,7 @@ impl Recipe {
             env: env.into_iter().collect(),
             cwd: connector.cwd.clone(),
             guard: connector.guard.clone(),
+            sandbox: connector.sandbox.clone(),
             grace: connector.grace,
         })
     }

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::shared_guard::{SharedGuard, Trouble};
 use super::{Pipes, no_process};
 use crate::guard::wire::{CLOSE, Report, send_all};
+use crate::sandbox::SandboxError;
 use crate::transport::TransportError;
 use crate::transport::stdio::{Exit, GuardCommand, Life, Recipe, lookup};
 
@@ -127,6 +128,9 @@ impl Kept {
                 Ok(Report::Started(pid)) => {
                     self.server.store(pid, Ordering::Relaxed);
                     answer(Ok(()));
+                }
+                Ok(Report::NoSandbox(code)) => {
+                    answer(Err(SandboxError::from_code(code).into()));
                 }
                 Ok(Report::NotStarted(error)) => {
                     let error = io::Error::from_raw_os_error(error);

@@ -268,6 +268,7 @@ impl Keeper {
             env,
             // The guard's own folder is the one that the host was in when the guard was started.
             cwd: recipe.cwd.clone().or_else(|| std::env::current_dir().ok()),
+            sandbox: recipe.sandbox.clone(),
             after_close: recipe.grace.after_close,
             after_terminate: recipe.grace.after_terminate,
         }

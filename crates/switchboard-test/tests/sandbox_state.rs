@@ -1,0 +1,88 @@
+//! Servers that want to know of their sandbox are told of it, and of every change (SEC-6).
+
+use serde_json::{Value, json};
+use switchboard::Host;
+use switchboard::options::HostOptions;
+use switchboard::sandbox::{Policy, State};
+use switchboard_config::entry::{Sandbox, SandboxMode};
+use switchboard_test::hosted::spec;
+use switchboard_test::scripted::{Over, Script, Tool, start};
+
+const UPDATE: &str = "codex/sandbox-state/update";
+
+fn state(mode: SandboxMode, network: bool) -> State {
+    let network = Some(network);
+    State {
+        policy: Policy::of(Some(Sandbox { mode, network }), "/work".into()),
+        folder: "/work".into(),
+    }
+}
+
+fn told(policy: &Value) -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "method": UPDATE,
+        "params": {"sandboxPolicy": policy, "codexLinuxSandboxExe": null, "sandboxCwd": "/work"},
+    })
+}
+
+#[tokio::test]
+async fn a_server_is_told_after_the_handshake_and_whenever_the_policy_changes() {
+    for over in [Over::Stdio, Over::Http, Over::WebSocket] {
+        let mut script = Script::new("shell").tool(Tool::new("run"));
+        script.capabilities = Some(json!({
+            "tools": {},
+            "experimental": {"codex/sandbox-state": {"version": "1.0.0"}},
+        }));
+        let server = start(script, over).await.unwrap();
+        let host = Host::new(HostOptions::default());
+        let mut shell = spec("shell", &server, over, 1024 * 1024);
+        shell.sandbox = state(SandboxMode::ReadOnly, true);
+        host.add_server(shell.clone()).await.unwrap();
+        server.control.wait_for_method(UPDATE, 1).await.unwrap();
+
+        // The same again is no news; another policy is.
+        host.add_server(shell.clone()).await.unwrap();
+        shell.sandbox = state(SandboxMode::Workspace, false);
+        host.add_server(shell.clone()).await.unwrap();
+        server.control.wait_for_method(UPDATE, 2).await.unwrap();
+        shell.sandbox.policy = None;
+        host.add_server(shell).await.unwrap();
+        server.control.wait_for_method(UPDATE, 3).await.unwrap();
+
+        let received = server.control.received().into_iter();
+        let updates: Vec<Value> = received
+            .filter(|message| message["method"] == UPDATE)
+            .collect();
+        let written = json!({
+            "type": "workspace-write",
+            "writable_roots": ["/work"],
+            "network_access": false,
+            "exclude_tmpdir_env_var": false,
+            "exclude_slash_tmp": true,
+        });
+        assert_eq!(
+            updates,
+            [
+                told(&json!({"type": "read-only"})),
+                told(&written),
+                told(&json!({"type": "danger-full-access"})),
+            ],
+            "{over:?}"
+        );
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn nobody_else_is_told() {
+    let server = start(Script::new("shell").tool(Tool::new("run")), Over::Http)
+        .await
+        .unwrap();
+    let host = Host::new(HostOptions::default());
+    let mut shell = spec("shell", &server, Over::Http, 1024 * 1024);
+    shell.sandbox = state(SandboxMode::ReadOnly, true);
+    host.add_server(shell).await.unwrap();
+    host.shutdown().await;
+    assert!(!server.control.methods().contains(&UPDATE.to_owned()));
+}

@@ -1,0 +1,128 @@
+//! What may be granted of a folder where something within must not be.
+//!
+//! Landlock adds rights and cannot take any away: a right on a folder is one on everything below it, now and later. So
+//! where a folder has something below it that is kept back, the folder itself is not granted, only what else is in it,
+//! and so on down to what is kept back. Nothing that comes into such a folder later is granted.
+//!
+//! Everything is opened relative to what was opened before and without following links, so that nobody can put a link
+//! in the way and have its target granted.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Dir, FileType, Mode, OFlags, fstat, open, openat};
+use rustix::io::Errno;
+
+/// How many entries of the folders on the way are granted one by one. More are left out, which is safe.
+const MAX_ENTRIES: usize = 20_000;
+
+/// A file or folder that may be granted.
+#[derive(Debug)]
+pub(super) struct Grant {
+    pub(super) descriptor: OwnedFd,
+    pub(super) is_folder: bool,
+}
+
+/// Opens everything at and below `root` that may be granted. A root that is not there is no error: there is nothing
+/// to grant.
+pub(super) fn without(root: &Path, kept_back: &[PathBuf]) -> Result<Vec<Grant>, Errno> {
+    let mut grants = Vec::new();
+    // The root itself may be named by a link: that is what was configured.
+    match open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(descriptor) => add(descriptor, root, kept_back, &mut grants)?,
+        Err(Errno::NOENT) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(grants)
+}
+
+fn add(
+    descriptor: OwnedFd,
+    path: &Path,
+    kept_back: &[PathBuf],
+    grants: &mut Vec<Grant>,
+) -> Result<(), Errno> {
+    if kept_back.iter().any(|kept| path.starts_with(kept)) || grants.len() >= MAX_ENTRIES {
+        return Ok(());
+    }
+    let kind = FileType::from_raw_mode(fstat(&descriptor)?.st_mode);
+    let within: Vec<&PathBuf> = kept_back
+        .iter()
+        .filter(|kept| kept.starts_with(path))
+        .collect();
+    if kind != FileType::Directory || within.is_empty() {
+        // What a link leads to is granted for its own sake, or not at all.
+        if kind != FileType::Symlink {
+            grants.push(Grant {
+                descriptor,
+                is_folder: kind == FileType::Directory,
+            });
+        }
+        return Ok(());
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(listed) = openat(descriptor.as_fd(), c".", flags, Mode::empty()) else {
+        // What we may not list, the server may not either.
+        return Ok(());
+    };
+    for entry in Dir::read_from(listed)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // An entry can go away at any time.
+        let Ok(child) = openat(descriptor.as_fd(), name, flags, Mode::empty()) else {
+            continue;
+        };
+        let child_path = path.join(OsStr::from_bytes(name.to_bytes()));
+        add(child, &child_path, kept_back, grants)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn siblings_are_granted_and_what_is_kept_back_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for made in ["a/deep", "b/c/d", "b/e"] {
+            fs::create_dir_all(root.join(made)).unwrap();
+        }
+        fs::write(root.join("file"), "").unwrap();
+        symlink("/etc", root.join("link")).unwrap();
+        let granted = |kept_back: &[&str]| {
+            let kept_back: Vec<PathBuf> = kept_back.iter().map(|path| root.join(path)).collect();
+            let grants = without(&root, &kept_back).unwrap();
+            let mut names: Vec<String> = grants
+                .iter()
+                .map(|grant| {
+                    use std::os::fd::AsRawFd as _;
+                    let link = format!("/proc/self/fd/{}", grant.descriptor.as_raw_fd());
+                    let path = fs::read_link(link).unwrap();
+                    path.strip_prefix(&root).unwrap().display().to_string()
+                })
+                .collect();
+            names.sort();
+            names
+        };
+        assert_eq!(granted(&[]), [""]);
+        assert_eq!(granted(&["/elsewhere"]), [""]);
+        assert_eq!(granted(&["b/c"]), ["a", "b/e", "file"]);
+        assert_eq!(granted(&["b/c/d"]), ["a", "b/e", "file"]);
+        // What is not there yet is kept back too.
+        assert_eq!(granted(&["b/new"]), ["a", "b/c", "b/e", "file"]);
+        assert_eq!(granted(&["new"]), ["a", "b", "file"]);
+        assert_eq!(granted(&["."]), Vec::<String>::new());
+        assert!(without(Path::new("/nothing/here"), &[]).unwrap().is_empty());
+    }
+}

@@ -95,14 +95,16 @@ impl Kin {
 
     /// Whether a child of the guard that is no main process is one of them.
     fn has_started(&self, child: Pid) -> bool {
-        // The dead have nothing to say, and only wait to be reaped.
-        let Some(stat) = Stat::of(child).filter(|stat| !stat.is_dead) else {
+        let Some(stat) = Stat::of(child) else {
             return false;
         };
+        // One that is dead is not gone before it is reaped.
         if self.seen.get(&child) == Some(&stat.started) {
             return true;
         }
         match mark_of(child) {
+            // The dead have no environment to look at.
+            _ if stat.is_dead => false,
             Some(mark) => mark == self.mark,
             None => self.main.is_some() && stat.group == self.main,
         }

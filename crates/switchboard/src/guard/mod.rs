@@ -118,7 +118,8 @@ async fn watch_over(host: UnixStream, mut signals: Signals) {
         }
     }
     // A host that is there sees that it needs another guard for its next server.
-    drop(host);
+    // Standard input is the same socket, so it is not closed by closing it here.
+    let _ = rustix::net::shutdown(&host, rustix::net::Shutdown::Both);
     ending.send_replace(true);
     descendants::terminate_all(mains.pids());
     let mut left = Vec::new();

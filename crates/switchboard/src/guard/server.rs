@@ -21,8 +21,11 @@ use tokio::time::Instant;
 use super::confined::{self, Confined};
 use super::descendants::{FIRST_PAUSE, Kin, next_pause};
 use super::mains::Mains;
-use super::wire::{CLOSE, Descriptors, Instructions, MARK, Report};
+use super::wire::{CLOSE, Descriptors, Instructions, MARK, Report, receive_some};
 use super::{KILL_PATIENCE, SHORT_GRACE, host_has_gone, parent_death};
+
+/// What most instructions fit in, environment and all.
+const ROOM: usize = 16 * 1024;
 
 /// How long the end of a server is kept back for its temporary files to be removed.
 const REMOVAL: Duration = Duration::from_secs(1);
@@ -78,8 +81,11 @@ impl Server {
         } = descriptors;
         let control = BlockingStream::from(control);
         control.set_nonblocking(true).ok()?;
+        // Usually all of the instructions are there.
+        let mut room = vec![0; ROOM];
+        let start = receive_some(&control, &mut room).ok()?;
         let mut control = UnixStream::from_std(control).ok()?;
-        let outcome = match Instructions::receive(&mut control).await {
+        let outcome = match Instructions::receive(&mut start.chain(&mut control)).await {
             Ok(instructions) if !host_has_gone(instructions.host) => {
                 let mut command = Command::new(&instructions.program);
                 command.stdin(stdin).stdout(stdout).stderr(stderr);

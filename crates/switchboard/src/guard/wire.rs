@@ -128,6 +128,8 @@ impl Descriptors {
                 descriptors.extend(received);
             }
         }
+        // Where the call above cannot see to it.
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
         for descriptor in &descriptors {
             rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC)?;
         }
@@ -251,6 +253,24 @@ pub(crate) fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Sends as much as fits at once, and returns the rest.
+pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8]) -> io::Result<&[u8]> {
+    match rustix::net::send(socket, bytes, without_signal() | SendFlags::DONTWAIT) {
+        Ok(sent) => Ok(bytes.get(sent..).unwrap_or_default()),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(bytes),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes what is there at once, as far as there is room for it.
+pub(crate) fn receive_some(socket: impl AsFd, room: &mut [u8]) -> io::Result<&[u8]> {
+    match rustix::net::recv(socket, &mut *room, RecvFlags::DONTWAIT) {
+        Ok((_, received)) => Ok(room.get(..received).unwrap_or_default()),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(&[]),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn without_signal() -> SendFlags {

@@ -13,9 +13,8 @@ mod guarded;
 mod shared_guard;
 
 use std::io::{self, PipeReader, PipeWriter};
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
@@ -166,23 +165,6 @@ fn make_pipes() -> io::Result<(Pipes, ServerEnds)> {
             stderr: server_stderr,
         },
     ))
-}
-
-/// Waits that long for a child to end, and says whether it did so well. It is left to be reaped.
-fn ended_within(pid: Pid, patience: Duration) -> bool {
-    let until = Instant::now() + patience;
-    let mut pause = Duration::from_micros(100);
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-    loop {
-        match waitid(WaitId::Pid(pid), options) {
-            Ok(Some(status)) => return status.exit_status() == Some(0),
-            Ok(None) | Err(rustix::io::Errno::INTR) if Instant::now() < until => {
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(Duration::from_millis(10));
-            }
-            _ => return false,
-        }
-    }
 }
 
 fn reap(pid: Pid) -> Exit {

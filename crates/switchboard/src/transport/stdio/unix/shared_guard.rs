@@ -14,14 +14,14 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Pipes, STACK, ended_within, make_pipes, no_process, pid_of, reap};
+use super::{Pipes, STACK, make_pipes, no_process, pid_of, reap};
 use crate::guard::descendants::{kill_marked, kill_with_all_below};
-use crate::guard::wire::{Descriptors, Instructions, MARK, send_all};
+use crate::guard::wire::{Descriptors, Instructions, MARK, send_all, send_some};
 use crate::transport::stdio::{GuardCommand, Recipe};
 use crate::transport::{TransportError, TransportErrorKind};
 
@@ -192,8 +192,9 @@ enum Guard {
 impl Keeper {
     fn keep(mut self, mut orders: mpsc::Receiver<Order>) {
         while let Some(order) = orders.blocking_recv() {
-            // Whoever has stopped waiting drops what it would have got, and so tells the guard.
             match order {
+                Order::Start(_, reply) if reply.is_closed() => {}
+                // If nobody waits by then, dropping what was begun tells the guard.
                 Order::Start(recipe, reply) => drop(reply.send(self.start(recipe))),
                 Order::MakeSure(trouble, reply) => {
                     self.make_sure(trouble);
@@ -202,23 +203,26 @@ impl Keeper {
             }
         }
         // The guard sees its socket close, and has nothing to do any more.
-        self.finish();
+        self.finish(PATIENCE);
     }
 
     fn start(&mut self, recipe: Box<Recipe>) -> Result<Begun, Refused> {
         let refused = |error: io::Error| Refused::Error(no_process(&error));
         let program = recipe.find_program().map_err(Refused::Error)?;
-        let guard = match &self.guard {
-            Guard::Over => return Err(Refused::Over(recipe)),
-            Guard::Runs(_, guard) => guard.try_clone().map_err(refused)?,
-            Guard::NotStarted => {
-                let spawned = self.spawn();
-                if spawned.is_err() {
+        if let Guard::NotStarted = &self.guard {
+            let spawned = self.spawn();
+            self.guard = match spawned {
+                Ok(guard) => guard,
+                Err(error) => {
                     self.guard = Guard::Over;
                     self.is_over.store(true, Ordering::Release);
+                    return Err(Refused::Error(no_guard(&self.command, &error)));
                 }
-                spawned.map_err(|error| Refused::Error(no_guard(&self.command, &error)))?
-            }
+            };
+        }
+        self.servers += 1;
+        let Guard::Runs(_, guard) = &self.guard else {
+            return Err(Refused::Over(recipe));
         };
         let (pipes, ends) = make_pipes().map_err(refused)?;
         let (control, guards_end) = UnixStream::pair().map_err(refused)?;
@@ -230,11 +234,15 @@ impl Keeper {
             stdout: ends.stdout.into(),
             stderr: ends.stderr.into(),
         };
-        let sent = descriptors.send(&guard).and_then(|()| {
+        // The guard is to find the instructions there when it looks, if they fit.
+        let sent = send_some(&control, &message).and_then(|rest| {
+            descriptors.send(guard)?;
             // So the guard alone has the server's ends, and a guard that has gone is noticed.
             drop(descriptors);
-            control.set_write_timeout(Some(PATIENCE))?;
-            send_all(&control, &message)?;
+            if !rest.is_empty() {
+                control.set_write_timeout(Some(PATIENCE))?;
+                send_all(&control, rest)?;
+            }
             control.set_nonblocking(true)
         });
         if let Err(error) = sent {
@@ -256,8 +264,7 @@ impl Keeper {
         })
     }
 
-    fn instructions(&mut self, recipe: &Recipe, program: PathBuf) -> Instructions {
-        self.servers += 1;
+    fn instructions(&self, recipe: &Recipe, program: PathBuf) -> Instructions {
         let mark = format!("{}{}", self.mark, self.servers);
         let mut env = recipe.env.clone();
         env.push((MARK.into(), mark.into()));
@@ -274,7 +281,7 @@ impl Keeper {
         }
     }
 
-    fn spawn(&mut self) -> io::Result<UnixStream> {
+    fn spawn(&self) -> io::Result<Guard> {
         let (ours, guards_end) = UnixStream::pair()?;
         ours.set_write_timeout(Some(PATIENCE))?;
         let child = Command::new(&self.command.program)
@@ -287,38 +294,73 @@ impl Keeper {
             .stderr(Stdio::null())
             .spawn()?;
         let pid = pid_of(child.id()).ok_or(io::ErrorKind::InvalidData)?;
-        let to_send = ours.try_clone()?;
-        self.guard = Guard::Runs(pid, ours);
-        Ok(to_send)
+        Ok(Guard::Runs(pid, ours))
     }
 
     /// Ends a guard that has died or hangs. One that lives is left alone if all it did was to let go of one server.
     fn make_sure(&mut self, trouble: Trouble) {
-        let Guard::Runs(guard, socket) = &self.guard else {
+        let Guard::Runs(_, socket) = &self.guard else {
             return;
         };
-        match trouble {
+        let patience = match trouble {
             Trouble::Silent if !has_closed(socket) => return,
-            Trouble::Silent => {}
-            Trouble::Hangs => kill_with_all_below(*guard),
-        }
-        self.finish();
+            Trouble::Silent => PATIENCE,
+            Trouble::Hangs => Duration::ZERO,
+        };
+        self.finish(patience);
     }
 
     /// Waits for the end of the guard, reaps it, and ends what it may have left.
-    fn finish(&mut self) {
+    fn finish(&mut self, patience: Duration) {
         self.is_over.store(true, Ordering::Release);
         let Guard::Runs(guard, socket) = std::mem::replace(&mut self.guard, Guard::Over) else {
             return;
         };
         drop(socket);
         // A guard that ended well has ended all others first. One that was killed has not, and one that hangs will not.
-        if !ended_within(guard, PATIENCE) {
-            kill_with_all_below(guard);
-            reap(guard);
-            kill_marked(&self.mark, SEARCH);
-        } else {
-            reap(guard);
+        match end_within(guard, patience) {
+            End::Well => drop(reap(guard)),
+            End::Badly => {
+                reap(guard);
+                kill_marked(&self.mark, SEARCH);
+            }
+            End::NotYet => {
+                kill_with_all_below(guard);
+                reap(guard);
+                kill_marked(&self.mark, SEARCH);
+            }
+            End::Unknown => kill_marked(&self.mark, SEARCH),
+        }
+    }
+}
+
+/// How a guard has ended.
+enum End {
+    /// As it should.
+    Well,
+    /// Otherwise.
+    Badly,
+    /// It has not.
+    NotYet,
+    /// Somebody else reaps the children of this program, so its id may be another's by now.
+    Unknown,
+}
+
+/// Waits that long for a guard to end. It is left to be reaped.
+fn end_within(guard: Pid, patience: Duration) -> End {
+    let until = Instant::now() + patience;
+    let mut pause = Duration::from_micros(100);
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    loop {
+        match waitid(WaitId::Pid(guard), options) {
+            Ok(Some(status)) if status.exit_status() == Some(0) => return End::Well,
+            Ok(Some(_)) => return End::Badly,
+            Ok(None) if Instant::now() >= until => return End::NotYet,
+            Ok(None) | Err(rustix::io::Errno::INTR) => {
+                thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(10));
+            }
+            Err(_) => return End::Unknown,
         }
     }
 }

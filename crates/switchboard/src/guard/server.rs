@@ -118,6 +118,9 @@ impl Server {
             after_terminate: instructions.after_terminate,
             confined,
         };
+        // Hosts start many servers at once, and have work to do for each that runs. It can wait until the others that
+        // have arrived are started too: most servers take a while before they answer anyway.
+        tokio::task::yield_now().await;
         server.tell(Report::Started(main.as_raw_pid())).await;
         Some(server)
     }
@@ -195,15 +198,13 @@ impl Server {
         let ended = &mut self.ended;
         let mains = &self.mains;
         let process = async {
-            match ended {
-                Some(ended) => match ended.await {
-                    Ok(report) => Event::MainEnded(report),
-                    Err(_) => pending().await,
-                },
-                None => {
-                    mains.some_ended.notified().await;
-                    Event::SomeEnded
-                }
+            let Some(ended) = ended else {
+                mains.some_ended.notified().await;
+                return Event::SomeEnded;
+            };
+            match ended.await {
+                Ok(report) => Event::MainEnded(report),
+                Err(_) => pending().await,
             }
         };
         tokio::select! {

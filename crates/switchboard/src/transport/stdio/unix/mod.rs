@@ -34,15 +34,12 @@ pub(super) struct Started {
 
 /// Starts a server. Dropping the future ends whatever was begun.
 pub(super) async fn start(mut recipe: Recipe) -> Result<Started, TransportError> {
-    let (process, pipes) = match recipe.guard.take() {
-        Some(guard) => {
-            let (kept, pipes) = guarded::start(guard, recipe).await?;
-            (Process::Guarded(kept), pipes)
-        }
-        None => {
-            let (kept, pipes) = alone::start(recipe).await?;
-            (Process::Alone(kept), pipes)
-        }
+    let (process, pipes) = if let Some(guard) = recipe.guard.take() {
+        let (handle, pipes) = guarded::start(guard, recipe).await?;
+        (Process::Guarded(handle), pipes)
+    } else {
+        let (handle, pipes) = alone::start(recipe).await?;
+        (Process::Alone(handle), pipes)
     };
     let broken = |error: io::Error| no_process(&error);
     Ok(Started {

@@ -118,9 +118,6 @@ impl Server {
             after_terminate: instructions.after_terminate,
             confined,
         };
-        // Hosts start many servers at once, and have work to do for each that runs. It can wait until the others that
-        // have arrived are started too: most servers take a while before they answer anyway.
-        tokio::task::yield_now().await;
         server.tell(Report::Started(main.as_raw_pid())).await;
         Some(server)
     }

@@ -115,9 +115,7 @@ async fn a_log_is_read_from_its_newest_entry_on(Context { store, .. }: Context) 
     };
     assert_eq!(texts(&*store, FRUIT, rest).await, ["b", "a"]);
 
-    let many = (0..=LOG_PAGE_ENTRIES)
-        .map(|_| entry(3000, "m"))
-        .collect();
+    let many = (0..=LOG_PAGE_ENTRIES).map(|_| entry(3000, "m")).collect();
     store.append(FRUIT, many, KEEP).await.unwrap();
     assert_eq!(texts(&*store, FRUIT, all).await.len(), LOG_PAGE_ENTRIES);
 }

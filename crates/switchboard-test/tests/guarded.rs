@@ -19,13 +19,21 @@ use switchboard::transport::stdio::{Grace, GuardCommand, StdioConnector};
 use switchboard::transport::{Closed, Connector, Link, Outgoing, OutgoingKind, TransportErrorKind};
 use switchboard_test::hosted::wait_until;
 
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+/// A server under the guard that all tests share, and whatever else runs in this process.
 fn shell(script: &str) -> StdioConnector {
+    shell_under("guarded", script)
+}
+
+/// A server under the guard with that name.
+fn shell_under(guard: &str, script: &str) -> StdioConnector {
     let mut connector = StdioConnector::new("sh");
     connector.args = vec!["-c".into(), script.into()];
     connector.base_env = std::env::vars_os().collect();
     connector.guard = Some(GuardCommand {
         program: env!("CARGO_BIN_EXE_guarded_host").into(),
-        args: vec!["guard".into(), "guarded".into()],
+        args: vec!["guard".into(), guard.into()],
     });
     connector.grace = Grace {
         after_close: Duration::from_millis(200),
@@ -154,6 +162,155 @@ async fn a_guard_started_by_hand_says_so() {
     assert!(message.contains("not by hand"), "{message}");
 }
 
+/// What a server may leave in the background, each with its process id as the first line of output.
+const DAEMONS: &[(&str, &str)] = &[
+    (
+        "forked twice, in a session of its own, deaf to signals",
+        "(setsid sh -c 'trap \"\" TERM HUP; echo $$; exec sleep 1000' </dev/null 2>/dev/null &)",
+    ),
+    (
+        "forked twice, with no environment",
+        "(env -i sh -c 'echo $$; exec sleep 1000' </dev/null 2>/dev/null &)",
+    ),
+    (
+        "in a session of its own, with no environment, and with its parent",
+        "sh -c \"env -i setsid sh -c 'echo \\$\\$; exec sleep 1000' & wait\" </dev/null 2>/dev/null &",
+    ),
+    (
+        "with a child that is not marked, in a session of its own",
+        "(setsid sh -c 'env -i setsid sh -c \"echo \\$\\$; exec sleep 1000\"; :' </dev/null 2>/dev/null &)",
+    ),
+];
+
+#[tokio::test]
+async fn the_end_of_a_server_is_that_of_its_own_processes_alone() {
+    for (name, daemon) in DAEMONS {
+        for asked in [true, false] {
+            // It ends by itself when it reads a line, and its neighbour repeats what it reads.
+            let (link, recorder) = connect(&shell(&format!("{daemon}\nread line; exit 3"))).await;
+            let (neighbour, neighbours) = connect(&shell(&format!("{daemon}\nexec cat"))).await;
+            let own = process(recorder.next().await);
+            let other = process(neighbours.next().await);
+            assert!(exists(own) && exists(other), "{name}");
+            if asked {
+                link.close().await;
+                assert_eq!(recorder.next().await, Event::Closed(Closed::ByUs), "{name}");
+            } else {
+                link.send(message("end")).await.unwrap();
+                let closed = Event::Closed(Closed::Exited(3));
+                assert_eq!(recorder.next().await, closed, "{name}");
+                link.close().await;
+            }
+            assert!(!exists(own), "{name}");
+            assert!(exists(other), "{name}");
+            neighbour.send(message("still there")).await.unwrap();
+            assert_eq!(neighbours.next().await, frame("still there"), "{name}");
+            neighbour.close().await;
+            assert!(!exists(other), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_kills_its_process_group_kills_nobody_else() {
+    let (neighbour, neighbours) = connect(&shell("exec cat")).await;
+    check("kill -9 0", &[Event::Closed(Closed::Signalled(9))]).await;
+    neighbour.send(message("still there")).await.unwrap();
+    assert_eq!(neighbours.next().await, frame("still there"));
+}
+
+#[tokio::test]
+async fn all_servers_of_a_killed_guard_end_and_the_next_one_gets_another() {
+    for signal in [Signal::KILL, Signal::TERM] {
+        let server = shell_under("to-be-killed", &format!("{}\nexec cat", DAEMONS[0].1));
+        let (first, second) = tokio::join!(connect(&server), connect(&server));
+        let guard = guard("to-be-killed");
+        let mut left = Vec::new();
+        for (link, recorder) in [&first, &second] {
+            left.push(process(recorder.next().await));
+            left.push(pid(link.process().unwrap()));
+        }
+        kill_process(guard, signal).unwrap();
+        for (link, recorder) in [first, second] {
+            let Event::Closed(closed) = recorder.next().await else {
+                panic!("something was said");
+            };
+            assert_ne!(closed, Closed::ByUs);
+            link.close().await;
+        }
+        for process in left {
+            // They are dead; whoever is their parent now may take a moment to notice.
+            wait_until(|| !exists(process)).await;
+        }
+        let (link, recorder) = connect(&server).await;
+        process(recorder.next().await);
+        assert_ne!(self::guard("to-be-killed"), guard);
+        link.send(message("there")).await.unwrap();
+        assert_eq!(recorder.next().await, frame("there"));
+        link.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_guard_that_hangs_is_not_waited_for_forever() {
+    let server = shell_under("to-be-stopped", &format!("{}\nexec cat", DAEMONS[0].1));
+    let (link, recorder) = connect(&server).await;
+    let left = [
+        process(recorder.next().await),
+        pid(link.process().unwrap()),
+        guard("to-be-stopped"),
+    ];
+    kill_process(guard("to-be-stopped"), Signal::STOP).unwrap();
+    let closing = tokio::time::timeout(Duration::from_secs(20), link.close());
+    assert!(closing.await.is_ok());
+    for process in left {
+        wait_until(|| !exists(process)).await;
+    }
+    let (link, recorder) = connect(&server).await;
+    process(recorder.next().await);
+    link.close().await;
+}
+
+#[tokio::test]
+async fn servers_started_at_once_share_one_guard_until_the_last_has_gone() {
+    let server = shell_under("shared", "echo up; exec cat");
+    let links = futures_util::future::join_all((0..10).map(|_| connect(&server))).await;
+    let shared = guard("shared");
+    for (link, recorder) in links {
+        assert_eq!(recorder.next().await, frame("up"));
+        assert_eq!(guard("shared"), shared);
+        link.close().await;
+    }
+    wait_until(|| !exists(shared)).await;
+}
+
+/// The process id that a server has said.
+fn process(event: Event) -> Pid {
+    match event {
+        Event::Frame(id) => pid(id.parse().unwrap()),
+        other => panic!("no process id: {other:?}"),
+    }
+}
+
+fn pid(id: u32) -> Pid {
+    Pid::from_raw(id.cast_signed()).unwrap()
+}
+
+fn exists(process: Pid) -> bool {
+    test_kill_process(process).is_ok()
+}
+
+/// The one guard with that name that this process has and that has not ended.
+fn guard(name: &str) -> Pid {
+    let is_guard = |child: &Pid| {
+        let arguments = std::fs::read(format!("/proc/{}/cmdline", child.as_raw_pid()));
+        arguments.is_ok_and(|arguments| arguments.ends_with(format!("\0{name}\0").as_bytes()))
+    };
+    let guards: Vec<Pid> = children().into_iter().filter(is_guard).collect();
+    assert_eq!(guards.len(), 1, "{name}");
+    guards[0]
+}
+
 /// One test, because it counts what the whole process has: runtimes of other tests would be counted too.
 #[test]
 fn connecting_and_closing_leaves_nothing_behind() {
@@ -178,7 +335,7 @@ fn connecting_and_closing_leaves_nothing_behind() {
             let tasks = tokio::runtime::Handle::current()
                 .metrics()
                 .num_alive_tasks();
-            (tasks, children(), descriptors(), threads())
+            (tasks, children().len(), descriptors(), threads())
         };
         let before = counts();
         for round in 0..15 {
@@ -225,10 +382,15 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-fn children() -> usize {
-    std::fs::read_dir("/proc/self/task")
+fn children() -> Vec<Pid> {
+    let lists = std::fs::read_dir("/proc/self/task")
         .unwrap()
-        .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok())
-        .map(|list| list.split_whitespace().count())
-        .sum()
+        .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            let children = list.split_whitespace();
+            let children = children.map(|child| pid(child.parse().unwrap()));
+            children.collect::<Vec<_>>()
+        })
+        .collect()
 }

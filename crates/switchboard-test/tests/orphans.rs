@@ -126,6 +126,32 @@ fn every_other_end_of_a_host_ends_its_servers() {
 }
 
 #[test]
+fn a_host_with_thirty_servers_is_killed() {
+    let scripts: Vec<&str> = SCRIPTS.iter().cycle().take(30).copied().collect();
+    let mut random = Random(0x3030);
+    let watch = Watch::new("thirty");
+    let times = watch.run(|watch| {
+        for index in 0..6 {
+            let mut host = host(&watch.mark(index), "return", &scripts)
+                .spawn()
+                .unwrap();
+            if index % 2 == 0 {
+                wait_until_ready(host.stdout.take());
+                assert_eq!(children(pid(&host)).len(), 1, "there is one guard for all");
+            } else {
+                // The moment is the point here: somewhere in the middle of starting them.
+                std::thread::sleep(Duration::from_micros(random.below(150_000) as u64));
+            }
+            host.kill().unwrap();
+            watch.ended(index);
+            host.wait().unwrap();
+        }
+    });
+    assert_eq!(times.len(), 6);
+    assert_in_time(times);
+}
+
+#[test]
 fn a_closed_terminal_ends_them_too() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 

@@ -228,7 +228,8 @@ async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
         }
     }
     let last: Vec<u64> = last.values().map(Duration::as_secs).collect();
-    assert!(matches!(last[..], [30 | 60, 990]), "{last:?}");
+    // The step that comes at the very moment of the cap may be told before it or not.
+    assert!(matches!(last[..], [30 | 60, 990 | 1_000]), "{last:?}");
     assert_eq!(told.states_so_far("lab"), [Connected]);
     assert_eq!(host.in_flight(&name()), Some(1), "the subscription alone");
 }

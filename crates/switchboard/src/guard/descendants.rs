@@ -1,79 +1,216 @@
-//! Everything this process has started, directly or not, and how it is ended.
+//! Whose process is whose, and how processes are ended.
 //!
-//! Relies on this process being a child subreaper: whoever loses its parent becomes our child, so that no descendant
-//! gets out of sight, wherever `setsid` or a double fork took it, and having no child at all means that none is left.
-//! Where there is no subreaper or no `/proc`, the process group has to do. Owns the signals; must not reap.
+//! Relies on the guard being a child subreaper: whoever loses its parent becomes the guard's child, so that no
+//! descendant gets out of sight, wherever `setsid` or a double fork took it. What all of the guard's servers have
+//! started is therefore below the guard; what one of them has started is found by [`Kin`]. Where there is no subreaper
+//! or no `/proc`, process groups have to do. Owns the signals; must not reap.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, getpid, kill_current_process_group, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
-/// Asks every descendant to end.
-pub(crate) fn terminate() {
-    match descendants() {
-        Some(found) => {
-            for pid in found {
-                // Whoever is gone by now needs no signal. A stopped process acts on it only once it continues.
-                let _ = kill_process(pid, Signal::TERM);
-                let _ = kill_process(pid, Signal::CONT);
-            }
+use super::wire::MARK;
+
+/// A process, told from one that gets its id later by the time it was started at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Process {
+    pid: Pid,
+    started: u64,
+}
+
+/// What one server has started, whether its main process still runs or not.
+///
+/// A child of the guard is the server's if it is the main process, if it was seen among the server's before, or if it
+/// says so: by the mark in the environment that it was started with, or else by the process group of the main process.
+/// Whatever descends from those is the server's too. One that has cleared its environment, left its group and lost its
+/// parent before anybody looked cannot be told, and ends with the guard.
+pub(crate) struct Kin {
+    /// The main process, and so its group, as long as it is not reaped: so long the id is its own.
+    main: Option<Pid>,
+    mark: OsString,
+    seen: HashMap<Pid, u64>,
+}
+
+impl Kin {
+    pub(crate) fn new(main: Pid, mark: OsString) -> Self {
+        Self {
+            main: Some(main),
+            mark,
+            seen: HashMap::new(),
         }
-        // This process handles the signal, so it may be among those who get it.
-        None => {
-            let _ = kill_current_process_group(Signal::TERM);
+    }
+
+    /// Looks for the last time while the main process has its id, which is about to be reaped.
+    pub(crate) fn main_has_ended(&mut self, mains: &HashSet<Pid>) {
+        if self.look(mains).is_none()
+            && let Some(group) = self.main
+        {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// The id of the main process is no longer its own.
+    pub(crate) fn main_is_reaped(&mut self) {
+        self.main = None;
+    }
+
+    /// Whether nobody is left, as far as can be seen.
+    pub(crate) fn is_gone(&mut self, mains: &HashSet<Pid>) -> bool {
+        // A list of children may miss one when others end meanwhile.
+        self.main.is_none() && (0..2).all(|_| self.look(mains).is_none_or(|found| found.is_empty()))
+    }
+
+    /// Asks all of them to end.
+    pub(crate) fn terminate(&mut self, mains: &HashSet<Pid>) {
+        match self.look(mains) {
+            Some(found) => ask_to_end(&found),
+            None => signal_groups(self.main, Signal::TERM),
+        }
+    }
+
+    /// Ends all of them by force. Whoever has escaped is met in the next round, with fewer relatives.
+    pub(crate) fn kill(&mut self, mains: &HashSet<Pid>) {
+        match freeze(|| self.look(mains)) {
+            Some(frozen) => kill_frozen(&frozen),
+            None => signal_groups(self.main, Signal::KILL),
+        }
+    }
+
+    /// All of them, parents before children; `None` where the system does not say.
+    fn look(&mut self, mains: &HashSet<Pid>) -> Option<Vec<Process>> {
+        let (mut forest, children) = Forest::below(getpid())?;
+        let is_kin = |child: &Pid| {
+            self.main == Some(*child) || !mains.contains(child) && self.has_started(*child)
+        };
+        let roots = children.into_iter().filter(is_kin).collect();
+        let found = forest.tree(roots);
+        let seen = found.iter().map(|process| (process.pid, process.started));
+        self.seen.extend(seen);
+        Some(found)
+    }
+
+    /// Whether a child of the guard that is no main process is one of them.
+    fn has_started(&self, child: Pid) -> bool {
+        let Some(stat) = Stat::of(child) else {
+            return false;
+        };
+        // One that is dead is not gone before it is reaped.
+        if self.seen.get(&child) == Some(&stat.started) {
+            return true;
+        }
+        match mark_of(child) {
+            // The dead have no environment to look at.
+            _ if stat.is_dead => false,
+            Some(mark) => mark == self.mark,
+            None => self.main.is_some() && stat.group == self.main,
         }
     }
 }
 
-/// Ends every descendant by force, until `reap` says that none is left or `patience` is over.
+/// Asks everything below this process to end; where that cannot be found, these process groups.
+pub(crate) fn terminate_all(groups: impl IntoIterator<Item = Pid>) {
+    match below(getpid()) {
+        Some(found) => ask_to_end(&found),
+        None => signal_groups(groups, Signal::TERM),
+    }
+}
+
+/// Ends everything below this process by force, until `reap` says that nothing is left or `patience` is over.
 ///
 /// Only what belongs to another user or hangs in the kernel outlasts this.
-pub(crate) fn kill(patience: Duration, mut reap: impl FnMut() -> Children) {
+pub(crate) fn kill_all(patience: Duration, mut reap: impl FnMut() -> Children) {
     let until = Instant::now() + patience;
-    let mut pause = Duration::from_millis(1);
-    while reap() == Children::Left && Instant::now() < until {
-        let Some(frozen) = freeze() else {
-            // The group holds this process too, so this is its last act.
-            let _ = kill_current_process_group(Signal::KILL);
-            return;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let groups = match reap() {
+            Children::None => return,
+            Children::Left(groups) => groups,
         };
-        for pid in frozen {
-            let _ = kill_process(pid, Signal::KILL);
+        match freeze(|| below(getpid())) {
+            Some(frozen) => kill_frozen(&frozen),
+            None => signal_groups(groups, Signal::KILL),
+        }
+        if Instant::now() >= until {
+            return;
         }
         // The dead have to be reaped before they are gone, and the system takes a moment to end them.
         thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(16));
+        pause = next_pause(pause);
+    }
+}
+
+/// Ends a guard that does what it should no longer, with everything below it. It must not have been reaped.
+pub(crate) fn kill_with_all_below(guard: Pid) {
+    // While it is stopped it reaps nobody, so that the ids below it stay what they are.
+    let _ = kill_process(guard, Signal::STOP);
+    if let Some(frozen) = freeze(|| below(guard)) {
+        kill_frozen(&frozen);
+    }
+    let _ = kill_process(guard, Signal::KILL);
+}
+
+/// Ends every process of the system whose mark begins like this, until none is left or `patience` is over.
+pub(crate) fn kill_marked(beginning: &str, patience: Duration) {
+    let until = Instant::now() + patience;
+    let mut pause = FIRST_PAUSE;
+    let marked = || {
+        let all = std::fs::read_dir("/proc").ok()?;
+        let all = all.filter_map(|entry| pid_of(&entry.ok()?.file_name()));
+        let marked = all.filter_map(|pid| {
+            // Its start is noted first: if the id passes to another process in between, that one is not meant.
+            let process = Process::of(pid)?;
+            let mark = mark_of(pid)?;
+            let is_marked = mark.as_bytes().starts_with(beginning.as_bytes());
+            is_marked.then_some(process)
+        });
+        Some(marked.collect::<Vec<_>>())
+    };
+    while let Some(frozen) = freeze(marked)
+        && !frozen.is_empty()
+        && Instant::now() < until
+    {
+        kill_frozen(&frozen);
+        thread::sleep(pause);
+        pause = next_pause(pause);
     }
 }
 
 /// Whether this process has children.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Children {
-    /// At least one.
-    Left,
+    /// At least one. These are the main processes among them.
+    Left(Vec<Pid>),
     /// None, and so no descendants either.
     None,
 }
 
-/// Stops every descendant and returns them; `None` where they cannot be found.
+/// How long the system is given to end what was killed, at first.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long it is given after that.
+pub(crate) fn next_pause(pause: Duration) -> Duration {
+    (pause * 2).min(Duration::from_millis(16))
+}
+
+/// Stops everybody that `look` finds and returns them; `None` if it cannot say.
 ///
 /// What is stopped neither forks nor starts its helpers anew nor reaps its children. A look that finds nobody new has
 /// therefore seen them all, and every process id in it still belongs to the process that was meant.
-fn freeze() -> Option<HashSet<Pid>> {
-    /// Enough for any tree that is not growing faster than it is looked at. Whoever escapes is met in the next round
-    /// of killing, with fewer relatives.
+fn freeze(mut look: impl FnMut() -> Option<Vec<Process>>) -> Option<HashSet<Process>> {
+    /// Enough for any tree that is not growing faster than it is looked at.
     const LOOKS: usize = 16;
 
     let mut frozen = HashSet::new();
     for _ in 0..LOOKS {
         let mut anybody_new = false;
-        for pid in descendants()? {
-            if frozen.insert(pid) {
+        for process in look()? {
+            if frozen.insert(process) {
                 anybody_new = true;
-                let _ = kill_process(pid, Signal::STOP);
+                process.signal(Signal::STOP);
             }
         }
         if !anybody_new {
@@ -83,30 +220,101 @@ fn freeze() -> Option<HashSet<Pid>> {
     Some(frozen)
 }
 
-/// All descendants, parents before children; `None` where the system does not say.
-fn descendants() -> Option<Vec<Pid>> {
-    if !cfg!(any(target_os = "linux", target_os = "android")) {
-        return None;
+fn kill_frozen(frozen: &HashSet<Process>) {
+    for process in frozen {
+        process.signal(Signal::KILL);
     }
-    let myself = getpid();
-    if let Some(children) = listed_children(myself) {
-        let children_of = |pid| listed_children(pid).unwrap_or_default();
-        return Some(tree(children, children_of));
-    }
-    // A kernel that keeps no such lists: the parents of all processes have to be looked at.
-    let mut all = all_children()?;
-    let mut children_of = |pid| all.remove(&pid).unwrap_or_default();
-    Some(tree(children_of(myself), children_of))
 }
 
-/// The children, their children, and so on.
-fn tree(mut found: Vec<Pid>, mut children: impl FnMut(Pid) -> Vec<Pid>) -> Vec<Pid> {
-    let mut looked_at = 0;
-    while let Some(parent) = found.get(looked_at) {
-        found.extend(children(*parent));
-        looked_at += 1;
+fn ask_to_end(found: &[Process]) {
+    for process in found {
+        process.signal(Signal::TERM);
+        // A stopped process acts on it only once it continues.
+        process.signal(Signal::CONT);
     }
-    found
+}
+
+fn signal_groups(groups: impl IntoIterator<Item = Pid>, signal: Signal) {
+    for group in groups {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Everything below a process; `None` where the system does not say.
+fn below(root: Pid) -> Option<Vec<Process>> {
+    let (mut forest, children) = Forest::below(root)?;
+    Some(forest.tree(children))
+}
+
+impl Process {
+    fn of(pid: Pid) -> Option<Self> {
+        let started = Stat::of(pid)?.started;
+        Some(Self { pid, started })
+    }
+
+    /// Sends the signal if it is still this process that has the id. Whoever is gone by now needs none.
+    fn signal(self, signal: Signal) {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+
+            // The descriptor stays with the process that has the id now, and the next line says which one that is.
+            match pidfd_open(self.pid, PidfdFlags::empty()) {
+                Ok(descriptor) => {
+                    if Self::of(self.pid) == Some(self) {
+                        let _ = pidfd_send_signal(descriptor, signal);
+                    }
+                    return;
+                }
+                Err(rustix::io::Errno::SRCH) => return,
+                // An old kernel, or no descriptor left.
+                Err(_) => {}
+            }
+        }
+        if Self::of(self.pid) == Some(self) {
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+}
+
+/// Who is whose child.
+enum Forest {
+    /// The kernel keeps lists.
+    Listed,
+    /// It does not, so the parents of all processes were looked at.
+    Seen(HashMap<Pid, Vec<Pid>>),
+}
+
+impl Forest {
+    /// The way to look, and the children of `root`; `None` where the system does not say.
+    fn below(root: Pid) -> Option<(Self, Vec<Pid>)> {
+        if !cfg!(any(target_os = "linux", target_os = "android")) {
+            return None;
+        }
+        if let Some(children) = listed_children(root) {
+            return Some((Self::Listed, children));
+        }
+        let mut seen = all_children()?;
+        let children = seen.remove(&root).unwrap_or_default();
+        Some((Self::Seen(seen), children))
+    }
+
+    fn children(&mut self, parent: Pid) -> Vec<Pid> {
+        match self {
+            Self::Listed => listed_children(parent).unwrap_or_default(),
+            Self::Seen(seen) => seen.remove(&parent).unwrap_or_default(),
+        }
+    }
+
+    /// These, their children, and so on.
+    fn tree(&mut self, mut pids: Vec<Pid>) -> Vec<Process> {
+        let mut looked_at = 0;
+        while let Some(parent) = pids.get(looked_at) {
+            pids.extend(self.children(*parent));
+            looked_at += 1;
+        }
+        pids.into_iter().filter_map(Process::of).collect()
+    }
 }
 
 /// The children of a process as the kernel lists them, for each of its threads; `None` if there is no list at all.
@@ -130,31 +338,67 @@ fn listed_children(parent: Pid) -> Option<Vec<Pid>> {
 fn all_children() -> Option<HashMap<Pid, Vec<Pid>>> {
     let mut children_of: HashMap<Pid, Vec<Pid>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").ok()? {
-        if let Some((pid, parent)) = entry.ok().and_then(|entry| process(&entry.file_name())) {
+        let Some(pid) = entry.ok().and_then(|entry| pid_of(&entry.file_name())) else {
+            continue;
+        };
+        // A process that ends while we look has no file any more.
+        let stat = Stat::of(pid).filter(|stat| !stat.is_dead);
+        if let Some(parent) = stat.and_then(|stat| stat.parent) {
             children_of.entry(parent).or_default().push(pid);
         }
     }
     (!children_of.is_empty()).then_some(children_of)
 }
 
-/// The process with that entry in `/proc`, and its parent.
-fn process(entry: &OsStr) -> Option<(Pid, Pid)> {
-    let pid = Pid::from_raw(entry.to_str()?.parse().ok()?)?;
-    // A process that ends while we look has no file any more.
-    let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
-    Some((pid, living_parent(&stat)?))
+/// The process with that entry in `/proc`.
+fn pid_of(entry: &OsStr) -> Option<Pid> {
+    Pid::from_raw(entry.to_str()?.parse().ok()?)
 }
 
-/// The parent in a `/proc/PID/stat`, unless the process is dead and only waits to be reaped.
-fn living_parent(stat: &[u8]) -> Option<Pid> {
-    // The name of the program stands in brackets and may itself hold brackets, blanks and anything else.
-    let after_name = stat.get(memchr::memrchr(b')', stat)? + 1..)?;
-    let mut fields = std::str::from_utf8(after_name)
-        .ok()?
-        .split_ascii_whitespace();
-    let state = fields.next()?;
-    let parent = Pid::from_raw(fields.next()?.parse().ok()?)?;
-    (!matches!(state, "Z" | "X")).then_some(parent)
+/// The mark in the environment that a process was started with, if it lets us see that.
+fn mark_of(pid: Pid) -> Option<OsString> {
+    let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.find_map(|variable| {
+        let mark = variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"=")?;
+        Some(OsStr::from_bytes(mark).to_owned())
+    })
+}
+
+/// What is to be known of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    /// It has ended, and only waits to be reaped.
+    is_dead: bool,
+    parent: Option<Pid>,
+    group: Option<Pid>,
+    /// When it was started, in ticks since the system was.
+    started: u64,
+}
+
+impl Stat {
+    fn of(pid: Pid) -> Option<Self> {
+        Self::parse(&std::fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
+    }
+
+    fn parse(stat: &[u8]) -> Option<Self> {
+        /// How many fields stand between the group and the start.
+        const BETWEEN: usize = 16;
+
+        // The name of the program stands in brackets and may itself hold brackets, blanks and anything else.
+        let after_name = stat.get(memchr::memrchr(b')', stat)? + 1..)?;
+        let mut fields = std::str::from_utf8(after_name)
+            .ok()?
+            .split_ascii_whitespace();
+        let state = fields.next()?;
+        let mut pid = || fields.next()?.parse().ok().map(Pid::from_raw);
+        Some(Self {
+            is_dead: matches!(state, "Z" | "X"),
+            parent: pid()?,
+            group: pid()?,
+            started: fields.nth(BETWEEN)?.parse().ok()?,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -166,28 +410,50 @@ mod tests {
     fn both_ways_to_look_find_a_child() {
         let mut child = std::process::Command::new("sleep")
             .arg("1000")
+            .env(MARK, "both-ways")
             .spawn()
             .unwrap();
         let pid = Pid::from_child(&child);
         let looked_up = all_children().unwrap().remove(&getpid()).unwrap();
-        let listed = descendants().unwrap();
-        child.kill().unwrap();
+        let listed = below(getpid()).unwrap();
+        let process = Process::of(pid).unwrap();
+        let mark = mark_of(pid);
+        Process {
+            started: process.started + 1,
+            ..process
+        }
+        .signal(Signal::KILL);
+        let outlived = child.try_wait().unwrap().is_none();
+        process.signal(Signal::KILL);
         child.wait().unwrap();
         assert!(looked_up.contains(&pid));
-        assert!(listed.contains(&pid));
+        assert!(listed.contains(&process));
+        assert_eq!(mark, Some("both-ways".into()));
+        assert!(outlived, "a signal for another process reached it");
     }
 
     #[test]
-    fn the_parent_is_found_behind_any_name() {
-        let check = |stat: &[u8], parent: Option<i32>| {
-            assert_eq!(living_parent(stat).map(Pid::as_raw_pid), parent);
+    fn a_process_is_read_behind_any_name() {
+        let pid = |pid| Pid::from_raw(pid);
+        let check = |start: &[u8], expected: Option<(bool, i32, i32)>| {
+            let rest = b" 7 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 4711 2469888 200";
+            let stat = Stat::parse(&[start, rest].concat());
+            let expected = expected.map(|(is_dead, parent, group)| Stat {
+                is_dead,
+                parent: pid(parent),
+                group: pid(group),
+                started: 4711,
+            });
+            assert_eq!(stat, expected, "{}", start.escape_ascii());
         };
-        check(b"7 (cat) S 1 7 7 0 -1", Some(1));
-        check(b"7 (a) S 9 (b) R 12 7 7 0", Some(12));
-        check(b"7 (new\nline\xff) T 3 7", Some(3));
-        check(b"7 (dead) Z 1 7 7", None);
-        check(b"2 (kthreadd) S 0 0 0", None);
-        check(b"7 (cut) S", None);
-        check(b"", None);
+        check(b"7 (cat) S 1 7", Some((false, 1, 7)));
+        check(b"7 (a) S 9 (b) R 12 8", Some((false, 12, 8)));
+        check(b"7 (new\nline\xff) T 3 7", Some((false, 3, 7)));
+        check(b"7 (dead) Z 1 7", Some((true, 1, 7)));
+        check(b"2 (kthreadd) S 0 0", Some((false, 0, 0)));
+        check(b"7 cut", None);
+        for cut in [&b""[..], b"7 (cut) S", b"7 (cut) S 1 7 7 0 -1"] {
+            assert_eq!(Stat::parse(cut), None, "{}", cut.escape_ascii());
+        }
     }
 }

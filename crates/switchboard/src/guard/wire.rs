@@ -1,14 +1,15 @@
-//! What host and guard say to each other over their socket.
+//! What host and guard say to each other over their sockets.
 //!
-//! The host speaks first: one block of [`Instructions`], and with it the descriptor that becomes the server's input.
-//! After that it says one byte, [`CLOSE`], when the server shall end in the orderly way. The guard answers in
-//! [`Report`]s of five bytes. The end of the stream is a message too: the other side has gone. Both ends are the same
-//! build, so there is no version, and whatever does not fit is an error. This module must not act on anything.
+//! Over the socket that the guard is started with go the [`Descriptors`] of each server, among them a socket for this
+//! server alone. There the host speaks first: one block of [`Instructions`]. After that it says one byte, [`CLOSE`],
+//! when the server shall end in the orderly way. The guard answers in [`Report`]s of five bytes. The end of a stream is
+//! a message too: the other side has gone. Both ends are the same build, so there is no version, and whatever does not
+//! fit is an error. This module must not act on anything.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -19,11 +20,29 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags,
 };
 use switchboard_config::entry::SandboxMode;
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::sandbox::Policy;
 
 /// The byte by which the host asks for the orderly end.
 pub(crate) const CLOSE: u8 = b'C';
+
+/// The variable by which everything that a server starts can be told from what others start. Its value is different for
+/// every server of every host.
+pub(crate) const MARK: &str = "SWITCHBOARD_SERVER_ID";
+
+/// What the guard needs of the host's descriptors for one server.
+#[derive(Debug)]
+pub(crate) struct Descriptors {
+    /// The socket about this server.
+    pub(crate) control: OwnedFd,
+    /// The server's standard input.
+    pub(crate) stdin: OwnedFd,
+    /// The server's standard output.
+    pub(crate) stdout: OwnedFd,
+    /// The server's standard error.
+    pub(crate) stderr: OwnedFd,
+}
 
 /// What the guard is to start, and how patient it is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +78,8 @@ pub(crate) enum Report {
     Exited(i32),
     /// The server's main process was ended by this signal.
     Signalled(i32),
+    /// Nothing of the server is left, and nothing more will be said about it.
+    Gone,
 }
 
 /// No instructions are as long as this: systems refuse arguments and environments far below it.
@@ -66,52 +87,75 @@ const MAX_INSTRUCTIONS: usize = 64 * 1024 * 1024;
 
 const HEADER: [u8; 4] = *b"SBG1";
 
-impl Instructions {
-    /// Sends the instructions with the descriptor that becomes the server's input.
-    pub(crate) fn send(&self, socket: &UnixStream, stdin: BorrowedFd<'_>) -> io::Result<()> {
-        let body = self.encode();
-        let length = u32::try_from(body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut header = [0; 8];
-        header[..4].copy_from_slice(&HEADER);
-        header[4..].copy_from_slice(&length.to_le_bytes());
-
-        let descriptors = [stdin];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+impl Descriptors {
+    /// Passes them to the guard. They are its own from then on, so these here can be closed.
+    pub(crate) fn send(&self, guard: &UnixStream) -> io::Result<()> {
+        let Self {
+            control,
+            stdin,
+            stdout,
+            stderr,
+        } = self;
+        let descriptors = [control, stdin, stdout, stderr].map(AsFd::as_fd);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let sent = rustix::net::sendmsg(
-            socket,
-            &[IoSlice::new(&header)],
-            &mut ancillary,
-            without_signal(),
-        )?;
-        send_all(socket, header.get(sent..).unwrap_or_default())?;
-        send_all(socket, &body)
+        loop {
+            // Descriptors need a byte to travel with. It says nothing.
+            let data = [IoSlice::new(b"+")];
+            match rustix::net::sendmsg(guard, &data, &mut ancillary, without_signal()) {
+                Err(rustix::io::Errno::INTR) => {}
+                sent => return Ok(sent.map(drop)?),
+            }
+        }
+    }
+
+    /// Takes the next ones that the host has passed; `None` if it has gone.
+    ///
+    /// The error is of the kind `InvalidData` if some were lost, because there was no room for them. The rest are closed.
+    pub(crate) fn receive(host: impl AsFd) -> io::Result<Option<Self>> {
+        let mut byte = [0];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let data = &mut [IoSliceMut::new(&mut byte)];
+        let received = rustix::net::recvmsg(host, data, &mut ancillary, close_on_exec())?;
+        if received.bytes == 0 {
+            return Ok(None);
+        }
+        let mut descriptors = Vec::with_capacity(4);
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                descriptors.extend(received);
+            }
+        }
+        // Where the call above cannot see to it.
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        for descriptor in &descriptors {
+            rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC)?;
+        }
+        let [control, stdin, stdout, stderr] =
+            <[OwnedFd; 4]>::try_from(descriptors).map_err(|_| io::ErrorKind::InvalidData)?;
+        Ok(Some(Self {
+            control,
+            stdin,
+            stdout,
+            stderr,
+        }))
+    }
+}
+
+impl Instructions {
+    /// The instructions as they go over the socket.
+    pub(crate) fn message(&self) -> io::Result<Vec<u8>> {
+        let body = self.encode();
+        let length = u32::try_from(body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        Ok([&HEADER, &length.to_le_bytes(), body.as_slice()].concat())
     }
 
     /// Waits for the instructions.
-    pub(crate) fn receive(socket: &UnixStream) -> io::Result<(Self, OwnedFd)> {
+    pub(crate) async fn receive(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let mut header = [0; 8];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received = rustix::net::recvmsg(
-            socket,
-            &mut [IoSliceMut::new(&mut header)],
-            &mut ancillary,
-            close_on_exec(),
-        )?
-        .bytes;
-        let stdin = ancillary
-            .drain()
-            .find_map(|message| match message {
-                RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-                _ => None,
-            })
-            .ok_or(io::ErrorKind::InvalidData)?;
-        rustix::io::fcntl_setfd(stdin.as_fd(), rustix::io::FdFlags::CLOEXEC)?;
-
-        let mut stream = socket;
-        stream.read_exact(header.get_mut(received..).unwrap_or_default())?;
+        socket.read_exact(&mut header).await?;
         let (magic, length) = header.split_at(4);
         let length = length
             .try_into()
@@ -120,9 +164,8 @@ impl Instructions {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let mut body = vec![0; length];
-        stream.read_exact(&mut body)?;
-        let instructions = Self::decode(&body).ok_or(io::ErrorKind::InvalidData)?;
-        Ok((instructions, stdin))
+        socket.read_exact(&mut body).await?;
+        Ok(Self::decode(&body).ok_or(io::ErrorKind::InvalidData)?)
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -178,15 +221,14 @@ impl Report {
             Self::NoSandbox(code) => (b'B', code),
             Self::Exited(status) => (b'E', status),
             Self::Signalled(signal) => (b'K', signal),
+            Self::Gone => (b'G', 0),
         };
         let [a, b, c, d] = value.to_le_bytes();
         [tag, a, b, c, d]
     }
 
-    /// Waits for the next report; `None` when there will be none, for whatever reason.
-    pub(crate) fn receive(mut socket: &UnixStream) -> Option<Self> {
-        let mut bytes = [0; 5];
-        socket.read_exact(&mut bytes).ok()?;
+    /// The report in these bytes, if there is one.
+    pub(crate) fn decode(bytes: [u8; 5]) -> Option<Self> {
         let [tag, a, b, c, d] = bytes;
         let value = i32::from_le_bytes([a, b, c, d]);
         match tag {
@@ -195,21 +237,40 @@ impl Report {
             b'B' => Some(Self::NoSandbox(value)),
             b'E' => Some(Self::Exited(value)),
             b'K' => Some(Self::Signalled(value)),
+            b'G' => Some(Self::Gone),
             _ => None,
         }
     }
 }
 
 /// Sends all of `bytes`, and never raises the signal for a broken pipe: the program around us may not ignore it.
-pub(crate) fn send_all(socket: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        match rustix::net::send(socket, bytes, without_signal()) {
+        match rustix::net::send(&socket, bytes, without_signal()) {
             Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Ok(())
+}
+
+/// Sends as much as fits at once, and returns the rest.
+pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8]) -> io::Result<&[u8]> {
+    match rustix::net::send(socket, bytes, without_signal() | SendFlags::DONTWAIT) {
+        Ok(sent) => Ok(bytes.get(sent..).unwrap_or_default()),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(bytes),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes what is there at once, as far as there is room for it.
+pub(crate) fn receive_some(socket: impl AsFd, room: &mut [u8]) -> io::Result<&[u8]> {
+    match rustix::net::recv(socket, &mut *room, RecvFlags::DONTWAIT) {
+        Ok((_, received)) => Ok(room.get(..received).unwrap_or_default()),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(&[]),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn without_signal() -> SendFlags {
@@ -314,6 +375,8 @@ fn take_list(rest: &mut &[u8]) -> Option<Vec<OsString>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
     use super::*;
 
     fn instructions() -> Instructions {
@@ -335,22 +398,56 @@ mod tests {
         }
     }
 
-    #[test]
-    fn instructions_and_a_descriptor_arrive_as_they_were_sent() {
-        let (host, guard) = UnixStream::pair().unwrap();
-        let (reader, writer) = io::pipe().unwrap();
-        instructions().send(&host, reader.as_fd()).unwrap();
-        drop(reader);
-        let (received, stdin) = Instructions::receive(&guard).unwrap();
-        assert_eq!(received, instructions());
+    #[tokio::test]
+    async fn instructions_arrive_as_they_were_sent() {
+        let message = instructions().message().unwrap();
+        let received = Instructions::receive(&mut message.as_slice()).await;
+        assert_eq!(received.unwrap(), instructions());
+        for length in 0..message.len() {
+            let cut = Instructions::receive(&mut &message[..length]).await;
+            assert!(cut.is_err(), "{length}");
+        }
+        let other = [b"SBG0", &message[4..]].concat();
+        let error = Instructions::receive(&mut other.as_slice()).await;
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
 
-        io::Write::write_all(&mut &writer, b"through").unwrap();
-        drop(writer);
-        let mut text = String::new();
-        io::PipeReader::from(stdin)
-            .read_to_string(&mut text)
-            .unwrap();
-        assert_eq!(text, "through");
+    #[test]
+    fn descriptors_arrive_one_server_after_the_other() {
+        let (host, guard) = UnixStream::pair().unwrap();
+        let mut pipes = Vec::new();
+        for _ in 0..2 {
+            let (control, _) = UnixStream::pair().unwrap();
+            let (stdin, inside) = io::pipe().unwrap();
+            let (outside, stdout) = io::pipe().unwrap();
+            let descriptors = Descriptors {
+                control: control.into(),
+                stdin: stdin.into(),
+                stderr: stdout.try_clone().unwrap().into(),
+                stdout: stdout.into(),
+            };
+            descriptors.send(&host).unwrap();
+            pipes.push((inside, outside));
+        }
+        drop(host);
+        for (mut inside, mut outside) in pipes {
+            let received = Descriptors::receive(&guard).unwrap().unwrap();
+            inside.write_all(b"in").unwrap();
+            drop(inside);
+            let mut text = String::new();
+            let mut stdin = io::PipeReader::from(received.stdin);
+            stdin.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "in");
+            let mut stdout = io::PipeWriter::from(received.stdout);
+            stdout.write_all(b"out, ").unwrap();
+            let mut stderr = io::PipeWriter::from(received.stderr);
+            stderr.write_all(b"error").unwrap();
+            drop((stdout, stderr));
+            text.clear();
+            outside.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "out, error");
+        }
+        assert!(Descriptors::receive(&guard).unwrap().is_none());
     }
 
     #[test]
@@ -372,21 +469,17 @@ mod tests {
 
     #[test]
     fn reports_are_read_back() {
-        let (host, guard) = UnixStream::pair().unwrap();
         let reports = [
             Report::Started(1),
             Report::NotStarted(2),
             Report::NoSandbox(1),
             Report::Exited(-3),
             Report::Signalled(9),
+            Report::Gone,
         ];
         for report in reports {
-            send_all(&guard, &report.encode()).unwrap();
+            assert_eq!(Report::decode(report.encode()), Some(report));
         }
-        drop(guard);
-        for report in reports {
-            assert_eq!(Report::receive(&host), Some(report));
-        }
-        assert_eq!(Report::receive(&host), None);
+        assert_eq!(Report::decode(*b"?\0\0\0\0"), None);
     }
 }

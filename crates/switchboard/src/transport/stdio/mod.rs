@@ -3,7 +3,7 @@
 //! | where | what |
 //! |---|---|
 //! | `lookup`, `environment` | which file is started, and what it sees |
-//! | `unix`, `windows` | starting and ending the process, with a guard or without |
+//! | `unix/`, `windows` | starting and ending the process, with a guard or without |
 //! | `frames` | lines out of what the server writes |
 //! | `writer` | messages into what the server reads |
 //! | `link` | the open link, and how it ends |
@@ -18,7 +18,7 @@ mod lookup;
 mod writer;
 
 #[cfg(unix)]
-#[path = "unix.rs"]
+#[path = "unix/mod.rs"]
 mod system;
 #[cfg(not(unix))]
 #[path = "windows.rs"]

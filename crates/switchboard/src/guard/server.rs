@@ -1,0 +1,282 @@
+//! One server under the guard: how it is started, and the stages of its end.
+//!
+//! Owns the socket about this server and the stage. It must not reap: what has ended is told by `mains`.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::future::pending;
+use std::io;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::confined::{self, Confined};
+use super::descendants::{FIRST_PAUSE, Kin, next_pause};
+use super::mains::Mains;
+use super::wire::{CLOSE, Descriptors, Instructions, MARK, Report, receive_some};
+use super::{KILL_PATIENCE, SHORT_GRACE, host_has_gone, parent_death};
+
+/// What most instructions fit in, environment and all.
+const ROOM: usize = 16 * 1024;
+
+/// How long the end of a server is kept back for its temporary files to be removed.
+const REMOVAL: Duration = Duration::from_secs(1);
+
+/// A server that runs, or of which something may be left.
+pub(super) struct Server {
+    control: UnixStream,
+    mains: Rc<Mains>,
+    kin: Rc<RefCell<Kin>>,
+    /// How the main process ended, once it has; `None` when that has been told.
+    ended: Option<oneshot::Receiver<Report>>,
+    /// Whether the host can still say something.
+    host_is_there: bool,
+    after_close: Duration,
+    after_terminate: Duration,
+    /// What its sandbox needs, if it is in one.
+    confined: Option<Confined>,
+}
+
+/// How far the end has come.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// The server serves.
+    Serving,
+    /// Its input is closed; it may end by itself until then.
+    Closing(Instant),
+    /// It has been told to end, and may do so until then.
+    Terminating(Instant),
+}
+
+/// What is waited for.
+enum Event {
+    /// The host wants an orderly end.
+    Close,
+    /// The host has gone.
+    EndNow,
+    /// The main process has ended.
+    MainEnded(Report),
+    /// A child of the guard has ended.
+    SomeEnded,
+    /// The time of the stage is up.
+    TimeIsUp,
+}
+
+impl Server {
+    /// Starts the server that the host describes, and tells it how that went. `None` if it does not run.
+    pub(super) async fn start(descriptors: Descriptors, mains: Rc<Mains>) -> Option<Self> {
+        let Descriptors {
+            control,
+            stdin,
+            stdout,
+            stderr,
+        } = descriptors;
+        let control = BlockingStream::from(control);
+        control.set_nonblocking(true).ok()?;
+        // Usually all of the instructions are there.
+        let mut room = vec![0; ROOM];
+        let start = receive_some(&control, &mut room).ok()?;
+        let mut control = UnixStream::from_std(control).ok()?;
+        let outcome = match Instructions::receive(&mut start.chain(&mut control)).await {
+            Ok(instructions) if !host_has_gone(instructions.host) => {
+                let mut command = Command::new(&instructions.program);
+                command.stdin(stdin).stdout(stdout).stderr(stderr);
+                Some((spawn(&instructions, command), instructions))
+            }
+            // The host has given up.
+            _ => None,
+        };
+        let (main, confined, instructions) = match outcome {
+            Some((Ok((main, confined)), instructions)) => (main, confined, instructions),
+            Some((Err(refusal), _)) => {
+                tell(&mut control, refusal).await;
+                tell(&mut control, Report::Gone).await;
+                return None;
+            }
+            None => {
+                tell(&mut control, Report::Gone).await;
+                return None;
+            }
+        };
+        let kin = Rc::new(RefCell::new(Kin::new(main, mark(&instructions))));
+        let ended = mains.add(main, Rc::clone(&kin));
+        let mut server = Self {
+            control,
+            mains,
+            kin,
+            ended: Some(ended),
+            host_is_there: true,
+            after_close: instructions.after_close,
+            after_terminate: instructions.after_terminate,
+            confined,
+        };
+        server.tell(Report::Started(main.as_raw_pid())).await;
+        Some(server)
+    }
+
+    /// Watches until nothing of it is left, and tells the host so. May be dropped at any time.
+    pub(super) async fn watch(&mut self) {
+        let mut stage = Stage::Serving;
+        loop {
+            let main_runs = self.ended.is_some();
+            if !main_runs && self.is_gone() {
+                break;
+            }
+            if !main_runs && !matches!(stage, Stage::Terminating(_)) {
+                stage = self.terminate(SHORT_GRACE);
+            }
+            stage = match (self.event(stage).await, stage) {
+                (Event::Close, Stage::Serving) => Stage::Closing(Instant::now() + self.after_close),
+                (Event::MainEnded(report), stage) => {
+                    self.ended = None;
+                    self.tell(report).await;
+                    stage
+                }
+                (Event::SomeEnded | Event::Close, stage) => stage,
+                (Event::EndNow, Stage::Terminating(until)) => {
+                    Stage::Terminating(until.min(Instant::now() + SHORT_GRACE))
+                }
+                (Event::EndNow, _) => self.terminate(SHORT_GRACE),
+                (Event::TimeIsUp, Stage::Terminating(_)) => {
+                    self.kill().await;
+                    break;
+                }
+                (Event::TimeIsUp, _) => self.terminate(self.after_terminate),
+            };
+        }
+        if let Some(confined) = self.confined.take() {
+            // There may be many files, and nobody else is to wait for them.
+            let removed = tokio::task::spawn_blocking(move || drop(confined));
+            let _ = tokio::time::timeout(REMOVAL, removed).await;
+        }
+        self.farewell().await;
+    }
+
+    /// Tells the host what it has not been told: how the main process ended, and that nothing is left.
+    pub(super) async fn farewell(&mut self) {
+        if let Some(mut ended) = self.ended.take()
+            && let Ok(report) = ended.try_recv()
+        {
+            self.tell(report).await;
+        }
+        self.tell(Report::Gone).await;
+    }
+
+    /// Waits for the next thing to act on.
+    async fn event(&mut self, stage: Stage) -> Event {
+        let time_is_up = async {
+            match stage {
+                Stage::Serving => pending().await,
+                Stage::Closing(until) | Stage::Terminating(until) => {
+                    tokio::time::sleep_until(until).await;
+                }
+            }
+        };
+        let control = &mut self.control;
+        let host_is_there = &mut self.host_is_there;
+        let host = async {
+            if !*host_is_there {
+                return pending().await;
+            }
+            if let Ok(CLOSE) = control.read_u8().await {
+                return Event::Close;
+            }
+            *host_is_there = false;
+            Event::EndNow
+        };
+        let ended = &mut self.ended;
+        let mains = &self.mains;
+        let process = async {
+            let Some(ended) = ended else {
+                mains.some_ended.notified().await;
+                return Event::SomeEnded;
+            };
+            match ended.await {
+                Ok(report) => Event::MainEnded(report),
+                Err(_) => pending().await,
+            }
+        };
+        tokio::select! {
+            event = host => event,
+            event = process => event,
+            () = time_is_up => Event::TimeIsUp,
+        }
+    }
+
+    fn terminate(&self, grace: Duration) -> Stage {
+        self.kin.borrow_mut().terminate(&self.mains.pids());
+        Stage::Terminating(Instant::now() + grace)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.kin.borrow_mut().is_gone(&self.mains.pids())
+    }
+
+    /// Ends all of it by force, unless it belongs to another user or hangs in the kernel.
+    async fn kill(&self) {
+        let until = Instant::now() + KILL_PATIENCE;
+        let mut pause = FIRST_PAUSE;
+        while !self.is_gone() && Instant::now() < until {
+            self.kin.borrow_mut().kill(&self.mains.pids());
+            // The dead have to be reaped before they are gone, and the system takes a moment to end them.
+            tokio::time::sleep(pause).await;
+            pause = next_pause(pause);
+            self.mains.reap();
+        }
+    }
+
+    async fn tell(&mut self, report: Report) {
+        tell(&mut self.control, report).await;
+    }
+}
+
+/// Starts the main process, as the leader of a process group: a server that signals its whole group means its own.
+fn spawn(
+    instructions: &Instructions,
+    mut command: Command,
+) -> Result<(Pid, Option<Confined>), Report> {
+    command
+        .args(&instructions.args)
+        .env_clear()
+        .envs(instructions.env.iter().map(|(name, value)| (name, value)))
+        .process_group(0);
+    if let Some(cwd) = &instructions.cwd {
+        command.current_dir(cwd);
+    }
+    parent_death::kill_with_parent(&mut command);
+    let refused = |error: io::Error| Report::NotStarted(error.raw_os_error().unwrap_or(0));
+    let (child, confined) = match &instructions.sandbox {
+        None => (command.spawn().map_err(refused)?, None),
+        Some(policy) => {
+            let started = confined::start(policy, command);
+            let (child, confined) = started.map_err(|error| Report::NoSandbox(error.code()))?;
+            (child.map_err(refused)?, confined)
+        }
+    };
+    let pid = pid_of(&child).ok_or(Report::NotStarted(0))?;
+    Ok((pid, confined))
+}
+
+fn pid_of(child: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(child.id()).ok()?)
+}
+
+/// The mark that the host has given the server, which is the last one.
+fn mark(instructions: &Instructions) -> OsString {
+    let mut marks = instructions.env.iter().rev();
+    let mark = marks.find(|(name, _)| name == MARK);
+    mark.map(|(_, mark)| mark.clone()).unwrap_or_default()
+}
+
+/// If the host has gone, the next read says so.
+async fn tell(control: &mut UnixStream, report: Report) {
+    let _ = control.write_all(&report.encode()).await;
+}

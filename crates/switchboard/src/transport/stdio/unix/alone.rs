@@ -1,0 +1,190 @@
+//! A server with no guard: its process group and the parent-death signal have to do.
+//!
+//! Every such server has one thread here, its keeper. It starts the process, waits for it and reaps it, and lives
+//! exactly as long: parent-death signals depend on the thread that started a process, reaping must not depend on a
+//! runtime that may be gone, and nobody else may learn that a process id is free before the last signal to it is sent.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::sync::{oneshot, watch};
+
+use super::{Pipes, STACK, make_pipes, no_process, pid_of, reap};
+use crate::guard::parent_death::kill_with_parent;
+use crate::transport::TransportError;
+use crate::transport::stdio::{Exit, Grace, Life, Recipe, lookup};
+
+/// Starts a server. Dropping the future ends whatever was begun.
+pub(super) async fn start(recipe: Recipe) -> Result<(Handle, Pipes), TransportError> {
+    let handle = Handle(Arc::new(Kept {
+        leader: Mutex::new(None),
+        leader_gone: Condvar::new(),
+        server: AtomicI32::new(0),
+        ending: AtomicBool::new(false),
+        life: watch::Sender::new(Life::Running),
+        grace: recipe.grace,
+    }));
+    let (reply, started) = oneshot::channel();
+    let kept = Arc::clone(&handle.0);
+    thread::Builder::new()
+        .name("stdio-keeper".to_owned())
+        .stack_size(STACK)
+        .spawn(move || kept.keep(&recipe, reply))
+        .map_err(|error| no_process(&error))?;
+    let pipes = started
+        .await
+        .unwrap_or_else(|_| Err(no_process(&io::Error::other("its keeper has ended"))))?;
+    Ok((handle, pipes))
+}
+
+/// The process of a server. Dropping it ends the process.
+pub(in crate::transport::stdio) struct Handle(Arc<Kept>);
+
+impl Handle {
+    /// The process id, 0 before it runs.
+    pub(super) fn id(&self) -> i32 {
+        self.0.server.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn life(&self) -> &watch::Sender<Life> {
+        &self.0.life
+    }
+
+    pub(super) fn end(&self) {
+        if !self.0.ending.swap(true, Ordering::Relaxed) {
+            self.0.end();
+        }
+    }
+
+    pub(super) fn kill(&self) {
+        self.0.signal_group(Signal::KILL);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What the keeper shares with everybody else.
+struct Kept {
+    /// The leader of the process group, which is the server, as long as it is not reaped: so long its id is its own.
+    leader: Mutex<Option<Pid>>,
+    leader_gone: Condvar,
+    /// The process id of the server, 0 before it runs.
+    server: AtomicI32,
+    ending: AtomicBool,
+    life: watch::Sender<Life>,
+    grace: Grace,
+}
+
+impl Kept {
+    fn keep(
+        self: Arc<Self>,
+        recipe: &Recipe,
+        reply: oneshot::Sender<Result<Pipes, TransportError>>,
+    ) {
+        let (server, pipes) = match spawn(recipe) {
+            Ok(started) => started,
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                self.life.send_replace(Life::Gone(Exit::Unknown));
+                return;
+            }
+        };
+        *self.leader() = Some(server);
+        self.server.store(server.as_raw_pid(), Ordering::Relaxed);
+        if reply.send(Ok(pipes)).is_err() {
+            // Whoever gave up has asked for the end, possibly before there was anything to end.
+            self.end();
+        }
+        // It stays a zombie for now, so that its id, which is the group's, stays its own.
+        wait_for_end(server);
+        let exit = {
+            let mut leader = self.leader();
+            let _ = kill_process_group(server, Signal::KILL);
+            let exit = reap(server);
+            *leader = None;
+            exit
+        };
+        self.leader_gone.notify_all();
+        self.life.send_replace(Life::Gone(exit));
+    }
+
+    /// Does what a guard would do, for the process group.
+    fn end(self: &Arc<Self>) {
+        if self.leader().is_none() {
+            return;
+        }
+        let kept = Arc::clone(self);
+        let steps = move || {
+            kept.wait_for_leader(kept.grace.after_close);
+            kept.signal_group(Signal::TERM);
+            kept.wait_for_leader(kept.grace.after_terminate);
+            kept.signal_group(Signal::KILL);
+        };
+        let thread = thread::Builder::new()
+            .name("stdio-ending".to_owned())
+            .stack_size(STACK);
+        if thread.spawn(steps).is_err() {
+            self.signal_group(Signal::KILL);
+        }
+    }
+
+    fn wait_for_leader(&self, at_most: Duration) {
+        // Who is there is looked at again by whoever signals, so the outcome does not matter.
+        let _ = self
+            .leader_gone
+            .wait_timeout_while(self.leader(), at_most, |leader| leader.is_some());
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        // The lock is held, so that the leader is not reaped and its id not given away in between.
+        let leader = self.leader();
+        if let Some(pid) = *leader {
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+
+    fn leader(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.leader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn spawn(recipe: &Recipe) -> Result<(Pid, Pipes), TransportError> {
+    let program = recipe.find_program()?;
+    let (pipes, ends) = make_pipes().map_err(|error| no_process(&error))?;
+    let mut command = Command::new(&program);
+    command
+        .args(&recipe.args)
+        .env_clear()
+        .envs(recipe.env.iter().map(|(name, value)| (name, value)))
+        .process_group(0)
+        .stdin(ends.stdin)
+        .stdout(ends.stdout)
+        .stderr(ends.stderr);
+    if let Some(cwd) = &recipe.cwd {
+        command.current_dir(cwd);
+    }
+    kill_with_parent(&mut command);
+    let child = command
+        .spawn()
+        .map_err(|error| lookup::refused(&program, &error))?;
+    match pid_of(child.id()) {
+        Some(pid) => Ok((pid, pipes)),
+        None => Err(no_process(&io::ErrorKind::InvalidData.into())),
+    }
+}
+
+/// Waits until the process has ended, and leaves it to be reaped.
+fn wait_for_end(pid: Pid) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
+}

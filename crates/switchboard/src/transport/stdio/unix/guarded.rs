@@ -1,0 +1,196 @@
+//! One server under a guard, as the host sees it.
+//!
+//! Owns the socket about this server, and one task that reads what the guard reports. The task lives until nothing of
+//! the server is left, whoever drops the handle before; if the runtime ends and takes the task along, the socket closes
+//! and the guard ends the server. This module must not touch processes: the guard does, and if it cannot,
+//! `shared_guard`.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::shared_guard::{SharedGuard, Trouble};
+use super::{Pipes, no_process};
+use crate::guard::wire::{CLOSE, Report, send_all};
+use crate::sandbox::SandboxError;
+use crate::transport::TransportError;
+use crate::transport::stdio::{Exit, GuardCommand, Life, Recipe, lookup};
+
+/// How much longer than the server's own time the guard may take to end it: as long as it tries to kill, and some.
+const GUARD_PATIENCE: Duration = Duration::from_secs(8);
+
+/// Starts a server under the guard. Dropping the future ends whatever was begun.
+pub(super) async fn start(
+    command: GuardCommand,
+    recipe: Recipe,
+) -> Result<(Handle, Pipes), TransportError> {
+    let longest_end = recipe.grace.after_close + recipe.grace.after_terminate + GUARD_PATIENCE;
+    let handed = SharedGuard::hand_over(&command, recipe).await?;
+    let control = UnixStream::from_std(handed.control).map_err(|error| no_process(&error))?;
+    let kept = Arc::new(Kept {
+        control,
+        guard: handed.guard,
+        server: AtomicI32::new(0),
+        overdue: watch::Sender::new(None),
+        longest_end,
+        life: watch::Sender::new(Life::Running),
+    });
+    // From here on whoever drops this ends what was begun.
+    let handle = Handle(Arc::clone(&kept));
+    let (reply, started) = oneshot::channel();
+    tokio::spawn(kept.keep(handed.program, reply));
+    match started.await {
+        Ok(Ok(())) => Ok((handle, handed.pipes)),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(no_process(&io::Error::other("its keeper has ended"))),
+    }
+}
+
+/// The process of a server. Dropping it ends the process.
+pub(in crate::transport::stdio) struct Handle(Arc<Kept>);
+
+impl Handle {
+    /// The process id of the server itself, 0 before it runs.
+    pub(super) fn id(&self) -> i32 {
+        self.0.server.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn life(&self) -> &watch::Sender<Life> {
+        &self.0.life
+    }
+
+    pub(super) fn end(&self) {
+        let kept = &self.0;
+        let is_first = kept.overdue.send_if_modified(|overdue| {
+            let is_first = overdue.is_none();
+            overdue.get_or_insert(Instant::now() + kept.longest_end);
+            is_first
+        });
+        if !is_first {
+            return;
+        }
+        // A guard that is no longer there needs no telling. One byte always fits.
+        let _ = match self.id() {
+            // Nobody wants what is being started: the guard, or whatever was taken for one, sees us go.
+            0 => rustix::net::shutdown(kept.control.as_fd(), rustix::net::Shutdown::Write)
+                .map_err(io::Error::from),
+            _ => send_all(&kept.control, &[CLOSE]),
+        };
+    }
+
+    pub(super) fn kill(&self) {
+        self.0.overdue.send_replace(Some(Instant::now()));
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What the task shares with everybody else.
+struct Kept {
+    /// The socket about this server.
+    control: UnixStream,
+    /// The guard lives as long as anybody holds this.
+    guard: Arc<SharedGuard>,
+    /// The process id of the server itself, 0 before it runs.
+    server: AtomicI32,
+    /// When the guard will have had all the time it needs to end the server, once it has been told to.
+    overdue: watch::Sender<Option<Instant>>,
+    longest_end: Duration,
+    life: watch::Sender<Life>,
+}
+
+type Reply = oneshot::Sender<Result<(), TransportError>>;
+
+impl Kept {
+    /// Follows what the guard reports, until nothing of the server is left.
+    async fn keep(self: Arc<Self>, program: PathBuf, reply: Reply) {
+        let mut exit = Exit::Unknown;
+        let mut reply = Some(reply);
+        let mut answer = |outcome| {
+            if let Some(reply) = reply.take() {
+                // If nobody waits for the answer any more, the handle has been dropped.
+                let _ = reply.send(outcome);
+            }
+        };
+        let trouble = loop {
+            match self.next_report().await {
+                Ok(Report::Started(pid)) => {
+                    self.server.store(pid, Ordering::Relaxed);
+                    answer(Ok(()));
+                }
+                Ok(Report::NoSandbox(code)) => {
+                    answer(Err(SandboxError::from_code(code).into()));
+                }
+                Ok(Report::NotStarted(error)) => {
+                    let error = io::Error::from_raw_os_error(error);
+                    answer(Err(lookup::refused(&program, &error)));
+                }
+                Ok(Report::Exited(status)) => {
+                    exit = Exit::Status(status);
+                    self.life.send_replace(Life::Ended(exit));
+                }
+                Ok(Report::Signalled(signal)) => {
+                    exit = Exit::Signal(signal);
+                    self.life.send_replace(Life::Ended(exit));
+                }
+                Ok(Report::Gone) => break None,
+                Err(trouble) => break Some(trouble),
+            }
+        };
+        answer(Err(self.guard.ended_too_early()));
+        if let Some(trouble) = trouble {
+            self.guard.make_sure(trouble).await;
+        }
+        self.life.send_replace(Life::Gone(exit));
+    }
+
+    /// Waits for the next report, or for a sign that the guard does not do its work.
+    async fn next_report(&self) -> Result<Report, Trouble> {
+        tokio::select! {
+            biased;
+            report = self.read_report() => report.ok_or(Trouble::Silent),
+            () = self.is_overdue() => Err(Trouble::Hangs),
+        }
+    }
+
+    async fn read_report(&self) -> Option<Report> {
+        let mut bytes = [0; 5];
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            self.control.readable().await.ok()?;
+            match self.control.try_read(rest) {
+                Ok(0) => return None,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return None,
+            }
+        }
+        Report::decode(bytes)
+    }
+
+    async fn is_overdue(&self) {
+        let mut changes = self.overdue.subscribe();
+        loop {
+            let overdue = *changes.borrow_and_update();
+            // The sender is in `self`, so waiting for a change does not fail.
+            match overdue {
+                Some(moment) => tokio::select! {
+                    () = sleep_until(moment) => return,
+                    _ = changes.changed() => {}
+                },
+                None => drop(changes.changed().await),
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A server's process on Unix: started, watched and ended, under a guard or alone.
+//!
+//! | where | what |
+//! |---|---|
+//! | `guarded` | one server under a guard, as the host sees it |
+//! | `shared_guard` | the guard that all servers with the same guard command share |
+//! | `alone` | a server with no guard: its process group and the parent-death signal have to do |
+//!
+//! Everything else asks through [`Process`], whichever it is.
+
+mod alone;
+mod guarded;
+mod shared_guard;
+
+use std::io::{self, PipeReader, PipeWriter};
+
+use rustix::process::{Pid, WaitOptions, waitpid};
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+
+use super::{Exit, Life, Recipe};
+use crate::transport::{TransportError, TransportErrorKind};
+
+/// What a thread that keeps processes needs of a stack is little.
+const STACK: usize = 128 * 1024;
+
+/// A process that runs, and the ends of its pipes.
+pub(super) struct Started {
+    pub(super) process: Process,
+    pub(super) stdin: Outlet,
+    pub(super) stdout: pipe::Receiver,
+    pub(super) stderr: pipe::Receiver,
+}
+
+/// Starts a server. Dropping the future ends whatever was begun.
+pub(super) async fn start(mut recipe: Recipe) -> Result<Started, TransportError> {
+    let (process, pipes) = if let Some(guard) = recipe.guard.take() {
+        let (handle, pipes) = guarded::start(guard, recipe).await?;
+        (Process::Guarded(handle), pipes)
+    } else {
+        let (handle, pipes) = alone::start(recipe).await?;
+        (Process::Alone(handle), pipes)
+    };
+    let broken = |error: io::Error| no_process(&error);
+    Ok(Started {
+        process,
+        stdin: Outlet(pipe::Sender::from_owned_fd(pipes.stdin.into()).map_err(broken)?),
+        stdout: pipe::Receiver::from_owned_fd(pipes.stdout.into()).map_err(broken)?,
+        stderr: pipe::Receiver::from_owned_fd(pipes.stderr.into()).map_err(broken)?,
+    })
+}
+
+/// The way into the server's input.
+#[derive(Debug)]
+pub(super) struct Outlet(pipe::Sender);
+
+impl Outlet {
+    /// Writes what the pipe takes at once.
+    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    /// Waits until the pipe takes something, and writes it.
+    pub(super) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            self.0.writable().await?;
+            match self.0.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+/// The process of a server. Dropping it ends the process as [`end`](Process::end) does.
+pub(super) enum Process {
+    Guarded(guarded::Handle),
+    Alone(alone::Handle),
+}
+
+impl Process {
+    /// The process id of the server itself.
+    pub(super) fn id(&self) -> Option<u32> {
+        let id = match self {
+            Self::Guarded(handle) => handle.id(),
+            Self::Alone(handle) => handle.id(),
+        };
+        u32::try_from(id).ok().filter(|id| *id != 0)
+    }
+
+    /// How far it has come.
+    pub(super) fn life(&self) -> Life {
+        *self.life_sender().borrow()
+    }
+
+    /// Waits until the main process has ended.
+    pub(super) async fn ended(&self) {
+        self.reached(|life| *life != Life::Running).await;
+    }
+
+    /// Waits until nothing of it is left.
+    pub(super) async fn gone(&self) {
+        self.reached(|life| matches!(life, Life::Gone(_))).await;
+    }
+
+    async fn reached(&self, condition: impl FnMut(&Life) -> bool) {
+        // The sender is in `self`, so this does not fail.
+        let _ = self.life_sender().subscribe().wait_for(condition).await;
+    }
+
+    /// Begins the orderly end: its input is about to be closed; after a while it is told to end, then killed.
+    pub(super) fn end(&self) {
+        match self {
+            Self::Guarded(handle) => handle.end(),
+            Self::Alone(handle) => handle.end(),
+        }
+    }
+
+    /// Ends it from here, whatever its guard does: it, and all that can be found of it.
+    pub(super) fn kill(&self) {
+        match self {
+            Self::Guarded(handle) => handle.kill(),
+            Self::Alone(handle) => handle.kill(),
+        }
+    }
+
+    fn life_sender(&self) -> &watch::Sender<Life> {
+        match self {
+            Self::Guarded(handle) => handle.life(),
+            Self::Alone(handle) => handle.life(),
+        }
+    }
+}
+
+/// The host's ends of the pipes.
+struct Pipes {
+    stdin: PipeWriter,
+    stdout: PipeReader,
+    stderr: PipeReader,
+}
+
+/// The ends of the pipes that the server gets.
+struct ServerEnds {
+    stdin: PipeReader,
+    stdout: PipeWriter,
+    stderr: PipeWriter,
+}
+
+fn make_pipes() -> io::Result<(Pipes, ServerEnds)> {
+    let (server_stdin, stdin) = io::pipe()?;
+    let (stdout, server_stdout) = io::pipe()?;
+    let (stderr, server_stderr) = io::pipe()?;
+    Ok((
+        Pipes {
+            stdin,
+            stdout,
+            stderr,
+        },
+        ServerEnds {
+            stdin: server_stdin,
+            stdout: server_stdout,
+            stderr: server_stderr,
+        },
+    ))
+}
+
+fn reap(pid: Pid) -> Exit {
+    loop {
+        match waitpid(Some(pid), WaitOptions::empty()) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(Some((_, status))) => {
+                return match (status.exit_status(), status.terminating_signal()) {
+                    (Some(status), _) => Exit::Status(status),
+                    (None, Some(signal)) => Exit::Signal(signal),
+                    (None, None) => Exit::Unknown,
+                };
+            }
+            // Somebody else reaps the children of this program.
+            _ => return Exit::Unknown,
+        }
+    }
+}
+
+fn pid_of(id: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(id).ok()?)
+}
+
+fn no_process(error: &io::Error) -> TransportError {
+    TransportError::new(
+        TransportErrorKind::Spawn,
+        format!("the server's process could not be started: {error}"),
+    )
+}

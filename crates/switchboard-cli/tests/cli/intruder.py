@@ -136,7 +136,7 @@ def answer(message):
             text = json.dumps(told)
         else:
             try:
-                text = globals()[arguments["what"]](arguments.get("on")) or "done"
+                text = globals()[arguments["what"]](bytes.fromhex(arguments.get("on", "")).decode()) or "done"
             except OSError as error:
                 text = errno.errorcode.get(error.errno, str(error))
         return {"content": [{"type": "text", "text": text}]}

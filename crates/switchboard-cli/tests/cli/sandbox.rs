@@ -2,6 +2,7 @@
 //!
 //! On a kernel without Landlock such servers must not be started at all, which is what the tests check there.
 
+use std::fmt::Write as _;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -44,8 +45,18 @@ fn attempt(context: &TestContext, what: &str, on: &str) -> Run {
         "call",
         "intruder/try",
         &format!("what={what}"),
-        &format!("on={on}"),
+        &disguised(on),
     ])
+}
+
+/// What it is tried on, in a form that only the server reads: permissions would refuse a path that they understand, and
+/// these tests are about what stands behind them.
+fn disguised(on: &str) -> String {
+    let mut argument = "on=".to_owned();
+    for byte in on.bytes() {
+        let _ = write!(argument, "{byte:02x}");
+    }
+    argument
 }
 
 /// Tries something that must come to this; where there is no sandbox, nothing may come of it at all.
@@ -178,7 +189,7 @@ fn nobody_changes_what_switchboard_goes_by_or_reads_its_secrets() {
         command
             .env("SWITCHBOARD_CONFIG_DIR", below.path("project/own/config"))
             .env("SWITCHBOARD_STATE_DIR", below.path("project/own/state"));
-        let on = format!("on={}", below.path(file).display());
+        let on = disguised(&below.path(file).display().to_string());
         let what = format!("what={what}");
         let run = Run::of(
             &command
@@ -261,7 +272,7 @@ fn without_landlock_a_server_that_is_to_be_confined_is_not_started() {
     for mode in ["read-only", "workspace"] {
         let context = intruded(mode, true);
         let file = context.path("outside/new");
-        let on = format!("on={}", file.display());
+        let on = disguised(&file.display().to_string());
         let run = without_landlock(&context, &["call", "intruder/try", "what=write", &on]);
         assert_eq!(run.code, 4, "{}", run.all());
         assert!(run.stderr.contains(NONE), "{}", run.stderr);

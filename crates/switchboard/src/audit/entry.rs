@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use switchboard_protocol::RequestId;
 use switchboard_store::Timestamp;
 
 use crate::call::{CallError, CallOutcome};
@@ -124,87 +124,39 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The entry as the log keeps it: one JSON object.
+    /// The entry as the log keeps it: one JSON object. What does not apply is left out.
     pub(super) fn to_json(&self, front_end: &str, process: u32) -> Vec<u8> {
-        let told = match &self.what {
-            What::Call(note) => Told::Call(note.told()),
+        let mut line = Line::begin();
+        line.text("by", front_end);
+        line.number("process", u64::from(process));
+        match &self.what {
+            What::Call(note) => note.write(&mut line),
             What::Login {
                 server,
                 event,
                 succeeded,
-            } => Told::Login {
-                server: server.as_str(),
-                event,
-                outcome: if *succeeded { "done" } else { "failed" },
-            },
-            What::Change { event, about } => Told::Change { event, about },
-            What::Lost { count } => Told::Lost { count: *count },
-        };
-        let line = Line {
-            by: front_end,
-            process,
-            told,
-        };
-        // Texts and numbers only: this cannot fail, and an entry that cannot be read would be shown as such.
-        serde_json::to_vec(&line).unwrap_or_default()
+            } => {
+                line.text("kind", "login");
+                line.text("server", server.as_str());
+                line.text("event", event);
+                line.text("outcome", if *succeeded { "done" } else { "failed" });
+            }
+            What::Change { event, about } => {
+                line.text("kind", "change");
+                line.text("event", event);
+                line.text("about", about);
+            }
+            What::Lost { count } => {
+                line.text("kind", "lost");
+                line.number("count", *count);
+            }
+        }
+        line.end()
     }
 }
 
-/// An entry in the words of the log. What does not apply is left out.
-#[derive(Serialize)]
-struct Line<'a> {
-    by: &'a str,
-    process: u32,
-    #[serde(flatten)]
-    told: Told<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-enum Told<'a> {
-    Call(ToldCall<'a>),
-    Login {
-        server: &'a str,
-        event: &'a str,
-        outcome: &'a str,
-    },
-    Change {
-        event: &'a str,
-        about: &'a str,
-    },
-    Lost {
-        count: u64,
-    },
-}
-
-#[derive(Serialize)]
-struct ToldCall<'a> {
-    call: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<&'a str>,
-    tool: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    because: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arguments_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arguments_sha256: Option<String>,
-    milliseconds: u64,
-    outcome: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result_bytes: Option<u64>,
-}
-
 impl CallNote {
-    fn told(&self) -> ToldCall<'_> {
+    fn write(&self, line: &mut Line) {
         let grounds = self.grounds.as_deref();
         let because = grounds.map(|grounds| &grounds.because);
         let (outcome, error, result_bytes) = match self.end {
@@ -215,21 +167,88 @@ impl CallNote {
             End::CalledOff => ("called-off", None, None),
             End::Refused => ("refused", None, None),
         };
-        ToldCall {
-            call: self.id.0,
-            server: self.server.as_ref().map(ServerName::as_str),
-            tool: self.tool.as_str(),
-            decision: grounds.map(|grounds| grounds.permission.name()),
-            because: because.map(Because::word),
-            rule: because.and_then(Because::rule),
-            source: grounds.and_then(Grounds::source),
-            arguments_bytes: self.arguments.map(|digest| digest.bytes),
-            arguments_sha256: self.arguments.map(|digest| hex(&digest.sha256)),
-            milliseconds: u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX),
-            outcome,
-            error,
-            result_bytes,
+        line.text("kind", "call");
+        line.number("call", self.id.0);
+        line.text_if("server", self.server.as_ref().map(ServerName::as_str));
+        line.text("tool", self.tool.as_str());
+        line.text_if("decision", grounds.map(|grounds| grounds.permission.name()));
+        line.text_if("because", because.map(Because::word));
+        line.text_if("rule", because.and_then(Because::rule));
+        line.text_if("source", grounds.and_then(Grounds::source));
+        if let Some(digest) = &self.arguments {
+            line.number("arguments_bytes", digest.bytes);
+            line.hexadecimal("arguments_sha256", &digest.sha256);
         }
+        let milliseconds = u64::try_from(self.elapsed.as_millis());
+        line.number("milliseconds", milliseconds.unwrap_or(u64::MAX));
+        line.text("outcome", outcome);
+        line.text_if("error", error);
+        if let Some(bytes) = result_bytes {
+            line.number("result_bytes", bytes);
+        }
+    }
+}
+
+/// A JSON object in the making. Every call has one written, so it is written without detours.
+struct Line(Vec<u8>);
+
+impl Line {
+    fn begin() -> Self {
+        let mut line = Vec::with_capacity(384);
+        line.push(b'{');
+        Self(line)
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.0.push(b'}');
+        self.0
+    }
+
+    /// The name of a member, which needs no escapes.
+    fn name(&mut self, name: &str) {
+        if self.0.len() > 1 {
+            self.0.push(b',');
+        }
+        self.0.push(b'"');
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b"\":");
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.name(name);
+        let needs_escapes = text.bytes().fold(false, |found, byte| {
+            found | (byte < b' ') | (byte == b'"') | (byte == b'\\')
+        });
+        if needs_escapes {
+            // Writing text into memory does not fail.
+            let _ = serde_json::to_writer(&mut self.0, text);
+            return;
+        }
+        self.0.push(b'"');
+        self.0.extend_from_slice(text.as_bytes());
+        self.0.push(b'"');
+    }
+
+    fn text_if(&mut self, name: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.text(name, text);
+        }
+    }
+
+    fn number(&mut self, name: &str, number: u64) {
+        self.name(name);
+        RequestId::from(number).write_json(&mut self.0);
+    }
+
+    fn hexadecimal(&mut self, name: &str, bytes: &[u8]) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        self.name(name);
+        self.0.push(b'"');
+        for byte in bytes {
+            let pair = [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
+            self.0.extend_from_slice(&pair);
+        }
+        self.0.push(b'"');
     }
 }
 
@@ -252,12 +271,4 @@ fn class(error: &CallError) -> &'static str {
             _ => "failed",
         },
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
 }

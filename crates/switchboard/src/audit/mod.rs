@@ -9,15 +9,14 @@ mod entry;
 mod query;
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use switchboard_config::settings::{Setting, Settings};
 use switchboard_store::{LogEntry, Retention, Space, SqliteStore, Store, StoreError, Timestamp};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use entry::Entry;
 
@@ -44,15 +43,70 @@ const LAST_WRITE: Duration = Duration::from_secs(5);
 pub struct Audit(Arc<Inner>);
 
 struct Inner {
-    queue: mpsc::Sender<Message>,
-    lost: Arc<AtomicU64>,
+    queue: Arc<Queue>,
     /// The task ends by itself when the last handle is gone, once it has written what waits.
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-enum Message {
-    Entry(Entry),
-    Flush(oneshot::Sender<()>),
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.queue.waiting().is_over = true;
+        self.queue.news.notify_one();
+    }
+}
+
+/// What waits to be written. The writer is woken by the first entry, by a full batch and by whoever cannot wait, so that
+/// an entry costs its place in a list.
+#[derive(Default)]
+struct Queue {
+    waiting: std::sync::Mutex<Waiting>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    entries: Vec<Entry>,
+    flushes: Vec<oneshot::Sender<()>>,
+    lost: u64,
+    is_over: bool,
+}
+
+impl Queue {
+    fn add(&self, entry: Entry) {
+        let mut waiting = self.waiting();
+        if waiting.is_over {
+            return;
+        }
+        if waiting.entries.len() >= QUEUE {
+            waiting.lost += 1;
+            return;
+        }
+        waiting.entries.push(entry);
+        let count = waiting.entries.len();
+        drop(waiting);
+        if count == 1 || count == BATCH {
+            self.news.notify_one();
+        }
+    }
+
+    /// Whether it must be written now.
+    fn is_urgent(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.entries.len() >= BATCH || !waiting.flushes.is_empty() || waiting.is_over
+    }
+
+    /// Everything that waits.
+    fn take(&self) -> Waiting {
+        let mut waiting = self.waiting();
+        let is_over = waiting.is_over;
+        let taken = std::mem::take(&mut *waiting);
+        waiting.is_over = is_over;
+        taken
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How much is remembered.
@@ -88,36 +142,37 @@ impl AuditSettings {
 impl Audit {
     /// Begins to write down, in the runtime it is called in. `front_end` is who makes the calls, such as `gateway`.
     pub fn start(store: Arc<dyn Store>, settings: AuditSettings, front_end: &str) -> Self {
-        let (queue, messages) = mpsc::channel(QUEUE);
-        let lost = Arc::new(AtomicU64::new(0));
+        let queue = Arc::<Queue>::default();
         let writer = Writer {
             store,
             retention: settings.0,
             front_end: front_end.to_owned(),
-            lost: Arc::clone(&lost),
+            queue: Arc::clone(&queue),
         };
-        let writer = tokio::spawn(writer.run(messages));
+        let writer = tokio::spawn(writer.run());
         Self(Arc::new(Inner {
             queue,
-            lost,
             writer: Mutex::new(Some(writer)),
         }))
     }
 
     /// Writes something down, soon. It never waits; what cannot be taken is counted.
     pub fn record(&self, what: What) {
-        let entry = Entry { at: now(), what };
-        if self.0.queue.try_send(Message::Entry(entry)).is_err() {
-            self.0.lost.fetch_add(1, Ordering::Relaxed);
-        }
+        self.0.queue.add(Entry { at: now(), what });
     }
 
     /// Waits until everything that was recorded before is written, or could not be.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
-        if self.0.queue.send(Message::Flush(done)).await.is_ok() {
-            let _ = written.await;
+        {
+            let mut waiting = self.0.queue.waiting();
+            if waiting.is_over {
+                return;
+            }
+            waiting.flushes.push(done);
         }
+        self.0.queue.news.notify_one();
+        let _ = written.await;
     }
 
     /// Writes what is left, within bounds. What is recorded afterwards is lost.
@@ -128,6 +183,7 @@ impl Audit {
         if let Some(writer) = self.0.writer.lock().await.take() {
             writer.abort();
         }
+        self.0.queue.waiting().is_over = true;
     }
 }
 
@@ -153,38 +209,28 @@ struct Writer {
     store: Arc<dyn Store>,
     retention: Retention,
     front_end: String,
-    lost: Arc<AtomicU64>,
+    queue: Arc<Queue>,
 }
 
 impl Writer {
-    async fn run(self, mut messages: mpsc::Receiver<Message>) {
-        let mut batch = Vec::new();
-        let mut waiting = Vec::new();
-        let mut due: Option<Instant> = None;
+    async fn run(self) {
         loop {
-            let message = match due {
-                None => messages.recv().await.map(Some),
-                Some(due) => tokio::select! {
-                    message = messages.recv() => message.map(Some),
-                    () = sleep_until(due) => Some(None),
-                },
-            };
-            let is_over = message.is_none();
-            let is_due = matches!(message, Some(None));
-            match message.flatten() {
-                Some(Message::Entry(entry)) => {
-                    batch.push(entry);
-                    due.get_or_insert_with(|| Instant::now() + LINGER);
+            self.queue.news.notified().await;
+            let due = Instant::now() + LINGER;
+            while !self.queue.is_urgent() {
+                if timeout_at(due, self.queue.news.notified()).await.is_err() {
+                    break;
                 }
-                Some(Message::Flush(done)) => waiting.push(done),
-                None => {}
             }
-            if is_over || is_due || batch.len() >= BATCH || !waiting.is_empty() {
-                self.write(&mut batch).await;
-                due = None;
-                for done in waiting.drain(..) {
-                    let _ = done.send(());
-                }
+            let Waiting {
+                mut entries,
+                flushes,
+                lost,
+                is_over,
+            } = self.queue.take();
+            self.write(&mut entries, lost).await;
+            for done in flushes {
+                let _ = done.send(());
             }
             if is_over {
                 return;
@@ -193,8 +239,7 @@ impl Writer {
     }
 
     /// Writes a batch, with how many entries were lost before it. What cannot be written is lost, too.
-    async fn write(&self, batch: &mut Vec<Entry>) {
-        let lost = self.lost.swap(0, Ordering::Relaxed);
+    async fn write(&self, batch: &mut Vec<Entry>, lost: u64) {
         if lost > 0 {
             let what = What::Lost { count: lost };
             batch.push(Entry { at: now(), what });
@@ -216,12 +261,11 @@ impl Writer {
                 Err(error) if attempt == ATTEMPTS => {
                     let count = batch.len() as u64 - u64::from(lost > 0);
                     tracing::warn!(%error, count, "entries of the audit log are lost");
-                    self.lost.fetch_add(count + lost, Ordering::Relaxed);
+                    self.queue.waiting().lost += count + lost;
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
-        batch.clear();
     }
 }
 

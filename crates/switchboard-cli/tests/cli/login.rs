@@ -270,7 +270,17 @@ fn a_browser_logs_in_and_the_login_stays_until_it_is_given_up() {
     check(&out, 0, "guarded was not logged in to\n");
     let refused = machine.run("call guarded/one");
     assert_eq!(refused.code, 6, "{}", refused.stderr);
-    machine.search_for_canaries(&[&out, &refused]);
+    let audit = machine.run("audit --json");
+    let entries: Value = serde_json::from_str(&audit.stdout).unwrap();
+    let mut events: Vec<&str> = entries
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|entry| entry["event"].as_str())
+        .collect();
+    events.sort_unstable();
+    assert_eq!(events, ["login", "logout", "logout"]);
+    machine.search_for_canaries(&[&out, &refused, &audit]);
 }
 
 #[test]

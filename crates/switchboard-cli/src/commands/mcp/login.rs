@@ -26,6 +26,7 @@ use crate::cli::LoginArguments;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
+use crate::journal;
 use crate::printer::{paint, style};
 use crate::servers::{Servers, look_closer};
 use crate::session::{self, Session};
@@ -128,6 +129,8 @@ impl LoginCommand<'_> {
         let attempt = attempt.map_err(|error| not_begun(&self.name, &error))?;
         let answer = self.answer(&attempt).await?;
         let finished = attempt.finish(answer).await;
+        let context = self.session.context;
+        journal::login("login", &self.name, finished.is_ok(), context);
         finished.map_err(|error| failed(&self.name, &error))?;
         self.session.restart(&self.name).await;
         if let Err(failure) = self.session.need(self.name.as_str()) {

@@ -8,6 +8,7 @@ use super::login::{failed, target};
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::Exit;
+use crate::journal;
 use crate::printer::{paint, style};
 use crate::servers::Servers;
 use crate::session;
@@ -18,6 +19,7 @@ pub(super) fn run(name: &str, context: &Context) -> Outcome {
     session::run(context, &servers, async |_| {
         let vault = servers.vault(context);
         let forgotten = logout(&target.server, &target.fetcher, &*vault).await;
+        journal::login("logout", &name.into(), forgotten.is_ok(), context);
         let forgotten = forgotten.map_err(|error| {
             let mut failure = failed(&name.into(), &error);
             failure.message = format!("cannot log out of `{}`", visible(name));

@@ -216,9 +216,9 @@ impl Line {
 
     fn text(&mut self, name: &str, text: &str) {
         self.name(name);
-        let needs_escapes = text.bytes().fold(false, |found, byte| {
-            found | (byte < b' ') | (byte == b'"') | (byte == b'\\')
-        });
+        let needs_escapes = text
+            .bytes()
+            .any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
         if needs_escapes {
             // Writing text into memory does not fail.
             let _ = serde_json::to_writer(&mut self.0, text);

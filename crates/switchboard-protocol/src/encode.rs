@@ -178,10 +178,11 @@ fn start_request(
     buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     id.write_json(buffer);
     buffer.extend_from_slice(b",\"method\":");
-    // The methods there are need no escapes.
+    // The methods there are need no escapes. Looking at every byte is faster than stopping at the first that is odd.
+    let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'/' | b'_');
     if !method
         .bytes()
-        .all(|byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'/' | b'_'))
+        .fold(true, |so_far, byte| so_far & is_plain(byte))
     {
         return write_value(buffer, method);
     }

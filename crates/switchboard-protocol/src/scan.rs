@@ -39,6 +39,9 @@ impl<'a> Members<'a> {
     }
 }
 
+/// How nearly every message begins. What follows is a member, or it is no JSON.
+const USUAL_START: &str = r#"{"jsonrpc":"2.0","#;
+
 /// The members of the object that `text` is, if it is JSON and at most `max_depth` deep.
 pub(crate) fn envelope(text: &str, max_depth: usize) -> Option<Members<'_>> {
     let mut members = Members::default();
@@ -47,10 +50,16 @@ pub(crate) fn envelope(text: &str, max_depth: usize) -> Option<Members<'_>> {
         position: 0,
         max_depth: max_depth.checked_sub(1)?,
     };
-    scanner.expect(b'{')?;
-    if scanner.next_token()? == b'}' {
-        scanner.position += 1;
-        return scanner.ends().then_some(members);
+    if text.starts_with(USUAL_START) {
+        members.jsonrpc = raw::trusted("\"2.0\"");
+        scanner.position = USUAL_START.len();
+        scanner.next_token()?;
+    } else {
+        scanner.expect(b'{')?;
+        if scanner.next_token()? == b'}' {
+            scanner.position += 1;
+            return scanner.ends().then_some(members);
+        }
     }
     loop {
         let key_start = scanner.position;

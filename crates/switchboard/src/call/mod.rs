@@ -183,8 +183,9 @@ impl Host {
             tool,
             arguments: arguments.as_deref(),
         };
-        let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit));
-        let running = Running::begin(self, id, reference, request.progress);
+        let started = Instant::now();
+        let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit, started));
+        let running = Running::begin(self, id, reference, request.progress, started);
         let sending = Sending {
             host: self,
             tool,
@@ -206,9 +207,10 @@ impl Host {
             },
             outcome => outcome,
         };
-        let outcome = running.end(outcome);
+        let elapsed = started.elapsed();
+        let outcome = running.end(outcome, elapsed);
         if let Some(witness) = witness {
-            witness.end(&outcome);
+            witness.end(&outcome, elapsed);
         }
         outcome
     }
@@ -495,6 +497,7 @@ impl<'a> Running<'a> {
         id: CallId,
         tool: &'a ToolRef,
         progress: Option<ProgressSink>,
+        started: Instant,
     ) -> Self {
         if host.event_channel().has_listeners() {
             host.event_channel().send(Event::CallBegin {
@@ -503,7 +506,6 @@ impl<'a> Running<'a> {
                 tool: tool.tool.clone(),
             });
         }
-        let started = Instant::now();
         host.under_way().begin(id, started, progress);
         Self {
             host,
@@ -514,9 +516,12 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn end(mut self, outcome: Result<Answer, CallError>) -> Result<CallOutcome, CallError> {
+    fn end(
+        mut self,
+        outcome: Result<Answer, CallError>,
+        elapsed: Duration,
+    ) -> Result<CallOutcome, CallError> {
         self.ended = true;
-        let elapsed = self.started.elapsed();
         let outcome = outcome.map(|answer| CallOutcome {
             id: self.id,
             tool: self.tool.clone(),

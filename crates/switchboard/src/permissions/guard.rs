@@ -447,7 +447,7 @@ fn note(wanted: &Wanted<'_>, grounds: Option<Arc<Grounds>>, elapsed: Duration, e
             WireName::from(wanted.subject.tool),
         ),
     };
-    What::Call(Box::new(CallNote {
+    What::Call(CallNote {
         id: wanted.id,
         server,
         tool,
@@ -457,5 +457,5 @@ fn note(wanted: &Wanted<'_>, grounds: Option<Arc<Grounds>>, elapsed: Duration, e
             .map(|arguments| Digest::of(arguments.get())),
         elapsed,
         end,
-    }))
+    })
 }

@@ -334,15 +334,22 @@ impl Line<'_> {
     }
 
     fn hexadecimal(&mut self, bytes: &[u8; 32]) {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0; 64];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        self.0.extend_from_slice(&text);
+        let pairs = bytes.map(|byte| PAIRS[usize::from(byte)]);
+        self.0.extend_from_slice(pairs.as_flattened());
     }
 }
+
+/// Every byte in hexadecimal.
+const PAIRS: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < pairs.len() {
+        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
 
 /// The kind of an error. What it says stays out: servers write those texts.
 fn class(error: &CallError) -> &'static str {

@@ -67,6 +67,7 @@ impl<'a> RequestId<'a> {
     /// Appends the id as JSON, exactly as the peer wrote it.
     pub fn write_json(&self, buffer: &mut Vec<u8>) {
         match &self.0 {
+            Repr::Counter(digit @ 0..=9) => buffer.push(b'0' + digit.to_le_bytes()[0]),
             Repr::Counter(counter) => {
                 buffer.extend_from_slice(itoa::Buffer::new().format(*counter).as_bytes());
             }

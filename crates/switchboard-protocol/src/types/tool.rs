@@ -167,19 +167,23 @@ impl CallToolResult<'_> {
     /// `None` for a result with anything unusual about it, be it a question, a task or a mistake: only decoding can
     /// tell what that is. `Some` is what [`is_error`](Self::is_error) of the decoded result would be.
     pub fn error_flag_at_a_glance(result: &RawValue) -> Option<bool> {
-        Self::error_flag_of_one_text(result.get()).or_else(|| Self::error_flag(result))
+        Self::error_flag_of_one_text(result.get().as_bytes()).or_else(|| Self::error_flag(result))
     }
 
-    /// As a glance tells it of a result that is one text and nothing else, spelled as most servers spell it.
-    fn error_flag_of_one_text(result: &str) -> Option<bool> {
-        const COMPLETE: &str = r#"{"resultType":"complete","#;
-        const HEAD: &str = r#""content":[{"type":"text","text":""#;
-        let members = result.strip_prefix(COMPLETE).or(result.strip_prefix('{'))?;
+    /// As [a glance](Self::error_flag_at_a_glance) tells it of a result that is one text and nothing else, spelled as most
+    /// servers spell it. The bytes must be JSON.
+    pub fn error_flag_of_one_text(result: &[u8]) -> Option<bool> {
+        const COMPLETE: &[u8] = br#"{"resultType":"complete","#;
+        const HEAD: &[u8] = br#""content":[{"type":"text","text":""#;
+        let members = result
+            .strip_prefix(COMPLETE)
+            .or(result.strip_prefix(b"{"))?;
         let text = members.strip_prefix(HEAD)?;
-        let end = end_of_string(text.as_bytes(), 0)?.position;
-        match text.get(end..)? {
-            r#"}]}"# | r#"}],"isError":false}"# | r#"}],"resultType":"complete"}"# => Some(false),
-            r#"}],"isError":true}"# => Some(true),
+        match text.get(end_of_string(text, 0)?.position..)? {
+            br#"}]}"# | br#"}],"isError":false}"# | br#"}],"resultType":"complete"}"# => {
+                Some(false)
+            }
+            br#"}],"isError":true}"# => Some(true),
             _ => None,
         }
     }

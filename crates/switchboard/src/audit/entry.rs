@@ -109,7 +109,7 @@ impl End {
         match outcome {
             None => Self::CalledOff,
             Some(Ok(outcome)) => Self::Done {
-                bytes: outcome.result.as_str().len() as u64,
+                bytes: outcome.result.size() as u64,
                 is_error: outcome.is_error,
             },
             Some(Err(error)) => Self::Failed(class(error)),
@@ -334,22 +334,14 @@ impl Line<'_> {
     }
 
     fn hexadecimal(&mut self, bytes: &[u8; 32]) {
-        let pairs = bytes.map(|byte| PAIRS[usize::from(byte)]);
-        self.0.extend_from_slice(pairs.as_flattened());
+        let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        self.0.extend_from_slice(&text);
     }
 }
-
-/// Every byte in hexadecimal.
-const PAIRS: [[u8; 2]; 256] = {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut pairs = [[0; 2]; 256];
-    let mut byte = 0;
-    while byte < pairs.len() {
-        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
-        byte += 1;
-    }
-    pairs
-};
 
 /// The kind of an error. What it says stays out: servers write those texts.
 fn class(error: &CallError) -> &'static str {

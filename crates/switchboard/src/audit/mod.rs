@@ -72,6 +72,7 @@ struct Waiting {
 }
 
 impl Queue {
+    #[inline]
     fn add(&self, entry: Entry) {
         let mut waiting = self.waiting();
         if waiting.is_over {
@@ -159,6 +160,7 @@ impl Audit {
     }
 
     /// Writes something down, soon. It never waits; what cannot be taken is counted.
+    #[inline]
     pub fn record(&self, what: What) {
         self.0.queue.add(Entry { at: now(), what });
     }

@@ -435,7 +435,9 @@ impl Sending<'_> {
         };
         let first = live.peer.call(call, &options).await?;
         // Nearly every answer is plainly the result.
-        if !as_task && let Some(is_error) = CallToolResult::error_flag_at_a_glance(first.raw()) {
+        let glance = CallToolResult::error_flag_of_one_text(first.as_bytes())
+            .or_else(|| CallToolResult::error_flag_at_a_glance(first.raw()));
+        if let (Some(is_error), false) = (glance, as_task) {
             let result = first;
             return Ok(Answer { result, is_error });
         }

@@ -85,7 +85,9 @@ impl<'a> From<&'a CatalogTool> for Document<'a> {
 
 /// The beginning of a text, at most so many bytes.
 pub(super) fn beginning(text: &str, most: usize) -> &str {
-    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+    let mut ends = (0..=most.min(text.len())).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
 /// What is read of a schema.
@@ -184,11 +186,22 @@ mod tests {
 
     #[test]
     fn what_is_no_schema_has_no_parameters() {
-        for schema in ["", "true", "[]", "{\"properties\": 5}", "{\"properties\": {\"a\"", "nonsense"] {
+        for schema in [
+            "",
+            "true",
+            "[]",
+            "{\"properties\": 5}",
+            "{\"properties\": {\"a\"",
+            "nonsense",
+        ] {
             let document = Document::new("mcp__a__b".into(), "b".into()).with_schema(schema);
             assert_eq!(document.parameter_texts.trim(), "", "{schema}");
         }
-        check(r#"{"properties": {"a": true, "b": {"description": 5, "enum": {}}}}"#, "a b", "");
+        check(
+            r#"{"properties": {"a": true, "b": {"description": 5, "enum": {}}}}"#,
+            "a b",
+            "",
+        );
     }
 
     #[test]
@@ -199,7 +212,10 @@ mod tests {
         }
         let document = Document::new("mcp__a__b".into(), "b".into()).with_schema(&schema);
         assert_eq!(document.parameter_names.trim(), "a a a a a");
-        let long = format!(r#"{{"properties": {{"a": {{"description": "{}"}}, "b": {{}}}}}}"#, "é".repeat(100_000));
+        let long = format!(
+            r#"{{"properties": {{"a": {{"description": "{}"}}, "b": {{}}}}}}"#,
+            "é".repeat(100_000)
+        );
         let document = Document::new("mcp__a__b".into(), "b".into()).with_schema(&long);
         assert!(document.parameter_texts.len() <= MAX_PARAMETERS + 1);
         assert_eq!(document.parameter_names.trim(), "a");

@@ -15,7 +15,7 @@ fn names(found: &Value) -> Vec<&str> {
 #[test]
 fn the_embedded_server_is_searched() {
     let context = TestContext::new();
-    let found = context.json("search look for text in files --json");
+    let found = context.json("search match a regular expression --json");
     assert_eq!(names(&found)[0], "mcp__workspace__grep", "{found}");
     let keys: BTreeSet<&String> = found[0].as_object().unwrap().keys().collect();
     let expected = ["description", "name", "score"].map(str::to_owned);
@@ -23,7 +23,7 @@ fn the_embedded_server_is_searched() {
     assert!(found[0]["score"].as_f64().unwrap() > 0.0, "{found}");
     assert!(found[0]["description"].is_string(), "{found}");
 
-    let run = context.line("search look for text in files");
+    let run = context.line("search match a regular expression");
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let first = run.stdout.lines().next().unwrap();
     let words: Vec<&str> = first.split_whitespace().collect();

@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// List the tools of all servers
     Tools(ToolsArguments),
+    /// Find tools by what they are for
+    Search(SearchArguments),
     /// Call a tool
     Call(CallArguments),
     /// List the resources of all servers, and their templates
@@ -370,6 +372,22 @@ pub(crate) struct ToolsArguments {
     /// Also those that are set aside, and why
     #[arg(long)]
     pub(crate) all: bool,
+    /// Do not connect: answer from what the servers offered last time
+    #[arg(long)]
+    pub(crate) no_connect: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchArguments {
+    /// What is wanted: keywords, a whole question, a tool's name, or select:NAME,NAME
+    #[arg(required = true)]
+    pub(crate) query: Vec<String>,
+    /// The most tools to show
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) limit: u16,
+    /// Only of this server
+    #[arg(long)]
+    pub(crate) server: Option<String>,
     /// Do not connect: answer from what the servers offered last time
     #[arg(long)]
     pub(crate) no_connect: bool,

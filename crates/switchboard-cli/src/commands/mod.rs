@@ -14,6 +14,7 @@ pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
 pub(crate) mod resources;
+pub(crate) mod search;
 pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod trust;
@@ -61,6 +62,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Pins(command) => pins::run(&command, &with(cli.global)?),
         Command::Config(command) => config::run(&command, &with(cli.global)?),
         Command::Tools(arguments) => tools::run(&arguments, &with(cli.global)?),
+        Command::Search(arguments) => search::run(&arguments, &with(cli.global)?),
         Command::Call(arguments) => call::run(&arguments, &with(cli.global)?),
         Command::Status => status::run(&with(cli.global)?),
         Command::Resources(from) => resources::run(&from, &with(cli.global)?),

@@ -21,6 +21,7 @@ mod pins;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod scopes;
+mod search;
 mod secrets;
 mod servers;
 mod support;

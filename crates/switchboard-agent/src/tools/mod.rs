@@ -3,6 +3,9 @@
 //! Owns the trait and the tools. Permission, hooks and audit stand before a tool, in the dispatch that all tools share;
 //! no tool asks for itself.
 
+pub(crate) mod agent;
+pub(crate) mod mcp_resources;
+pub(crate) mod mcp_search;
 mod shell;
 
 use std::path::PathBuf;
@@ -84,5 +87,15 @@ impl Output {
             is_error: true,
             ..Self::text(text)
         }
+    }
+}
+
+/// A definition of a tool of ours.
+pub(crate) fn definition(name: &str, description: &str, schema: &str) -> ToolDefinition {
+    let input_schema = RawValue::from_string(schema.to_owned());
+    ToolDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        input_schema: input_schema.unwrap_or_default(),
     }
 }

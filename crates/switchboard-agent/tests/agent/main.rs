@@ -1,0 +1,10 @@
+//! The agent with a scripted model and servers in this process.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test helpers fail by panicking"
+)]
+
+mod support;
+mod turns;

@@ -6,5 +6,8 @@
     reason = "test helpers fail by panicking"
 )]
 
+mod sessions;
 mod support;
 mod turns;
+mod views;
+mod work;

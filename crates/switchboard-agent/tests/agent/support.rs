@@ -17,6 +17,7 @@ use switchboard::service::{
 };
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
+use switchboard::transport::stdio::{Grace, StdioConnector, StdioLimits};
 use switchboard_agent::events::SessionEvent;
 use switchboard_agent::message::{
     Content, Message, Part, Role, ToolCall, ToolDefinition, ToolResult,
@@ -239,6 +240,17 @@ pub(crate) fn calls(parts: Vec<Part>) -> Step {
     answer(parts, Stop::Calls)
 }
 
+/// An answer of a model that does not count tokens.
+pub(crate) fn uncounted(parts: Vec<Part>) -> Step {
+    match answer(parts, Stop::Done) {
+        Step::Answer(answer) => Step::Answer(Answer {
+            usage: Usage::default(),
+            ..answer
+        }),
+        other => other,
+    }
+}
+
 /// A server whose tools can be changed.
 #[derive(Default)]
 pub(crate) struct Bench {
@@ -454,4 +466,23 @@ pub(crate) fn kinds(events: &[SessionEvent]) -> Vec<String> {
         value["type"].as_str().unwrap_or_default().to_owned()
     };
     events.iter().map(kind).collect()
+}
+
+/// A server that cannot be connected.
+pub(crate) fn broken(name: &str) -> ServerSpec {
+    let connector = StdioConnector {
+        program: "/nonexistent/server".into(),
+        args: Vec::new(),
+        env: Vec::new(),
+        env_vars: Vec::new(),
+        inherit_env: false,
+        base_env: Arc::default(),
+        cwd: None,
+        guard: None,
+        sandbox: None,
+        limits: StdioLimits::default(),
+        grace: Grace::default(),
+    };
+    let key = ConnectionKey::of(&[name.as_bytes()]);
+    ServerSpec::new(name, Arc::new(connector), key)
 }

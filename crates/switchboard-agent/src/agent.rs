@@ -10,6 +10,7 @@ use switchboard_store::{Store, Timestamp};
 
 use crate::provider::Provider;
 use crate::session::{Session, SessionError, SessionId};
+use crate::tools::Shell;
 
 /// An agent. Cheap to clone.
 #[derive(Clone)]
@@ -28,6 +29,8 @@ pub struct AgentOptions {
     pub provider: Arc<dyn Provider>,
     /// Where sessions are kept.
     pub store: Arc<dyn Store>,
+    /// What commands run in.
+    pub shell: Shell,
     /// Where large outputs go.
     pub spill_folder: Option<PathBuf>,
     /// What the model is told in addition to what every session is told.

@@ -3,6 +3,8 @@
 //! Owns the trait and the tools. Permission, hooks and audit stand before a tool, in the dispatch that all tools share;
 //! no tool asks for itself.
 
+mod shell;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,6 +13,15 @@ use serde_json::value::RawValue;
 use switchboard::call::spill::SpillFolder;
 
 use crate::message::{Content, ToolDefinition};
+
+pub use shell::Shell;
+
+/// The tools for files and commands. They remember what a session has read and where its commands left off, so each
+/// session has its own.
+pub fn standard(shell: &Shell) -> Vec<Arc<dyn Tool>> {
+    let _ = shell;
+    Vec::new()
+}
 
 /// A tool that is part of the agent.
 pub trait Tool: Send + Sync + 'static {

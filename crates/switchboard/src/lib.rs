@@ -15,6 +15,7 @@
 //! | [`transport`], [`guard`] | how bytes reach a server, and how its processes are ended |
 //! | [`sandbox`] | what a server's process may touch |
 //! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
+//! | [`find`] | files of a folder, as git sees it |
 //! | [`doctor`] | what is wrong with a server, and how to mend it |
 //! | [`handler`] | what servers may ask of the client |
 //! | [`events`], [`status`], [`logs`] | what happens, how servers stand, what they said |
@@ -29,6 +30,7 @@ pub mod catalog;
 pub mod content;
 pub mod doctor;
 pub mod events;
+pub mod find;
 pub mod guard;
 pub mod handler;
 pub mod hooks;

@@ -120,12 +120,12 @@ enum Event {
 
 /// One of its pipes, and what was read of it last.
 struct Source {
-    pipe: Option<Box<dyn AsyncRead + Send + Unpin>>,
+    pipe: Option<Box<dyn AsyncRead + Send + Sync + Unpin>>,
     buffer: Box<[u8]>,
 }
 
 impl Source {
-    fn new(pipe: impl AsyncRead + Send + Unpin + 'static) -> Self {
+    fn new(pipe: impl AsyncRead + Send + Sync + Unpin + 'static) -> Self {
         Self {
             pipe: Some(Box::new(pipe)),
             buffer: vec![0; CHUNK].into(),

@@ -106,7 +106,7 @@ fn grep(
     characters: usize,
     cancellation: &Cancellation,
 ) -> Result<String, String> {
-    let matcher = matcher(wanted)?;
+    let expression = expression(wanted)?;
     let (files, walked) = files(wanted, start, workspace, cancellation)?;
     let context = match wanted.mode {
         Mode::Content => wanted.context.min(MAX_CONTEXT),
@@ -143,13 +143,13 @@ fn grep(
             is_named: false,
         };
         let reader = Cancellable { file, cancellation };
-        let searched = searcher.search_reader(&matcher, reader, &mut matches);
+        let outcome = searcher.search_reader(&expression, reader, &mut matches);
         matches.finish();
         if cancellation.is_cancelled() {
             return Err("cancelled".to_owned());
         }
         // Lines too long to be searched, or no longer readable.
-        skipped += usize::from(searched.is_err());
+        skipped += usize::from(outcome.is_err());
     }
     let mut text = found.text;
     if text.is_empty() {
@@ -173,7 +173,7 @@ fn grep(
     Ok(text)
 }
 
-fn matcher(wanted: &Arguments) -> Result<RegexMatcher, String> {
+fn expression(wanted: &Arguments) -> Result<RegexMatcher, String> {
     let mut builder = RegexMatcherBuilder::new();
     builder
         .case_insensitive(wanted.ignore_case)
@@ -275,9 +275,9 @@ impl Matches<'_> {
                 return false;
             }
         }
-        let mut number = number.unwrap_or_default();
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-        for line in bytes.split(|byte| *byte == b'\n') {
+        let lines = bytes.split(|byte| *byte == b'\n');
+        for (number, line) in (number.unwrap_or_default()..).zip(lines) {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             let kept = String::from_utf8_lossy(line.get(..MAX_LINE * 4).unwrap_or(line));
             let mut entry = format!("{number}{mark}{}", first(&kept, MAX_LINE));
@@ -288,7 +288,6 @@ impl Matches<'_> {
             if !self.found.add(&entry) {
                 return false;
             }
-            number += 1;
         }
         true
     }

@@ -138,8 +138,8 @@ mod tests {
             shown
         };
         assert_eq!(check("ä".repeat(500), &[]), "ä".repeat(500));
-        let long: String = (0..1000).map(|line| format!("line {line}\n")).collect();
-        let shown = check(long.clone(), &["line 0\n", "line 999\n", "is left out"]);
+        let long = "a line\n".repeat(1000);
+        let shown = check(long.clone(), &["a line\n", "is left out"]);
         let path = shown
             .split("is in ")
             .nth(1)

@@ -82,12 +82,11 @@ impl Tool for Read {
             let name = shown(&path, &context.workspace);
             let known = Arc::clone(&self.known);
             blocking(move |cancellation| {
-                let read = read(&path, range, cancellation);
-                match read {
-                    Ok((content, metadata)) => {
+                match read(&path, range, cancellation) {
+                    Ok((shown, metadata)) => {
                         known.note(&path, &metadata);
                         Output {
-                            content: vec![content],
+                            content: vec![shown],
                             is_error: false,
                             display: None,
                         }

@@ -74,7 +74,7 @@ async fn one_text_takes_the_place_of_another() {
 
 #[tokio::test]
 async fn the_difference_is_shown() {
-    let before: String = (1..=9).map(|line| format!("line {line}\n")).collect();
+    let before = super::numbered(9);
     let arguments = json!({"old_string": "line 5", "new_string": "five"});
     let (_, _, display) = edit(&before, arguments).await;
     let expected = "--- a.rs\n+++ a.rs\n@@ -2,7 +2,7 @@\n line 2\n line 3\n line 4\n-line 5\n+five\n line 6\n line 7\n line 8\n";

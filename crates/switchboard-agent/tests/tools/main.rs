@@ -105,6 +105,12 @@ fn text(output: &Output) -> String {
     }
 }
 
+/// So many lines, each with its number.
+fn numbered(count: usize) -> String {
+    let lines: Vec<String> = (1..=count).map(|line| format!("line {line}\n")).collect();
+    lines.concat()
+}
+
 fn modes(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
     path.metadata().unwrap().permissions().mode() & 0o777

@@ -57,7 +57,7 @@ async fn long_lines_and_long_files_are_cut() {
     );
     assert_eq!(answer, cut);
 
-    let many: String = (1..=100_000).map(|line| format!("line {line}\n")).collect();
+    let many = super::numbered(100_000);
     world.file("many.txt", many);
     let answer = world.good("Read", json!({"file_path": "many.txt"})).await;
     assert!(answer.chars().count() <= 10_000, "{}", answer.len());

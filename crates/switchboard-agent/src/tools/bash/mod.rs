@@ -37,6 +37,9 @@ const ENDING: Duration = Duration::from_secs(10);
 /// The system takes no longer argument.
 const MAX_COMMAND: usize = 100 * 1024;
 
+/// What is tried where there is no bash on the path, or no path.
+const OTHER_SHELLS: [&str; 3] = ["/bin/bash", "sh", "/bin/sh"];
+
 /// How often a person hears of a command that says nothing.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -180,13 +183,17 @@ impl Bash {
             after_close: Duration::ZERO,
             after_terminate: GRACE,
         };
-        match connector.run().await {
-            Err(error) if error.kind == TransportErrorKind::ProgramNotFound => {
-                connector.program = PathBuf::from("sh");
-                connector.run().await
+        let mut started = connector.run().await;
+        for shell in OTHER_SHELLS {
+            match started {
+                Err(error) if error.kind == TransportErrorKind::ProgramNotFound => {
+                    connector.program = PathBuf::from(shell);
+                    started = connector.run().await;
+                }
+                started => return started,
             }
-            started => started,
         }
+        started
     }
 }
 

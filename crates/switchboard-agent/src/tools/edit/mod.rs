@@ -5,6 +5,7 @@
 
 mod near;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -199,7 +200,8 @@ pub(super) fn difference(name: &str, before: &str, after: &str) -> String {
     let mut shown: String = lines.by_ref().take(MAX_DIFFERENCE).collect();
     let left = lines.count();
     if left > 0 {
-        shown.push_str(&format!("… {left} more lines\n"));
+        // Writing into a text does not fail.
+        let _ = writeln!(shown, "… {left} more lines");
     }
     shown
 }

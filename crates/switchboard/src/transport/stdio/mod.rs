@@ -12,7 +12,7 @@
 //! this module.
 
 mod environment;
-mod frames;
+pub mod frames;
 mod link;
 mod lookup;
 mod writer;

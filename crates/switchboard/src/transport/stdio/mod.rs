@@ -13,7 +13,7 @@
 //! this module.
 
 mod environment;
-mod frames;
+pub mod frames;
 mod link;
 mod lookup;
 mod program;

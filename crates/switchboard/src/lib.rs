@@ -9,6 +9,7 @@
 //! | [`auth`] | how the host proves to a remote server that it may speak with it |
 //! | [`content`] | resources, prompts, completion |
 //! | [`catalog`] | what the servers offer, as a model may see it |
+//! | [`search`] | which of many tools somebody means |
 //! | [`pins`] | what tools were when they were first used, and what is set aside because it changed |
 //! | `manager` | the one owner of states: starting, health, reconnecting |
 //! | [`peer`] | one conversation with one server, in either era |
@@ -48,6 +49,7 @@ pub mod pins;
 pub mod recipe;
 pub mod remembered;
 pub mod sandbox;
+pub mod search;
 pub mod service;
 pub mod spec;
 pub mod status;

@@ -11,11 +11,14 @@
 //! | `files`, `replace` | what the tools for files share: paths, what was read, writing whole or not at all |
 //! | `prepare` | what all of them share: definitions, arguments, blocking work, output within its limit |
 
+pub(crate) mod agent;
 mod bash;
 mod edit;
 mod files;
 mod glob;
 mod grep;
+pub(crate) mod mcp_resources;
+pub(crate) mod mcp_search;
 mod prepare;
 mod read;
 mod replace;
@@ -108,5 +111,15 @@ impl Output {
             is_error: true,
             ..Self::text(text)
         }
+    }
+}
+
+/// A definition of a tool of ours.
+pub(crate) fn definition(name: &str, description: &str, schema: &str) -> ToolDefinition {
+    let input_schema = RawValue::from_string(schema.to_owned());
+    ToolDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        input_schema: input_schema.unwrap_or_default(),
     }
 }

@@ -3,6 +3,11 @@
 //! Owns the trait and the tools. Permission, hooks and audit stand before a tool, in the dispatch that all tools share;
 //! no tool asks for itself.
 
+pub(crate) mod agent;
+pub(crate) mod mcp_resources;
+pub(crate) mod mcp_search;
+mod shell;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,6 +16,15 @@ use serde_json::value::RawValue;
 use switchboard::call::spill::SpillFolder;
 
 use crate::message::{Content, ToolDefinition};
+
+pub use shell::Shell;
+
+/// The tools for files and commands. They remember what a session has read and where its commands left off, so each
+/// session has its own.
+pub fn standard(shell: &Shell) -> Vec<Arc<dyn Tool>> {
+    let _ = shell;
+    Vec::new()
+}
 
 /// A tool that is part of the agent.
 pub trait Tool: Send + Sync + 'static {
@@ -73,5 +87,15 @@ impl Output {
             is_error: true,
             ..Self::text(text)
         }
+    }
+}
+
+/// A definition of a tool of ours.
+pub(crate) fn definition(name: &str, description: &str, schema: &str) -> ToolDefinition {
+    let input_schema = RawValue::from_string(schema.to_owned());
+    ToolDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        input_schema: input_schema.unwrap_or_default(),
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! | where | what |
 //! |---|---|
+//! | [`agent`] | the agent as something to serve |
 //! | [`handler`] | what stands behind a front end, and how a `Service` does |
 //! | [`stdio`] | one client over a pair of byte streams |
 //! | [`http`] | many clients over Streamable HTTP: sessions of the stateful era and single requests of the stateless one |
@@ -15,6 +16,7 @@
 //! Whoever reads slowly costs bounded memory; whoever goes away leaves nothing behind. No task here outlives the future
 //! or the handle it belongs to.
 
+pub mod agent;
 pub mod handler;
 pub mod http;
 pub mod stdio;

@@ -81,18 +81,16 @@ impl Tool for Read {
             };
             let name = shown(&path, &context.workspace);
             let known = Arc::clone(&self.known);
-            blocking(move |cancellation| {
-                match read(&path, range, cancellation) {
-                    Ok((shown, metadata)) => {
-                        known.note(&path, &metadata);
-                        Output {
-                            content: vec![shown],
-                            is_error: false,
-                            display: None,
-                        }
+            blocking(move |cancellation| match read(&path, range, cancellation) {
+                Ok((shown, metadata)) => {
+                    known.note(&path, &metadata);
+                    Output {
+                        content: vec![shown],
+                        is_error: false,
+                        display: None,
                     }
-                    Err(reason) => Output::error(format!("{name} cannot be read: {reason}")),
                 }
+                Err(reason) => Output::error(format!("{name} cannot be read: {reason}")),
             })
             .await
         }

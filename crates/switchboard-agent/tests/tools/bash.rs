@@ -116,7 +116,12 @@ async fn secrets_of_switchboard_are_withheld() {
 #[tokio::test]
 async fn a_shell_is_found_without_a_path() {
     let world = World::with_shell(&Shell::default());
-    assert_eq!(world.good("Bash", json!({ "command": "echo $((6 * 7))" })).await, "42");
+    assert_eq!(
+        world
+            .good("Bash", json!({ "command": "echo $((6 * 7))" }))
+            .await,
+        "42"
+    );
 }
 
 /// A command that starts processes in every way, writes down their numbers, and goes on.

@@ -184,11 +184,22 @@ mod tests {
 
     #[test]
     fn what_is_no_schema_has_no_parameters() {
-        for schema in ["", "true", "[]", "{\"properties\": 5}", "{\"properties\": {\"a\"", "nonsense"] {
+        for schema in [
+            "",
+            "true",
+            "[]",
+            "{\"properties\": 5}",
+            "{\"properties\": {\"a\"",
+            "nonsense",
+        ] {
             let document = Document::new("mcp__a__b".into(), "b".into()).with_schema(schema);
             assert_eq!(document.parameter_texts.trim(), "", "{schema}");
         }
-        check(r#"{"properties": {"a": true, "b": {"description": 5, "enum": {}}}}"#, "a b", "");
+        check(
+            r#"{"properties": {"a": true, "b": {"description": 5, "enum": {}}}}"#,
+            "a b",
+            "",
+        );
     }
 
     #[test]
@@ -199,7 +210,10 @@ mod tests {
         }
         let document = Document::new("mcp__a__b".into(), "b".into()).with_schema(&schema);
         assert_eq!(document.parameter_names.trim(), "a a a a a");
-        let long = format!(r#"{{"properties": {{"a": {{"description": "{}"}}, "b": {{}}}}}}"#, "é".repeat(100_000));
+        let long = format!(
+            r#"{{"properties": {{"a": {{"description": "{}"}}, "b": {{}}}}}}"#,
+            "é".repeat(100_000)
+        );
         let document = Document::new("mcp__a__b".into(), "b".into()).with_schema(&long);
         assert!(document.parameter_texts.len() <= MAX_PARAMETERS + 1);
         assert_eq!(document.parameter_names.trim(), "a");

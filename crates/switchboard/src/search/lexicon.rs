@@ -145,7 +145,10 @@ mod tests {
     #[test]
     fn the_table_is_what_its_comments_say() {
         for line in include_str!("synonyms.txt").lines() {
-            for word in line.split_whitespace().take_while(|word| !word.starts_with('#')) {
+            for word in line
+                .split_whitespace()
+                .take_while(|word| !word.starts_with('#'))
+            {
                 let characters = word.chars().count();
                 assert!(word.is_ascii() || characters == 2, "{word}");
             }
@@ -167,8 +170,15 @@ mod tests {
     fn words_of_questions_say_nothing() {
         let lexicon = Lexicon::get();
         for word in ["the", "what", "pleas"] {
-            assert!(lexicon.entry(word).is_some_and(|entry| entry.says_nothing), "{word}");
+            assert!(
+                lexicon.entry(word).is_some_and(|entry| entry.says_nothing),
+                "{word}"
+            );
         }
-        assert!(lexicon.entry("weather").is_some_and(|entry| !entry.says_nothing));
+        assert!(
+            lexicon
+                .entry("weather")
+                .is_some_and(|entry| !entry.says_nothing)
+        );
     }
 }

@@ -97,18 +97,28 @@ const FILES: &[FileKind] = &[
 
 /// Words after which a file is one to be made, until the sentence ends or a word of [`READS`] comes.
 const WRITES: &[&str] = &[
-    "creat", "document", "draft", "draw", "export", "generat", "make", "output", "plot", "put", "report", "save",
-    "store", "summar", "write", "wrote",
+    "creat", "document", "draft", "draw", "export", "generat", "make", "output", "plot", "put",
+    "report", "save", "store", "summar", "write", "wrote",
 ];
 
 /// Words after which a file is there already.
 const READS: &[&str] = &[
-    "analyz", "check", "convert", "extract", "load", "look", "open", "pars", "read", "under", "view",
+    "analyz", "check", "convert", "extract", "load", "look", "open", "pars", "read", "under",
+    "view",
 ];
 
 /// Words that ask for a calculation.
 const CALCULATES: &[&str] = &[
-    "averag", "calcul", "comput", "estim", "multipli", "percent", "percentag", "subtract", "sum", "total",
+    "averag",
+    "calcul",
+    "comput",
+    "estim",
+    "multipli",
+    "percent",
+    "percentag",
+    "subtract",
+    "sum",
+    "total",
 ];
 
 /// Words that name a place by where it lies.
@@ -123,8 +133,22 @@ const DAYS: &[&str] = &["today", "tomorrow", "tonight", "upcom", "yesterday"];
 const TURNS: &[&str] = &["come", "last", "next", "past", "this"];
 
 const SPANS: &[&str] = &[
-    "24h", "day", "friday", "futur", "hour", "monday", "month", "quarter", "saturday", "sunday", "thursday",
-    "tuesday", "wednesday", "week", "weekend", "year",
+    "24h",
+    "day",
+    "friday",
+    "futur",
+    "hour",
+    "monday",
+    "month",
+    "quarter",
+    "saturday",
+    "sunday",
+    "thursday",
+    "tuesday",
+    "wednesday",
+    "week",
+    "weekend",
+    "year",
 ];
 
 /// Looks for signs of needs, word by word.
@@ -214,7 +238,10 @@ mod tests {
             assert!(!need.words().is_empty(), "{place}");
         }
         assert_eq!(Need::CLOCK.phrase(), "get current time");
-        assert_eq!(Need::of_file("xlsx", Access::Write).phrase(), "excel write sheet");
+        assert_eq!(
+            Need::of_file("xlsx", Access::Write).phrase(),
+            "excel write sheet"
+        );
         assert_eq!(Need::of_file("md", Access::Read).phrase(), "read file");
     }
 }

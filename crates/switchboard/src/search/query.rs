@@ -193,7 +193,8 @@ fn is_path(chunk: &str) -> bool {
     let is_rooted = ["/", "~/", "./", "../"]
         .iter()
         .any(|root| chunk.starts_with(root));
-    is_rooted || matches!(chunk.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic())
+    is_rooted
+        || matches!(chunk.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic())
 }
 
 /// The extension of a file's name, lower-case.
@@ -234,7 +235,10 @@ mod tests {
 
     #[test]
     fn a_path_is_its_kind_of_file() {
-        assert_eq!(words("Read /root/word/Exchange.docx, please"), "read file docx");
+        assert_eq!(
+            words("Read /root/word/Exchange.docx, please"),
+            "read file docx"
+        );
         assert_eq!(words(r"open `C:\data\b.XLSX`."), "open file xlsx");
         assert_eq!(words("what is in /root/music/"), "folder");
         assert_eq!(words("~/notes.md"), "file md");
@@ -242,7 +246,10 @@ mod tests {
 
     #[test]
     fn an_address_is_its_host() {
-        assert_eq!(words("see https://www.youtube.com/watch?v=arj7oStGLkU"), "see url youtub");
+        assert_eq!(
+            words("see https://www.youtube.com/watch?v=arj7oStGLkU"),
+            "see url youtub"
+        );
         assert_eq!(words("www.example.org"), "url exampl");
     }
 
@@ -284,7 +291,9 @@ mod tests {
     fn neighbours_make_pairs() {
         let pairs = |text: &str| {
             let pairs = Query::parse(text).pairs.into_iter();
-            pairs.map(|pair| pair.word.into_string()).collect::<Vec<_>>()
+            pairs
+                .map(|pair| pair.word.into_string())
+                .collect::<Vec<_>>()
         };
         assert_eq!(pairs("draw a mind map. Gold!"), ["drawmind", "mindmap"]);
     }
@@ -294,7 +303,11 @@ mod tests {
         let query = Query::parse("use create_issue and mcp__git__log");
         assert_eq!(
             query.names,
-            ["use create_issue and mcp__git__log", "create_issue", "mcp__git__log"]
+            [
+                "use create_issue and mcp__git__log",
+                "create_issue",
+                "mcp__git__log"
+            ]
         );
         let names: Vec<&str> = selected(" select:a, b,,c").into_iter().flatten().collect();
         assert_eq!(names, ["a", "b", "c"]);

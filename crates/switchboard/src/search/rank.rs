@@ -365,11 +365,16 @@ impl Index {
                     }
                 }
             }
-            let all = (0..words.len()).fold(0_u8, |all, bit| all | 1_u8.checked_shl(to_u32(bit)).unwrap_or(0));
+            let all = (0..words.len()).fold(0_u8, |all, bit| {
+                all | 1_u8.checked_shl(to_u32(bit)).unwrap_or(0)
+            });
             let fitting = (0_u32..).zip(&fits);
             let fitting = fitting.filter(|(_, (_, most, has))| *has == all && *most >= IN_NAME);
             fitting
-                .map(|(slot, (score, ..))| Candidate { slot, score: *score })
+                .map(|(slot, (score, ..))| Candidate {
+                    slot,
+                    score: *score,
+                })
                 .filter(|candidate| self.tool(candidate.slot).is_some())
                 .min_by(|left, right| self.compare(*left, *right))
                 .map(|candidate| candidate.slot)

@@ -185,9 +185,7 @@ fn plural(word: &mut Vec<u8>) {
         replace(word, start, by);
     } else if word.ends_with(b"us") || word.ends_with(b"ss") {
     } else if let Some(start) = ending(word, b"s")
-        && word
-            .get(..start.saturating_sub(1))
-            .is_some_and(has_vowel)
+        && word.get(..start.saturating_sub(1)).is_some_and(has_vowel)
     {
         word.truncate(start);
     }
@@ -294,7 +292,10 @@ mod tests {
 
     #[test]
     fn forms_of_a_word_have_one_stem() {
-        check("creat", &["create", "creates", "created", "creating", "creation"]);
+        check(
+            "creat",
+            &["create", "creates", "created", "creating", "creation"],
+        );
         check("repositori", &["repository", "repositories"]);
         check("analyz", &["analyze", "analyzes", "analyzed", "analyzing"]);
         check("file", &["file", "files", "filing"]);

@@ -73,7 +73,11 @@ impl Splitter {
                 _ => false,
             };
             if begins {
-                self.word(run.get(start..position).unwrap_or_default(), Shape::Part, emit);
+                self.word(
+                    run.get(start..position).unwrap_or_default(),
+                    Shape::Part,
+                    emit,
+                );
                 start = position;
                 parts += 1;
             }

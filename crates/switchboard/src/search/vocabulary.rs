@@ -159,7 +159,10 @@ mod tests {
     fn a_word_that_weighs_nothing_is_not_offered() {
         let vocabulary = vocabulary(&["mail", "mall"]);
         let heavier = vocabulary.correct("maal", |number| number as usize);
-        assert_eq!(heavier.and_then(|number| vocabulary.word(number)), Some("mall"));
+        assert_eq!(
+            heavier.and_then(|number| vocabulary.word(number)),
+            Some("mall")
+        );
         assert_eq!(vocabulary.correct("maal", |_| 0), None);
         assert_eq!(vocabulary.complete("ma", |_| 0), None);
     }

@@ -10,13 +10,27 @@
 //! | [`message`] | what a conversation consists of |
 //! | [`provider`] | the seam towards models, and one file for each kind of endpoint |
 //! | [`tools`] | built-in tools |
+//! | `core` | what a session has for its whole life |
+//! | `turn`, `dispatch` | the loop; the one way that every call goes |
+//! | `view`, `instructions` | the tools and texts that stand before every conversation, and stay as they are |
+//! | `record`, `conversation` | what is kept of a session, and what follows from it |
+//! | `compact`, `budget` | what is done when the window fills; what a turn may cost |
 
 pub mod agent;
+mod budget;
+mod compact;
+mod conversation;
+mod core;
+mod dispatch;
 pub mod events;
+mod instructions;
 pub mod message;
 pub mod provider;
+mod record;
 pub mod session;
 pub mod tools;
+mod turn;
+mod view;
 
 pub use agent::{Agent, AgentOptions};
 pub use session::Session;

@@ -130,9 +130,17 @@ pub struct Usage {
     pub output: u64,
 }
 
+impl Usage {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        let parts = [self.cache_read, self.cache_write, self.output];
+        parts.into_iter().fold(self.input, u64::saturating_add)
+    }
+}
+
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        // What an endpoint says it cost may be any number.
+        // The numbers are an endpoint's word, and need not make sense.
         self.input = self.input.saturating_add(other.input);
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);

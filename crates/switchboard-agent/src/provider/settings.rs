@@ -42,6 +42,8 @@ pub struct ProviderSettings {
     pub retry: RetryPolicy,
     /// How endpoints are reached: proxies, certificates, time to connect.
     pub http: HttpSettings,
+    /// A client that is there already, such as that of the servers; it is used in place of one of these settings.
+    pub client: Option<HttpClient>,
 }
 
 /// Why there is no provider.
@@ -135,7 +137,10 @@ impl ProviderSettings {
     /// Only a server of one's own is asked anything, and only when no model is named: which one it has.
     pub async fn provider(&self) -> Result<Arc<dyn Provider>, SettingsError> {
         let choice = self.choose()?;
-        let client = HttpClient::new(self.http.clone())?;
+        let client = match &self.client {
+            Some(client) => client.clone(),
+            None => HttpClient::new(self.http.clone())?,
+        };
         let client = client.pooled().clone();
         let provider: Arc<dyn Provider> = match choice.kind {
             Kind::Anthropic => Arc::new(self.anthropic(client, choice.id)?),

@@ -48,8 +48,9 @@ const KILLS_OF_A_SESSION: u32 = 25;
 /// What is no session's id, so that a new one is begun.
 const NEW: &str = "";
 
-/// The longest that a child lives once it has begun.
-const LONGEST_LIFE: Duration = Duration::from_millis(60);
+/// How many events a child lives through at most, and how many microseconds longer.
+const MOST_EVENTS: u64 = 40;
+const LONGEST_MOMENT: u64 = 5_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -81,13 +82,15 @@ fn parent() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("it starts");
-        let mut line = String::new();
+        // It lives until it has come so far, and a moment longer.
         let output = child.stdout.take().expect("its output");
-        let read = BufReader::new(output).read_line(&mut line);
-        assert!(read.expect("a line") > 0, "the child ended by itself");
-        line.trim().clone_into(&mut session);
+        let mut lines = BufReader::new(output).lines();
+        session = next(&mut lines);
         sessions.insert(session.clone());
-        std::thread::sleep(random.up_to(LONGEST_LIFE));
+        for _ in 0..random.below(MOST_EVENTS) {
+            next(&mut lines);
+        }
+        std::thread::sleep(Duration::from_micros(random.below(LONGEST_MOMENT)));
         child.kill().expect("it is killed");
         child.wait().expect("it is gone");
     }
@@ -102,6 +105,11 @@ fn parent() {
     );
     let made = counts.get("made").copied().unwrap_or_default();
     assert!(made > 0, "no call was made at all");
+}
+
+fn next(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> String {
+    let line = lines.next().expect("the child does not end by itself");
+    line.expect("a line")
 }
 
 /// Compares what is recorded of a session with what it did.
@@ -176,7 +184,11 @@ fn child(folder: &Path, session: &str) {
         println!("{}", session.id());
         loop {
             // The model learns from this what to call its lines.
-            session.send(session.id().as_str()).await.expect("a reply");
+            let mut events = session.stream(session.id().as_str());
+            while let Some(event) = events.next().await {
+                event.expect("no error");
+                println!();
+            }
         }
     });
 }
@@ -350,11 +362,10 @@ impl Random {
         Self(seed)
     }
 
-    fn up_to(&mut self, most: Duration) -> Duration {
+    fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        let most = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
-        Duration::from_micros(self.0 % most)
+        self.0 % limit
     }
 }

@@ -18,9 +18,9 @@ use switchboard::call::gate::{Permit, Sight, Verdict};
 use switchboard::call::shape::{Block, Media, ShapeOptions, Shaped, shape};
 use switchboard::call::spill::SpillFolder;
 use switchboard::catalog::text::{cut, neutralise};
-use switchboard::catalog::{CatalogTool, LookupError, Tokens};
+use switchboard::catalog::{CatalogTool, LiveAnnotations, LookupError, Tokens};
 use switchboard::json::SharedJson;
-use switchboard::names::{CallId, ToolRef};
+use switchboard::names::{CallId, ExposedName, ToolRef};
 use switchboard::peer::ProgressSink;
 use switchboard::permissions::{Subject, Wanted};
 use tokio::time::Instant;
@@ -265,7 +265,7 @@ impl Core {
     /// Whether a server's tool changes nothing, by the word of a server that is believed.
     fn is_read_only(&self, tool: &CatalogTool) -> bool {
         let hints = tool.live_annotations();
-        hints.is_some_and(|hints| hints.is_read_only())
+        hints.is_some_and(LiveAnnotations::is_read_only)
             && self
                 .options
                 .guard
@@ -290,7 +290,7 @@ impl Core {
             return Output::error(neutralise(&format!("{error}.{hint}")));
         };
         let mut candidates: Vec<&str> = self.similar_built_ins(&name);
-        let allowed = nearest.iter().map(|name| name.as_str());
+        let allowed = nearest.iter().map(ExposedName::as_str);
         candidates.extend(allowed.filter(|name| self.subset.has(name)));
         let name = cut(neutralise(&name), MAX_NAME).into_owned();
         Output::error(if candidates.is_empty() {

@@ -82,6 +82,11 @@ impl Subset {
         subset
     }
 
+    /// Whether all tools are in it.
+    pub(crate) fn is_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a tool is in it.
     pub(crate) fn has(&self, name: &str) -> bool {
         let fits = |patterns: &Vec<NameGlob>| patterns.iter().any(|glob| glob.matches(name));

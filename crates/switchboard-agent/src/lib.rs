@@ -36,3 +36,8 @@ mod view;
 
 pub use agent::{Agent, AgentOptions};
 pub use session::Session;
+
+/// The examples of the README are compiled with the documentation's tests, and the first of them is run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

@@ -134,7 +134,10 @@ impl Sampler {
         let take = |left: u64| left.checked_sub(cost);
         let order = Ordering::Relaxed;
         match self.left.fetch_update(order, order, take) {
-            Ok(_) => Ok(Reserved { left: &self.left, cost }),
+            Ok(_) => Ok(Reserved {
+                left: &self.left,
+                cost,
+            }),
             Err(_) => Err(declined("the budget for questions of servers is used up")),
         }
     }

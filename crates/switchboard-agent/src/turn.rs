@@ -199,10 +199,13 @@ impl<'a> Turn<'a> {
             self.state.journal.append(said).await?;
             self.state.journal.list().await?;
         }
+        let provider = self.core.provider();
+        let model = provider.model();
+        let tools = self.state.view.definitions().len();
         let started = SessionEvent::Started {
             session_id: self.core.id.to_string(),
-            model: self.core.provider().model().id.clone(),
-            tools: self.state.view.definitions().len(),
+            model: model.id.clone(),
+            tools: if model.tools { tools } else { 0 },
             failed_servers: self.core.failed_servers(),
         };
         self.emitter.tell(started).await;

@@ -219,16 +219,28 @@ async fn failures_are_told_for_what_they_are() {
             let error = ask(&*provider).await.unwrap_err();
             assert_eq!(error.kind, Kind::Broken, "{error}");
         }
-        drop(model);
-        let error = ask(&*provider).await.unwrap_err();
-        assert_eq!(error.kind, Kind::Unreachable, "{error}");
-        assert!(
-            error
-                .message
-                .contains("cannot be reached: Connection refused"),
-            "{error}"
-        );
     }
+}
+
+#[tokio::test]
+async fn nobody_there_is_told() {
+    // A port that was free a moment ago, and that nobody listens on.
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let settings = ProviderSettings {
+        openai_url: Some(url.clone()),
+        model: Some("test".to_owned()),
+        retry: RetryPolicy {
+            attempts: 1,
+            ..RetryPolicy::default()
+        },
+        ..ProviderSettings::default()
+    };
+    let error = ask(&*settings.provider().await.unwrap()).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Unreachable, "{error}");
+    let expected = format!("openai: {url}/chat/completions cannot be reached: Connection refused");
+    assert!(error.to_string().starts_with(&expected), "{error}");
 }
 
 #[tokio::test]

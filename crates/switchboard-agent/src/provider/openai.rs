@@ -476,17 +476,13 @@ impl Decoder {
         (!is_new).then_some(place)
     }
 
-    /// An id that nothing in the conversation has, as close to what the server told as can be.
+    /// What the server calls a call, or an id of our own where it says nothing, or what it has said before.
     fn unique(&mut self, told: &str) -> String {
-        let base = if told.is_empty() { "call" } else { told };
-        let mut id = base.to_owned();
-        let mut number = self.known.len();
-        if told.is_empty() {
-            id = format!("{base}_{number}");
-        }
-        while self.known.contains(&id) {
+        let mut id = told.to_owned();
+        let mut number = 0_u64;
+        while id.is_empty() || self.known.contains(&id) {
             number += 1;
-            id = format!("{base}_{number}");
+            id = format!("call_{number}");
         }
         self.known.insert(id.clone());
         id

@@ -221,7 +221,7 @@ fn servers_follow_the_format_more_or_less() {
             ]})),
             finish("stop"),
         ]),
-        &[call("call_0", "A", "{\"x\":1}"), call("call_1", "B", "{}")],
+        &[call("call_1", "A", "{\"x\":1}"), call("call_2", "B", "{}")],
         Stop::Calls,
     );
     check(
@@ -241,7 +241,7 @@ fn servers_follow_the_format_more_or_less() {
             one(json!(""), json!(0), "A", json!("{}")),
             finish("stop"),
         ]),
-        &[call("call_0", "A", "{}"), call("call_1", "A", "{}")],
+        &[call("call_1", "A", "{}"), call("call_2", "A", "{}")],
         Stop::Calls,
     );
     check(
@@ -251,7 +251,7 @@ fn servers_follow_the_format_more_or_less() {
             one(json!("x"), json!(1), "B", json!("{}")),
             finish("tool_calls"),
         ]),
-        &[call("x", "A", "{}"), call("x_2", "B", "{}")],
+        &[call("x", "A", "{}"), call("call_1", "B", "{}")],
         Stop::Calls,
     );
     check(
@@ -261,7 +261,7 @@ fn servers_follow_the_format_more_or_less() {
             one(null.clone(), null.clone(), "A", json!(":1}")),
             finish("tool_calls"),
         ]),
-        &[call("call_0", "A", "{\"x\":1}")],
+        &[call("call_1", "A", "{\"x\":1}")],
         Stop::Calls,
     );
     check(
@@ -382,7 +382,7 @@ fn an_id_is_never_used_twice_in_a_conversation() {
     let (_, answer) = decode(Decoder::new(&earlier), &[stream.as_bytes()]);
     assert_eq!(
         answer.unwrap().message.parts,
-        [call("call_2", "A", "{}"), call("x_4", "B", "{}")]
+        [call("call_2", "A", "{}"), call("call_3", "B", "{}")]
     );
 }
 

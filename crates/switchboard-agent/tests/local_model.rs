@@ -40,6 +40,7 @@ async fn a_model_makes_a_call_and_uses_its_result() {
         ..HostOptions::default()
     });
     let mut options = AgentOptions::new(host, guard, provider);
+    options.patience = std::time::Duration::from_secs(60);
     options.servers = vec![hosted::spec("vault", &server, Over::Http, 1 << 20)];
     let folder = tempfile::tempdir().unwrap();
     let session = Agent::new(options).session(folder.path());

@@ -4,6 +4,7 @@
 //! has set nothing. It reads no environment: values come in.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -211,7 +212,7 @@ impl ProviderSettings {
             })?;
         }
         let id = id.unwrap_or_else(|| models::DEFAULT_ANTHROPIC.to_owned());
-        let (model, thinking) = models::look_up(Kind::Anthropic, &id);
+        let known = models::look_up(Kind::Anthropic, &id);
         let endpoint = Endpoint {
             provider: anthropic::NAME.to_owned(),
             client,
@@ -222,8 +223,8 @@ impl ProviderSettings {
         };
         Ok(Anthropic {
             endpoint,
-            model,
-            thinking,
+            model: known.model,
+            thinking: known.thinking,
         })
     }
 
@@ -262,6 +263,7 @@ impl ProviderSettings {
             None if is_theirs => models::describe(kind, models::DEFAULT_OPENAI),
             None => offered(&endpoint).await?,
         };
+        let no_reasoning_with_tools = models::look_up(kind, &model.id).no_reasoning_with_tools;
         endpoint.url = below(&base, "chat/completions");
         let limit = if is_theirs {
             Limit::MaxCompletionTokens
@@ -272,6 +274,7 @@ impl ProviderSettings {
             endpoint,
             model,
             limit,
+            no_reasoning_with_tools: AtomicBool::new(no_reasoning_with_tools),
         })
     }
 }

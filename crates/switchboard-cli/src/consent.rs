@@ -125,11 +125,11 @@ impl Approver for Terminal {
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         async move {
             // Nothing that moves may be drawn over the question.
-            let _still = live::pause(&self.printer);
+            let _floor = live::floor(&self.printer).await;
             terminal::forget_keys();
             self.printer.ask(self.question(&question));
             let key = terminal::next_key().await;
-            self.printer.ask("\n");
+            self.printer.ask(terminal::echo(&key));
             match key {
                 Ok(Some('y' | 'Y')) => Answer::Once,
                 Ok(Some('s' | 'S')) => Answer::Session,
@@ -146,7 +146,7 @@ impl Approver for Terminal {
 }
 
 /// The arguments, a line each, with secrets masked and nothing in them that fools a terminal.
-fn arguments(arguments: Option<&RawValue>) -> Vec<String> {
+pub(crate) fn arguments(arguments: Option<&RawValue>) -> Vec<String> {
     let parsed = arguments.map(|raw| serde_json::from_str::<Value>(raw.get()));
     let Some(Ok(Value::Object(members))) = parsed else {
         return Vec::new();

@@ -1,22 +1,29 @@
-//! Signals that ask the program to end: the first ends it in order, the second at once.
+//! Signals that ask the program to end: the first ends it in order, the second at once. A program that has something to
+//! interrupt may answer the first one, and the next one is the first again.
 //!
 //! A thread of its own listens, so that the second one counts even while the rest of the program is busy or blocked.
 
 use std::io;
 use std::process::exit;
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
 use crate::exit::Exit;
+use crate::terminal;
 
 /// Hears of the first signal. The listening thread lives as long as the program.
 #[derive(Debug, Clone)]
-pub(crate) struct Interrupts(watch::Receiver<Option<Exit>>);
+pub(crate) struct Interrupts {
+    heard: Arc<watch::Sender<Option<Exit>>>,
+    news: watch::Receiver<Option<Exit>>,
+}
 
 impl Interrupts {
     /// Listens from now on. From here on a signal no longer ends the program by itself.
     pub(crate) fn listen() -> io::Result<Self> {
-        let (sender, receiver) = watch::channel(None);
+        let (sender, news) = watch::channel(None);
+        let heard = Arc::new(sender);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()?;
@@ -24,27 +31,37 @@ impl Interrupts {
             let _within = runtime.enter();
             platform::Signals::new()?
         };
-        std::thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || {
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        thread.spawn({
+            let heard = Arc::clone(&heard);
+            move || {
                 runtime.block_on(async {
-                    let first = signals.next().await;
-                    sender.send_replace(Some(first));
-                    let second = signals.next().await;
-                    // The guards end the servers: they see that this process is gone.
-                    exit(second.code().into());
+                    loop {
+                        let signal = signals.next().await;
+                        if heard.send_replace(Some(signal)).is_some() {
+                            terminal::restore();
+                            // The guards end the servers: they see that this process is gone.
+                            exit(signal.code().into());
+                        }
+                    }
                 });
-            })?;
-        Ok(Self(receiver))
+            }
+        })?;
+        Ok(Self { heard, news })
     }
 
     /// Waits for the first signal; tells how the program is to end because of it.
     pub(crate) async fn first(&mut self) -> Exit {
-        match self.0.wait_for(Option::is_some).await {
+        match self.news.wait_for(Option::is_some).await {
             Ok(exit) => exit.unwrap_or(Exit::Interrupted),
             // The thread has ended without a signal, so none can come.
             Err(_) => std::future::pending().await,
         }
+    }
+
+    /// The signal has had its effect. The next one is the first again.
+    pub(crate) fn answer(&self) {
+        self.heard.send_replace(None);
     }
 }
 

@@ -4,10 +4,11 @@
 //! taken away again.
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anstyle::Style;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, interval_at};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -45,9 +46,6 @@ pub(crate) async fn shown<T>(
         tokio::select! {
             outcome = &mut work => return outcome,
             _ = ticks.tick() => {
-                if PAUSED.load(Ordering::Relaxed) {
-                    continue;
-                }
                 live.draw(&[shown_as(started.elapsed(), turn)]);
                 turn += 1;
             }
@@ -57,20 +55,31 @@ pub(crate) async fn shown<T>(
 
 /// Whether somebody else has the terminal. There is one terminal, so there is one such mark.
 static PAUSED: AtomicBool = AtomicBool::new(false);
+/// How many lines that move are on the screen.
+static DRAWN: AtomicUsize = AtomicUsize::new(0);
+/// Whose turn it is to ask the person at the terminal something.
+static FLOOR: Mutex<()> = Mutex::const_new(());
 
-/// Takes the line that moves away and draws none, for as long as what this gives lives.
-pub(crate) fn pause(printer: &Printer) -> Paused {
+/// Waits until nobody else asks the person something. What moves is taken away and nothing is drawn for as long as what
+/// this gives lives.
+pub(crate) async fn floor(printer: &Printer) -> Floor {
+    let turn = FLOOR.lock().await;
     PAUSED.store(true, Ordering::Relaxed);
-    if printer.is_live() {
-        printer.draw("\r\u{1b}[J");
-    }
-    Paused
+    printer.draw(&removal());
+    Floor { _turn: turn }
 }
 
-/// While it lives, nothing moves.
-pub(crate) struct Paused;
+/// Whether somebody is being asked something, so that nothing may be shown.
+pub(crate) fn is_paused() -> bool {
+    PAUSED.load(Ordering::Relaxed)
+}
 
-impl Drop for Paused {
+/// While it lives, nothing moves and nobody else asks.
+pub(crate) struct Floor {
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Drop for Floor {
     fn drop(&mut self) {
         PAUSED.store(false, Ordering::Relaxed);
     }
@@ -80,22 +89,24 @@ impl Drop for Paused {
 #[derive(Debug)]
 pub(crate) struct Live<'p> {
     printer: &'p Printer,
-    /// How many lines are on the screen.
-    drawn: usize,
 }
 
 impl<'p> Live<'p> {
     pub(crate) fn new(printer: &'p Printer) -> Self {
-        Self { printer, drawn: 0 }
+        Self { printer }
     }
 
-    /// Draws these lines in place of those that were there, as many as the terminal has room for.
+    /// Draws these lines in place of those that were there, as many as the terminal has room for, unless somebody else
+    /// has the terminal.
     pub(crate) fn draw(&mut self, lines: &[Line]) {
+        if is_paused() {
+            return;
+        }
         let size = terminal::error_size().unwrap_or(Size {
             columns: 80,
             rows: 24,
         });
-        let mut text = self.removal();
+        let mut text = removal();
         let most = size.rows.saturating_sub(1).max(1);
         for (index, line) in lines.iter().take(most).enumerate() {
             if index > 0 {
@@ -108,8 +119,13 @@ impl<'p> Live<'p> {
                 self.add(&mut text, line, size.columns.saturating_sub(MARGIN));
             }
         }
-        self.drawn = lines.len().min(most);
+        DRAWN.store(lines.len().min(most), Ordering::Relaxed);
         self.printer.draw(&text);
+    }
+
+    /// Takes the lines away.
+    pub(crate) fn clear(&mut self) {
+        self.printer.draw(&removal());
     }
 
     fn add(&self, text: &mut String, line: &Line, mut room: usize) {
@@ -122,23 +138,20 @@ impl<'p> Live<'p> {
             text.push_str(&self.printer.styled(*style, piece));
         }
     }
-
-    /// What takes the lines away: to the start of the first, then everything from there.
-    fn removal(&self) -> String {
-        match self.drawn {
-            0 => String::new(),
-            1 => "\r\u{1b}[J".to_owned(),
-            lines => format!("\r\u{1b}[{}A\u{1b}[J", lines - 1),
-        }
-    }
 }
 
 impl Drop for Live<'_> {
     fn drop(&mut self) {
-        let removal = self.removal();
-        if !removal.is_empty() {
-            self.printer.draw(&removal);
-        }
+        self.clear();
+    }
+}
+
+/// What takes the lines away: to the start of the first, then everything from there.
+fn removal() -> String {
+    match DRAWN.swap(0, Ordering::Relaxed) {
+        0 => String::new(),
+        1 => "\r\u{1b}[J".to_owned(),
+        lines => format!("\r\u{1b}[{}A\u{1b}[J", lines - 1),
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod style {
     pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
     pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
     pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+    pub(crate) const REMOVED: Style = AnsiColor::Red.on_default();
     pub(crate) const NAME: Style = Style::new().bold();
     pub(crate) const QUIET: Style = Style::new().dimmed();
 }

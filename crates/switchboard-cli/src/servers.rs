@@ -6,9 +6,11 @@ use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use switchboard::auth::interactive::logins::{BackgroundLogins, LoginTarget};
 use switchboard::auth::vault::Vault;
 use switchboard::auth::vault::sealed::SealedVault;
 use switchboard::catalog::ToolRules;
+use switchboard::names::ServerName;
 use switchboard::recipe::{RecipeError, Recipes};
 use switchboard::remembered::{self, Outline, Remembered};
 use switchboard::spec::{ConnectionKey, ServerSpec};
@@ -203,6 +205,19 @@ impl Servers {
             context.environment.state.clone(),
         ];
         recipes
+    }
+
+    /// Logins that a model may begin, to every server that can be logged in to.
+    pub(crate) fn logins(&self, context: &Context) -> BackgroundLogins {
+        let recipes = self.recipes(context);
+        let settings = &self.config.settings;
+        let target = |server: &Server| {
+            let target = LoginTarget::of(server, &recipes, settings).ok()??;
+            Some((ServerName::from(server.name.as_str()), target))
+        };
+        let ready = |server: &&Server| server.status == Status::Ready;
+        let targets = self.selected().filter(ready).filter_map(target).collect();
+        BackgroundLogins::new(targets, self.vault(context))
     }
 
     /// Where logins are kept. Nothing is looked at before one is needed.

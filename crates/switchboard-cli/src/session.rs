@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use switchboard::Host;
 use switchboard::audit::{Audit, AuditSettings};
+use switchboard::auth::interactive::logins::Logins;
 use switchboard::call::gate::Gate;
 use switchboard::catalog::text::neutralise;
 use switchboard::names::ServerName;
@@ -28,6 +29,7 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
+use crate::questions::AtTerminal;
 use crate::servers::{HeldBack, Servers, look_closer};
 use crate::startup;
 use crate::terminal::{self, fitted};
@@ -45,7 +47,6 @@ const LAST_WORK: Duration = Duration::from_secs(2);
 const SHORTEST_REASON: usize = 30;
 
 /// A host with the servers a command wants.
-#[derive(Debug)]
 pub(crate) struct Session<'c> {
     pub(crate) host: Host,
     pub(crate) context: &'c Context,
@@ -54,8 +55,33 @@ pub(crate) struct Session<'c> {
     pub(crate) specs: Vec<ServerSpec>,
     /// The servers that are not started, and why.
     pub(crate) held_back: Vec<HeldBack>,
-    guard: Arc<Guard>,
+    pub(crate) guard: Arc<Guard>,
+    /// What is remembered between runs.
+    pub(crate) store: Arc<dyn Store>,
     told: OnceCell<()>,
+}
+
+/// How a host is used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// What holds where no rule does.
+    pub(crate) policy: Policy,
+    /// Who makes the calls, in the audit log.
+    pub(crate) front_end: &'static str,
+    /// Whether somebody may be asked, where there is a terminal to ask on.
+    pub(crate) attended: bool,
+    /// Whether a model may begin logins.
+    pub(crate) logins: bool,
+}
+
+impl Manner {
+    /// A command that a person typed.
+    const TYPED: Self = Self {
+        policy: Policy::typed(),
+        front_end: FRONT_END,
+        attended: true,
+        logins: false,
+    };
 }
 
 /// Runs a command's work with a host, and ends the host whatever comes of it. No server is started before the work
@@ -65,35 +91,55 @@ pub(crate) fn run(
     servers: &Servers,
     work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
 ) -> Outcome {
+    run_in(
+        Manner::TYPED,
+        context,
+        servers,
+        async |session, mut interrupts| {
+            tokio::select! {
+                // Dropping the work calls off what it waits for, and the servers are told.
+                exit = interrupts.first() => Err(Failure::interrupted(exit)),
+                outcome = work(session) => outcome,
+            }
+        },
+    )
+}
+
+/// Runs work that hears of signals itself, in a manner of its own.
+pub(crate) fn run_in(
+    manner: Manner,
+    context: &Context,
+    servers: &Servers,
+    work: impl AsyncFnOnce(&Session<'_>, Interrupts) -> Outcome,
+) -> Outcome {
     let unable = |error: std::io::Error| Failure::failed("could not start").because(error);
     let runtime = runtime().map_err(unable)?;
-    let mut interrupts = Interrupts::listen().map_err(unable)?;
+    let interrupts = Interrupts::listen().map_err(unable)?;
     let outcome = runtime.block_on(async {
         let (specs, held_back) = servers.plan(context);
         let store = open_store(servers, context).await;
         let settings = AuditSettings::from(&servers.config.settings);
-        let audit = Audit::start(Arc::clone(&store), settings, FRONT_END);
-        let guard = guard(servers, context, audit.clone());
+        let audit = Audit::start(Arc::clone(&store), settings, manner.front_end);
+        let guard = guard(servers, context, audit.clone(), manner);
+        let logins = manner.logins.then(|| servers.logins(context));
         let session = Session {
             host: Host::new(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
                 gate: Arc::clone(&guard) as Arc<dyn Gate>,
-                store,
+                handler: Arc::new(AtTerminal::new(context, manner.attended)),
+                store: Arc::clone(&store),
                 spill_folder: Some(spill_folder(context)),
-                ..HostOptions::default()
+                logins: logins.map(|logins| Arc::new(logins) as Arc<dyn Logins>),
             }),
             guard,
+            store,
             context,
             servers,
             specs,
             held_back,
             told: OnceCell::new(),
         };
-        let outcome = tokio::select! {
-            // Dropping the work calls off what it waits for, and the servers are told.
-            exit = interrupts.first() => Err(Failure::interrupted(exit)),
-            outcome = work(&session) => outcome,
-        };
+        let outcome = work(&session, interrupts).await;
         session.host.shutdown().await;
         audit.close().await;
         outcome
@@ -189,7 +235,7 @@ impl Session<'_> {
 
     /// Says in one line each which servers are not started, once. A server that was switched off is no news, and what
     /// is wrong with an entry has been told with the configuration.
-    fn tell_held_back(&self) {
+    pub(crate) fn tell_held_back(&self) {
         if self.told.set(()).is_err() {
             return;
         }
@@ -204,7 +250,7 @@ impl Session<'_> {
     }
 
     /// Warns of permission rules that are about no tool at all, where every server could be asked.
-    fn tell_idle_rules(&self) {
+    pub(crate) fn tell_idle_rules(&self) {
         let statuses = self.host.statuses();
         let has_all = self.held_back.is_empty()
             && statuses
@@ -306,21 +352,26 @@ pub(crate) fn engine(servers: &Servers, context: &Context, policy: Policy) -> En
     }
 }
 
-fn guard(servers: &Servers, context: &Context, audit: Audit) -> Arc<Guard> {
-    let engine = engine(servers, context, Policy::typed());
+fn guard(servers: &Servers, context: &Context, audit: Audit, manner: Manner) -> Arc<Guard> {
+    let engine = engine(servers, context, manner.policy);
     for problem in engine.problems() {
         let place = view::place(&problem.origin, &context.environment.home);
         let message = format!("{place}: {}", visible(&problem.message));
         context.printer.warning(message, None);
     }
-    let guard = Guard::new(engine)
-        .asking(Arc::new(consent::Terminal::new(context)))
-        .recording(audit)
-        .in_session(format!("{FRONT_END}-{}", std::process::id()));
-    Arc::new(guard)
+    let guard = Guard::new(engine).recording(audit).in_session(format!(
+        "{}-{}",
+        manner.front_end,
+        std::process::id()
+    ));
+    Arc::new(if manner.attended {
+        guard.asking(Arc::new(consent::Terminal::new(context)))
+    } else {
+        guard
+    })
 }
 
-fn spill_folder(context: &Context) -> PathBuf {
+pub(crate) fn spill_folder(context: &Context) -> PathBuf {
     context.environment.state.join(SPILL_FOLDER)
 }
 

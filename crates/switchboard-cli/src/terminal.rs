@@ -1,12 +1,18 @@
 //! The terminal: how wide it is, and questions that one key answers.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
 
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// What follows an escape sooner belongs to the same key.
+const ESCAPE_PATIENCE: Duration = Duration::from_millis(50);
 
 /// Whether there is somebody to ask.
 pub(crate) fn is_there() -> bool {
@@ -22,7 +28,7 @@ pub(crate) fn consent(question: &str, context: &Context) -> Result<bool, Failure
     }
     context.printer.ask(question);
     let key = key();
-    context.printer.note("");
+    context.printer.ask(echo(&key));
     match key {
         Ok(Some(key)) => Ok(matches!(key, 'y' | 'Y')),
         Ok(None) => Err(Failure::new(Exit::Interrupted, "no answer was given")
@@ -68,25 +74,134 @@ pub(crate) fn fitted(text: &str, width: usize) -> Cow<'_, str> {
 
 /// The key that the user presses, or `None` at the end of the input.
 pub(crate) fn key() -> io::Result<Option<char>> {
-    let _unbuffered = platform::Unbuffered::begin()?;
-    let mut byte = [0];
-    let count = io::stdin().lock().read(&mut byte)?;
-    Ok((count > 0).then(|| char::from(byte[0])))
+    let _mode = platform::Mode::keys()?;
+    let byte = platform::read_byte()?;
+    Ok(byte.map(char::from))
 }
 
 /// The key that the user presses, waited for without blocking. Dropping the future leaves the terminal as it was.
 pub(crate) async fn next_key() -> io::Result<Option<char>> {
-    let _unbuffered = platform::Unbuffered::begin()?;
-    let (sender, pressed) = tokio::sync::oneshot::channel();
-    // A thread of its own: one of the runtime's would be waited for at the end of the program.
-    std::thread::Builder::new()
-        .name("keys".to_owned())
-        .spawn(move || {
-            let mut byte = [0];
-            let read = io::stdin().lock().read(&mut byte);
-            let _ = sender.send(read.map(|count| (count > 0).then(|| char::from(byte[0]))));
-        })?;
-    pressed.await.unwrap_or(Ok(None))
+    let mut keyboard = Keyboard::open()?;
+    Ok(keyboard.byte().await?.map(char::from))
+}
+
+/// What is shown of an answer of one key, to the end of its line.
+pub(crate) fn echo(key: &io::Result<Option<char>>) -> String {
+    match key {
+        Ok(Some(key)) if key.is_ascii_graphic() => format!("{key}\n"),
+        _ => "\n".to_owned(),
+    }
+}
+
+/// Keys as they are pressed, with nothing echoed. Ctrl-C still interrupts. Dropped, it leaves the terminal as it was and
+/// takes no further key.
+pub(crate) struct Keyboard {
+    bytes: mpsc::Receiver<io::Result<Option<u8>>>,
+    _reader: platform::Reader,
+    _mode: platform::Mode,
+}
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    Character(char),
+    Enter,
+    Backspace,
+    /// Ctrl-U.
+    EraseLine,
+    /// Ctrl-W.
+    EraseWord,
+    Escape,
+    /// Ctrl-D, or the end of the input.
+    End,
+    /// What nothing here has a use for.
+    Other,
+}
+
+impl Keyboard {
+    pub(crate) fn open() -> io::Result<Self> {
+        let mode = platform::Mode::keys()?;
+        let (sender, bytes) = mpsc::channel(1);
+        Ok(Self {
+            bytes,
+            _reader: platform::Reader::start(sender)?,
+            _mode: mode,
+        })
+    }
+
+    async fn byte(&mut self) -> io::Result<Option<u8>> {
+        self.bytes.recv().await.unwrap_or(Ok(None))
+    }
+
+    /// The next key.
+    pub(crate) async fn key(&mut self) -> io::Result<Key> {
+        let Some(first) = self.byte().await? else {
+            return Ok(Key::End);
+        };
+        Ok(match first {
+            b'\r' | b'\n' => Key::Enter,
+            0x04 => Key::End,
+            0x08 | 0x7f => Key::Backspace,
+            0x15 => Key::EraseLine,
+            0x17 => Key::EraseWord,
+            0x1b => self.escape().await?,
+            0x20..0x7f => Key::Character(char::from(first)),
+            0xc2..=0xf4 => self.character(first).await?,
+            _ => Key::Other,
+        })
+    }
+
+    /// The escape key by itself, or the start of what another key sends.
+    async fn escape(&mut self) -> io::Result<Key> {
+        let Ok(next) = timeout(ESCAPE_PATIENCE, self.byte()).await else {
+            return Ok(Key::Escape);
+        };
+        match next? {
+            Some(b'[' | b'O') => {
+                while let Ok(more) = timeout(ESCAPE_PATIENCE, self.byte()).await {
+                    if more?.is_none_or(|byte| (0x40..0x7f).contains(&byte)) {
+                        break;
+                    }
+                }
+                Ok(Key::Other)
+            }
+            Some(0x1b) | None => Ok(Key::Escape),
+            Some(_) => Ok(Key::Other),
+        }
+    }
+
+    async fn character(&mut self, first: u8) -> io::Result<Key> {
+        let length = match first {
+            ..0xe0 => 2,
+            0xe0..0xf0 => 3,
+            _ => 4,
+        };
+        let mut bytes = vec![first];
+        while bytes.len() < length
+            && let Some(next) = self.byte().await?
+        {
+            bytes.push(next);
+        }
+        let character = std::str::from_utf8(&bytes)
+            .ok()
+            .and_then(|text| text.chars().next());
+        Ok(character.map_or(Key::Other, Key::Character))
+    }
+}
+
+/// Nothing that is typed is shown for as long as it lives. It is not lost: whoever reads next gets it.
+pub(crate) fn silent() -> Option<impl Sized> {
+    platform::Mode::silent().ok()
+}
+
+/// Remembers how the terminal is now, to be [restored](restore) by whatever ends the program.
+pub(crate) fn remember() {
+    platform::remember();
+}
+
+/// Makes the terminal what it was when it was remembered.
+pub(crate) fn restore() {
+    platform::restore();
 }
 
 /// Forgets the keys that were pressed before a question was asked: they answer something else.
@@ -97,10 +212,14 @@ pub(crate) fn forget_keys() {
 #[cfg(unix)]
 mod platform {
     use std::io;
-    use std::os::fd::AsFd;
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::sync::OnceLock;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+    use tokio::sync::mpsc::Sender;
 
     use super::Size;
-    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
     /// A terminal that does not know its size has none.
     pub(super) fn size(stream: &impl AsFd) -> Option<Size> {
@@ -115,43 +234,150 @@ mod platform {
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     }
 
-    /// While it lives, keys come one by one. Ctrl-C still interrupts.
-    pub(super) struct Unbuffered(Termios);
+    /// The next byte of the standard input, past the buffer that the library keeps: what is read ahead into it would be
+    /// lost to whoever reads the terminal next.
+    pub(super) fn read_byte() -> io::Result<Option<u8>> {
+        let mut byte = [0];
+        loop {
+            match rustix::io::read(io::stdin(), &mut byte) {
+                Ok(count) => return Ok((count > 0).then_some(byte[0])),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
 
-    impl Unbuffered {
-        pub(super) fn begin() -> io::Result<Self> {
+    /// A thread that reads keys until this is dropped.
+    pub(super) struct Reader {
+        /// Its end is what the thread waits for besides keys.
+        _stop: OwnedFd,
+    }
+
+    impl Reader {
+        pub(super) fn start(keys: Sender<io::Result<Option<u8>>>) -> io::Result<Self> {
+            let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+            // A thread of its own: one of the runtime's would be waited for at the end of the program.
+            let thread = std::thread::Builder::new().name("keys".to_owned());
+            thread.spawn(move || {
+                while is_pressed(&stopped) {
+                    let key = read_byte();
+                    let is_last = !matches!(key, Ok(Some(_)));
+                    if keys.blocking_send(key).is_err() || is_last {
+                        return;
+                    }
+                }
+            })?;
+            Ok(Self { _stop: stop })
+        }
+    }
+
+    /// Waits for a key; `false` once nobody wants one any more.
+    fn is_pressed(stopped: &OwnedFd) -> bool {
+        let stdin = io::stdin();
+        loop {
+            let mut both = [
+                PollFd::new(stopped, PollFlags::IN),
+                PollFd::new(&stdin, PollFlags::IN),
+            ];
+            match poll(&mut both, None) {
+                Ok(_) if !both[0].revents().is_empty() => return false,
+                Ok(_) if !both[1].revents().is_empty() => return true,
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// While it lives, the terminal treats keys differently. Ctrl-C always interrupts.
+    pub(super) struct Mode(Termios);
+
+    impl Mode {
+        /// Keys come one by one and are not echoed.
+        pub(super) fn keys() -> io::Result<Self> {
+            Self::without(LocalModes::ICANON | LocalModes::ECHO)
+        }
+
+        /// Keys are not echoed.
+        pub(super) fn silent() -> io::Result<Self> {
+            Self::without(LocalModes::ECHO)
+        }
+
+        fn without(modes: LocalModes) -> io::Result<Self> {
             let before = tcgetattr(io::stdin())?;
             let mut during = before.clone();
-            during.local_modes -= LocalModes::ICANON;
+            during.local_modes -= modes;
             tcsetattr(io::stdin(), OptionalActions::Now, &during)?;
             Ok(Self(before))
         }
     }
 
-    impl Drop for Unbuffered {
+    impl Drop for Mode {
         fn drop(&mut self) {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+        }
+    }
+
+    static REMEMBERED: OnceLock<Termios> = OnceLock::new();
+
+    pub(super) fn remember() {
+        if let Ok(modes) = tcgetattr(io::stdin()) {
+            let _ = REMEMBERED.set(modes);
+        }
+    }
+
+    pub(super) fn restore() {
+        if let Some(modes) = REMEMBERED.get() {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
         }
     }
 }
 
 #[cfg(not(unix))]
 mod platform {
+    use std::io::{self, Read as _};
+
+    use tokio::sync::mpsc::Sender;
+
     pub(super) fn size<S>(_: &S) -> Option<super::Size> {
         None
     }
 
     pub(super) fn forget_keys() {}
 
-    /// The terminal sends whole lines, and the first character of one is the answer.
-    pub(super) struct Unbuffered;
+    pub(super) fn remember() {}
 
-    impl Unbuffered {
-        #[expect(
-            clippy::unnecessary_wraps,
-            reason = "the same signature on every platform"
-        )]
-        pub(super) fn begin() -> std::io::Result<Self> {
+    pub(super) fn restore() {}
+
+    pub(super) fn read_byte() -> io::Result<Option<u8>> {
+        let mut byte = [0];
+        let count = io::stdin().lock().read(&mut byte)?;
+        Ok((count > 0).then_some(byte[0]))
+    }
+
+    /// A thread that reads keys until nobody wants one any more.
+    pub(super) struct Reader;
+
+    impl Reader {
+        pub(super) fn start(keys: Sender<io::Result<Option<u8>>>) -> io::Result<Self> {
+            let thread = std::thread::Builder::new().name("keys".to_owned());
+            thread.spawn(move || while keys.blocking_send(read_byte()).is_ok() {})?;
+            Ok(Self)
+        }
+    }
+
+    /// The terminal sends whole lines, and the first character of one is the answer.
+    pub(super) struct Mode;
+
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "the same signatures on every platform"
+    )]
+    impl Mode {
+        pub(super) fn keys() -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) fn silent() -> io::Result<Self> {
             Ok(Self)
         }
     }

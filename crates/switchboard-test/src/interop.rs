@@ -38,7 +38,7 @@ pub struct Listening {
 #[non_exhaustive]
 pub enum InteropError {
     /// It is not installed.
-    #[error("not installed: {} is missing; run `cargo xtask test`", path.display())]
+    #[error("not installed: {} is missing; run `cargo xtask test`, or `cargo xtask model` for the model", path.display())]
     NotInstalled {
         /// What is missing.
         path: PathBuf,
@@ -113,6 +113,18 @@ pub async fn fastmcp_http() -> Result<Listening, InteropError> {
 /// A server on the Python SDK, over stdio.
 pub fn python_sdk() -> Result<Launch, InteropError> {
     python_program(&[&script("sdk_server.py")?])
+}
+
+/// llama.cpp's server with a small model, which `cargo xtask model` installs. Its address is a base URL.
+pub async fn small_model() -> Result<Listening, InteropError> {
+    let port = free_port()?;
+    let script = existing(root().join("tests/interop/model/serve.py"))?;
+    let launch = Launch {
+        program: installed("model/venv/bin/python")?,
+        arguments: vec![script.to_string_lossy().into_owned(), port.to_string()],
+    };
+    let url = format!("http://127.0.0.1:{port}/v1");
+    listen(launch, &[], url, "the model listens").await
 }
 
 /// The program `rmcp-server` of this crate, over stdio.

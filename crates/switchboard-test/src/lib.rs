@@ -6,6 +6,7 @@
 //! | [`authorization`] | an MCP server behind a login, with its authorization server |
 //! | [`scripted`] | servers that do what a script says, over every transport, with faults to arm |
 //! | `hosted` | a host in a test: its servers, what it tells, what it holds (feature `host`) |
+//! | [`model`] | a model that says what a script says, in the wire formats of both kinds of endpoint |
 //! | [`interop`] | the servers of others, from npm and `PyPI` |
 //! | [`mod@bench`] | what the clients of `cargo xtask bench` have in common |
 //! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, and the clients of the benchmark |
@@ -21,5 +22,7 @@ pub mod bench;
 pub mod hosted;
 #[cfg(feature = "servers")]
 pub mod interop;
+#[cfg(feature = "servers")]
+pub mod model;
 #[cfg(feature = "servers")]
 pub mod scripted;

@@ -16,6 +16,7 @@
 //! | [`transport`], [`guard`] | how bytes reach a server, and how its processes are ended |
 //! | [`sandbox`] | what a server's process may touch |
 //! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
+//! | [`find`] | files of a folder, as git sees it |
 //! | [`doctor`] | what is wrong with a server, and how to mend it |
 //! | [`handler`] | what servers may ask of the client |
 //! | [`events`], [`status`], [`logs`] | what happens, how servers stand, what they said |
@@ -30,6 +31,7 @@ pub mod catalog;
 pub mod content;
 pub mod doctor;
 pub mod events;
+pub mod find;
 pub mod guard;
 pub mod handler;
 pub mod hooks;
@@ -56,8 +58,3 @@ pub mod watch;
 pub mod workspace;
 
 pub use host::Host;
-
-/// The example of the README is compiled and run with the documentation's tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-mod readme {}

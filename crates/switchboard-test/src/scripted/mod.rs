@@ -35,6 +35,6 @@ pub use script::{Do, Prompt, Resource, Script, Tool};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks, also when a test has panicked with the lock held: what it guards is only ever read and appended to.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,196 @@
+//! The agent: a host, a model and a store, from which sessions are made.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use switchboard::Host;
+use switchboard::permissions::Guard;
+use switchboard::spec::ServerSpec;
+use switchboard_store::{MemoryStore, Store, Timestamp};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use crate::provider::Provider;
+use crate::record::{self, Journal};
+use crate::session::{Session, SessionError, SessionId};
+use crate::tools::{Shell, Tool};
+
+/// An agent. Cheap to clone.
+#[derive(Clone)]
+pub struct Agent(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) options: Arc<AgentOptions>,
+    connected: OnceCell<()>,
+}
+
+/// What an agent is made of. [`AgentOptions::new`] has what is usual.
+#[derive(Clone)]
+pub struct AgentOptions {
+    /// The host whose servers it uses. Sessions and sub-agents share its connections.
+    pub host: Host,
+    /// The servers to connect on the first message of a session (AGT-5); the host may have others already.
+    pub servers: Vec<ServerSpec>,
+    /// The host's gate, which built-in tools pass, too.
+    pub guard: Arc<Guard>,
+    /// The model.
+    pub provider: Arc<dyn Provider>,
+    /// Where sessions are kept.
+    pub store: Arc<dyn Store>,
+    /// What commands run in.
+    pub shell: Shell,
+    /// Tools of the program that embeds the agent, beside those that are built in. All sessions share them.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Where large outputs go.
+    pub spill_folder: Option<PathBuf>,
+    /// The most tokens of text that one result of a tool may have.
+    pub max_output_tokens: u64,
+    /// What the model is told in addition to what every session is told.
+    pub instructions: Option<String>,
+    /// When tools are searched for instead of listed (CTX-1).
+    pub search: SearchMode,
+    /// How many requests to the model one turn may take.
+    pub max_requests: u32,
+    /// How many tokens one turn may cost; no limit if not stated.
+    pub max_tokens: Option<u64>,
+    /// How long the first message waits for servers that are not required. Those that come later join the session.
+    pub patience: Duration,
+}
+
+/// When tools are searched for instead of listed: what `ENABLE_TOOL_SEARCH` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SearchMode {
+    /// When their definitions take at least ten per cent of the window.
+    #[default]
+    Auto,
+    /// When they take at least so many per cent of it.
+    AutoFrom(u8),
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+/// A stored session, as a list has it.
+#[derive(Debug, Clone)]
+pub struct SessionSummary {
+    /// Its id.
+    pub id: SessionId,
+    /// The folder it worked in.
+    pub workspace: PathBuf,
+    /// The first words of its first message.
+    pub title: String,
+    /// When it was last written to.
+    pub written_at: Timestamp,
+    /// How many messages a person sent.
+    pub messages: u64,
+}
+
+impl AgentOptions {
+    /// What is usual. Sessions are kept as long as the program runs, no server is connected that the host does not have,
+    /// and commands see no environment.
+    ///
+    /// The guard must be the host's gate, or permissions hold for built-in tools only.
+    pub fn new(host: Host, guard: Arc<Guard>, provider: Arc<dyn Provider>) -> Self {
+        Self {
+            host,
+            servers: Vec::new(),
+            guard,
+            provider,
+            store: Arc::new(MemoryStore::new()),
+            shell: Shell::default(),
+            tools: Vec::new(),
+            spill_folder: None,
+            max_output_tokens: 25_000,
+            instructions: None,
+            search: SearchMode::default(),
+            max_requests: 200,
+            max_tokens: None,
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Agent {
+    /// An agent made of these.
+    pub fn new(options: AgentOptions) -> Self {
+        Self(Arc::new(Inner {
+            options: Arc::new(options),
+            connected: OnceCell::new(),
+        }))
+    }
+
+    /// A new session that works in this folder. Nothing is connected or written before the first message.
+    pub fn session(&self, workspace: &Path) -> Session {
+        let id = SessionId::random();
+        let journal = Journal::new(Arc::clone(&self.0.options.store), id.clone());
+        Session::new(Arc::clone(&self.0), id, workspace, journal)
+    }
+
+    /// A stored session, to go on with it. Calls whose end was not recorded are answered as interrupted; none is made
+    /// again.
+    pub async fn resume(&self, id: &SessionId) -> Result<Session, SessionError> {
+        let store = Arc::clone(&self.0.options.store);
+        let journal = Journal::read(store, id.clone()).await?;
+        let header = journal.conversation().header();
+        let workspace = header.map(|header| header.workspace.clone());
+        let workspace = workspace.unwrap_or_default();
+        Ok(Session::new(
+            Arc::clone(&self.0),
+            id.clone(),
+            &workspace,
+            journal,
+        ))
+    }
+
+    /// The stored sessions, the latest first.
+    pub async fn sessions(&self) -> Result<Vec<SessionSummary>, SessionError> {
+        record::sessions(&*self.0.options.store).await
+    }
+
+    /// Removes a stored session; `false` if there is none of that id.
+    pub async fn delete(&self, id: &SessionId) -> Result<bool, SessionError> {
+        record::delete(&*self.0.options.store, id).await
+    }
+}
+
+impl Inner {
+    /// Connects the servers, the first time. Only those that are required are waited for as long as it takes.
+    pub(crate) async fn connect(&self) -> Result<(), SessionError> {
+        let options = &self.options;
+        let connect = async {
+            let known = options.host.statuses();
+            let is_missing = |spec: &&ServerSpec| !known.iter().any(|has| has.name == spec.name);
+            let missing = options.servers.iter().filter(is_missing).cloned();
+            if known.is_empty() {
+                options.host.apply(missing.collect()).await;
+                options.host.connect_all().await;
+                let _ = timeout(options.patience, options.host.settled()).await;
+            } else {
+                // What cannot be connected is told with the state of its server.
+                let added = join_all(missing.map(|spec| options.host.add_server(spec)));
+                let _ = timeout(options.patience, added).await;
+                let _ = timeout(options.patience, options.host.settled()).await;
+            }
+            options.host.ready().await?;
+            Ok(())
+        };
+        self.connected
+            .get_or_try_init(|| connect)
+            .await
+            .map(|()| ())
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Agent")
+            .field("host", &self.0.options.host)
+            .field("provider", &self.0.options.provider)
+            .finish_non_exhaustive()
+    }
+}

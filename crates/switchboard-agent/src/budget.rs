@@ -1,0 +1,52 @@
+//! What a turn may cost, its sub-agents included.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::events::EndReason;
+use crate::provider::Usage;
+
+/// What is left of a turn's budget. Shared with its sub-agents.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    requests: AtomicU32,
+    tokens: Option<AtomicU64>,
+}
+
+impl Budget {
+    /// So many requests to the model, and so many tokens.
+    pub(crate) fn new(requests: u32, tokens: Option<u64>) -> Self {
+        Self {
+            requests: AtomicU32::new(requests),
+            tokens: tokens.map(AtomicU64::new),
+        }
+    }
+
+    /// Takes one request, or tells what is used up.
+    pub(crate) fn take_request(&self) -> Result<(), EndReason> {
+        self.left()?;
+        let take = |left: u32| left.checked_sub(1);
+        let taken = self
+            .requests
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.map(|_| ()).map_err(|_| EndReason::TurnBudget)
+    }
+
+    /// Whether another request could be made, or what is used up.
+    pub(crate) fn left(&self) -> Result<(), EndReason> {
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            return Err(EndReason::TurnBudget);
+        }
+        match &self.tokens {
+            Some(tokens) if tokens.load(Ordering::Relaxed) == 0 => Err(EndReason::TokenBudget),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what an answer cost.
+    pub(crate) fn spend(&self, usage: Usage) {
+        if let Some(tokens) = &self.tokens {
+            let spend = |left: u64| Some(left.saturating_sub(usage.total()));
+            let _ = tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
+        }
+    }
+}

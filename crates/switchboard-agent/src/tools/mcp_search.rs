@@ -1,0 +1,147 @@
+//! `McpSearch`: finds tools of MCP servers by what they do.
+//!
+//! What is found can be called from the next request on: the tool leaves the names where the session picks them up.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use switchboard::Host;
+use switchboard::catalog::{Catalog, CatalogTool};
+
+use super::{Output, Tool, ToolContext, definition};
+use crate::message::ToolDefinition;
+use crate::view::Subset;
+
+/// What the tool is called.
+pub(crate) const NAME: &str = "McpSearch";
+
+/// How many tools one search finds, unless it says otherwise, and at most.
+const DEFAULT_LIMIT: usize = 10;
+const MAX_LIMIT: usize = 25;
+
+/// How many hits are looked through for tools that may be used.
+const MAX_HITS: usize = 1_000;
+
+/// How much of a description is shown. The whole is in the definition that the model gets next.
+const SHOWN_CHARACTERS: usize = 200;
+
+/// The tool.
+pub(crate) struct McpSearch {
+    pub(crate) host: Host,
+    pub(crate) subset: Subset,
+    pub(crate) found: Found,
+}
+
+/// The names of tools that were found and are not in the view yet.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found(Arc<Mutex<Vec<String>>>);
+
+impl Found {
+    /// Takes them out.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts names in.
+    pub(crate) fn add(&self, names: impl IntoIterator<Item = String>) {
+        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        found.extend(names);
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    query: String,
+    #[serde(default)]
+    limit: Option<u64>,
+}
+
+impl Tool for McpSearch {
+    fn definition(&self) -> ToolDefinition {
+        definition(
+            NAME,
+            "Finds tools of the connected MCP servers by what they do. The tools that it finds can be called from then \
+             on, by the names it tells. Describe the task in a few words, such as \"create an issue on GitHub\"; name the \
+             server if it is known. \"select:\" and names of tools, with commas between them, gets those tools.",
+            r#"{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do"},"limit":{"type":"integer","minimum":1,"maximum":25,"description":"How many tools to find; 10 if not stated"}},"required":["query"]}"#,
+        )
+    }
+
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(
+        &'a self,
+        arguments: &'a RawValue,
+        _context: &'a ToolContext,
+    ) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let arguments: Arguments = match serde_json::from_str(arguments.get()) {
+                Ok(arguments) => arguments,
+                Err(error) => {
+                    return Output::error(format!("the arguments cannot be read: {error}"));
+                }
+            };
+            let limit = arguments.limit.map_or(DEFAULT_LIMIT, |limit| {
+                usize::try_from(limit)
+                    .unwrap_or(MAX_LIMIT)
+                    .clamp(1, MAX_LIMIT)
+            });
+            let catalog = self.host.catalog();
+            let tools = self.search(&catalog, &arguments.query, limit);
+            if tools.is_empty() {
+                return Output::text(nothing_found(&catalog));
+            }
+            let mut text = String::from("These tools can be called now:\n");
+            for tool in &tools {
+                let description = tool.model_description();
+                let line: String = description
+                    .split_whitespace()
+                    .collect::<Vec<_>>()
+                    .join(" ")
+                    .chars()
+                    .take(SHOWN_CHARACTERS)
+                    .collect();
+                let _ = writeln!(text, "- {}: {line}", tool.exposed());
+            }
+            self.found
+                .add(tools.iter().map(|tool| tool.exposed().as_str().to_owned()));
+            Output::text(text)
+        })
+    }
+}
+
+impl McpSearch {
+    /// The tools that fit best among those that may be used, the best first.
+    fn search<'c>(&self, catalog: &'c Catalog, query: &str, limit: usize) -> Vec<&'c CatalogTool> {
+        // Where only some may be used, the best of those may stand far behind.
+        let wide = if self.subset.is_all() {
+            limit
+        } else {
+            MAX_HITS
+        };
+        let hits = self.host.search(query, wide);
+        let found = hits.iter().filter_map(|hit| catalog.get(&hit.tool));
+        let usable = found.filter(|tool| self.subset.has(tool.exposed().as_str()));
+        usable.take(limit).collect()
+    }
+}
+
+fn nothing_found(catalog: &Catalog) -> String {
+    let names: Vec<&str> = catalog
+        .servers()
+        .iter()
+        .map(|server| server.name().as_str())
+        .collect();
+    if names.is_empty() {
+        return "No MCP server is connected.".to_owned();
+    }
+    format!(
+        "No tool fits. Try other words. The connected servers are: {}.",
+        names.join(", ")
+    )
+}

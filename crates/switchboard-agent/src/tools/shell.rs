@@ -1,0 +1,77 @@
+//! What commands run in: their environment, and who ends them.
+//!
+//! Commands are the user's own, so they see the user's environment, except for what only Switchboard itself has any
+//! business with: the keys of model providers, the tokens of servers, and secrets among our own variables. This module must not read the environment itself.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::sync::Arc;
+
+use switchboard::transport::stdio::GuardCommand;
+
+/// Variables that hold secrets of Switchboard's own.
+const WITHHELD: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "MCP_CLIENT_SECRET",
+    "OPENAI_API_KEY",
+];
+
+/// How the names of our own variables begin, and how the names of secrets end.
+const OWN_PREFIX: &str = "SWITCHBOARD_";
+const SECRET_ENDINGS: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSPHRASE"];
+
+/// What commands run in. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Shell {
+    pub(super) environment: Arc<[(OsString, OsString)]>,
+    pub(super) guard: Option<GuardCommand>,
+}
+
+impl Shell {
+    /// Commands see this environment, without the secrets of Switchboard itself.
+    pub fn new(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let environment = environment.into_iter();
+        Self {
+            environment: environment.filter(|(name, _)| !is_withheld(name)).collect(),
+            guard: None,
+        }
+    }
+
+    /// Commands do not see these variables either, such as those with the tokens of servers.
+    #[must_use]
+    pub fn without<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names: Vec<&str> = names.into_iter().collect();
+        let is_kept = |name: &OsStr| !names.iter().any(|withheld| name == *withheld);
+        let kept = self.environment.iter().filter(|(name, _)| is_kept(name));
+        self.environment = kept.cloned().collect();
+        self
+    }
+
+    /// Commands run under a guard, which ends whatever they leave behind. Without one, what leaves its process group
+    /// is found by a mark in its environment, where the system lets that be seen.
+    #[must_use]
+    pub fn guarded_by(mut self, guard: Option<GuardCommand>) -> Self {
+        self.guard = guard;
+        self
+    }
+}
+
+/// Values may be secrets of the user, so their number has to do.
+impl fmt::Debug for Shell {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Shell")
+            .field("environment", &self.environment.len())
+            .field("guard", &self.guard)
+            .finish()
+    }
+}
+
+fn is_withheld(name: &OsStr) -> bool {
+    let is_known = WITHHELD.iter().any(|withheld| name == *withheld);
+    let name = name.to_string_lossy();
+    let is_own_secret =
+        name.starts_with(OWN_PREFIX) && SECRET_ENDINGS.iter().any(|end| name.ends_with(end));
+    is_known || is_own_secret
+}

@@ -1,0 +1,381 @@
+//! One turn: from what a person says to the model's last word, with all the calls in between.
+//!
+//! Owns the loop. Everything that happens is recorded before the next thing depends on it, so a turn that is dropped at
+//! any point leaves a session that can go on ([`State::repair`]).
+
+mod answer;
+mod calls;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::sync::mpsc;
+
+use crate::budget::Budget;
+use crate::core::Core;
+use crate::events::{CallSummary, EndReason, Reply, SessionEvent};
+use crate::instructions::{self, Situation};
+use crate::message::{Message, Part, Role, ToolCall};
+use crate::provider::{Stop, Usage};
+use crate::record::{Entry, Header, Journal, keepable};
+use crate::session::{Prompt, SessionError};
+use crate::tools::mcp_search;
+use crate::view::{Change, Moment, Offer, View};
+
+/// How often a conversation that is too long is made shorter before it is given up.
+const MAX_SHORTENED: u32 = 2;
+
+/// What a turn works on, and leaves to the next one.
+pub(crate) struct State {
+    pub(crate) journal: Journal,
+    pub(crate) view: View,
+    /// What the model has said of an answer that has not ended.
+    unfinished: String,
+}
+
+/// Where the events of a turn go.
+#[derive(Clone)]
+pub(crate) struct Emitter {
+    sender: mpsc::Sender<SessionEvent>,
+    /// The call of the parent that this is the work of.
+    parent: Option<String>,
+}
+
+/// A turn under way.
+pub(crate) struct Turn<'a> {
+    core: &'a Core,
+    state: &'a mut State,
+    emitter: Emitter,
+    budget: Arc<Budget>,
+    calls: Vec<CallSummary>,
+    usage: Usage,
+    response: String,
+}
+
+impl State {
+    /// The state that a journal leads to.
+    pub(crate) fn new(core: &Core, journal: Journal) -> Self {
+        let conversation = journal.conversation();
+        let view = View::new(
+            core.definitions(),
+            conversation.viewed(),
+            conversation.is_searching(),
+        );
+        Self {
+            journal,
+            view,
+            unfinished: String::new(),
+        }
+    }
+
+    /// Brings to an end what the last turn left open. No call is made again.
+    pub(crate) async fn repair(&mut self) -> Result<(), SessionError> {
+        self.journal.settle().await?;
+        let unfinished = std::mem::take(&mut self.unfinished);
+        if !unfinished.trim().is_empty() {
+            let text = format!("{unfinished}\n[interrupted]");
+            let entry = Entry::Answered {
+                message: Message::text(Role::Assistant, text),
+                stop: None,
+                usage: Usage::default(),
+            };
+            self.journal.append(entry).await?;
+        }
+        for result in self.journal.conversation().abandoned() {
+            let usage = Usage::default();
+            self.journal
+                .append(Entry::CallEnded { result, usage })
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+impl Emitter {
+    /// Events go there.
+    pub(crate) fn new(sender: mpsc::Sender<SessionEvent>) -> Self {
+        Self {
+            sender,
+            parent: None,
+        }
+    }
+
+    /// For the work of a call.
+    fn of_call(&self, call: &str) -> Self {
+        Self {
+            sender: self.sender.clone(),
+            parent: Some(call.to_owned()),
+        }
+    }
+
+    /// Tells something. Of a sub-agent only its calls are told, and what they cost.
+    async fn tell(&self, event: SessionEvent) {
+        let is_told = self.parent.is_none()
+            || matches!(
+                event,
+                SessionEvent::CallBegins { .. }
+                    | SessionEvent::CallEnds { .. }
+                    | SessionEvent::Usage { .. }
+                    | SessionEvent::Retrying { .. }
+                    | SessionEvent::Notice { .. }
+            );
+        if is_told {
+            // Nobody listens only once the turn itself is gone.
+            let _ = self.sender.send(event).await;
+        }
+    }
+
+    /// Tells something if there is room for it: for progress, which is worth nothing when it is late.
+    fn hint(&self, event: SessionEvent) {
+        let _ = self.sender.try_send(event);
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(
+        core: &'a Core,
+        state: &'a mut State,
+        emitter: Emitter,
+        budget: Arc<Budget>,
+    ) -> Self {
+        Self {
+            core,
+            state,
+            emitter,
+            budget,
+            calls: Vec::new(),
+            usage: Usage::default(),
+            response: String::new(),
+        }
+    }
+
+    /// Runs the turn to its end.
+    pub(crate) async fn run(mut self, prompt: Prompt) -> Result<Reply, SessionError> {
+        self.begin(prompt).await?;
+        let reason = self.work().await?;
+        Ok(Reply {
+            session_id: self.core.id.to_string(),
+            response: self.response,
+            tool_calls: self.calls,
+            usage: self.usage,
+            reason,
+        })
+    }
+
+    /// Makes the conversation shorter, and does nothing else.
+    pub(crate) async fn only_compact(mut self) -> Result<(), SessionError> {
+        self.state.repair().await?;
+        let provider = self.core.provider();
+        self.compact(&*provider, 0).await.map(|_| ())
+    }
+
+    /// Everything before the first request: what was left open, which tools there are, what was said.
+    async fn begin(&mut self, prompt: Prompt) -> Result<(), SessionError> {
+        let parts = prompt.parts.into_iter().filter(|part| !is_blank(part));
+        let message = Message {
+            role: Role::User,
+            parts: parts.collect(),
+        };
+        self.state.repair().await?;
+        // Without a word a turn can go on where the last one stopped, and only there.
+        let last = self.state.journal.conversation().messages().last();
+        let says_nothing = message.parts.is_empty();
+        if says_nothing && last.is_none_or(|last| last.role == Role::Assistant) {
+            return Err(SessionError::Empty);
+        }
+        let change = self.update_view(Moment::Turn);
+        let is_new = self.state.journal.conversation().header().is_none();
+        if is_new {
+            let header = self.header();
+            self.state.journal.append(Entry::Begun(header)).await?;
+        }
+        self.record_view(change, is_new).await?;
+        if !says_nothing {
+            let said = Entry::Said {
+                message,
+                is_note: false,
+                introduces: Vec::new(),
+            };
+            self.state.journal.append(said).await?;
+            self.state.journal.list().await?;
+        }
+        let provider = self.core.provider();
+        let model = provider.model();
+        let tools = self.state.view.definitions().len();
+        let started = SessionEvent::Started {
+            session_id: self.core.id.to_string(),
+            model: model.id.clone(),
+            tools: if model.tools { tools } else { 0 },
+            failed_servers: self.core.failed_servers(),
+        };
+        self.emitter.tell(started).await;
+        Ok(())
+    }
+
+    /// Asks the model and makes its calls until one of them has enough.
+    async fn work(&mut self) -> Result<EndReason, SessionError> {
+        let mut was_empty = false;
+        let mut shortened = 0;
+        loop {
+            if let Err(reason) = self.budget.take_request() {
+                return Ok(reason);
+            }
+            let answer = self.ask().await?;
+            let stop = answer.stop;
+            let mut message = self.tidied(answer.message);
+            if stop == Stop::Window {
+                // What it said of it is of no use: there is room for the whole once the conversation is shorter.
+                let provider = self.core.provider();
+                self.spend(answer.usage).await;
+                shortened += 1;
+                if shortened > MAX_SHORTENED || !self.compact(&*provider, shortened).await? {
+                    return Ok(EndReason::Length);
+                }
+                continue;
+            }
+            if stop == Stop::Refused {
+                message
+                    .parts
+                    .retain(|part| !matches!(part, Part::ToolCall(_)));
+            }
+            let calls: Vec<ToolCall> = message.calls().cloned().collect();
+            let text = message.all_text();
+            let is_empty = text.trim().is_empty() && calls.is_empty();
+            if is_empty {
+                // Thoughts alone are no answer, and providers refuse an answer without anything else.
+                message.parts.clear();
+            }
+            if !text.trim().is_empty() {
+                self.response = text;
+            }
+            let answered = Entry::Answered {
+                message,
+                stop: Some(stop),
+                usage: answer.usage,
+            };
+            self.state.journal.append(answered).await?;
+            self.state.unfinished.clear();
+            self.spend(answer.usage).await;
+            if calls.is_empty() {
+                match stop {
+                    Stop::Refused => return Ok(EndReason::Refused),
+                    Stop::Length => return Ok(EndReason::Length),
+                    Stop::Paused => {}
+                    _ if is_empty && !was_empty => was_empty = true,
+                    _ => {
+                        if is_empty {
+                            let text = "the model answered with nothing".to_owned();
+                            self.emitter.tell(SessionEvent::Notice { text }).await;
+                        }
+                        return Ok(EndReason::Done);
+                    }
+                }
+                continue;
+            }
+            was_empty = false;
+            if let Err(reason) = self.budget.left() {
+                self.leave_out(&calls, reason).await?;
+                return Ok(reason);
+            }
+            self.make(&calls, stop == Stop::Length).await?;
+            let change = self.update_view(Moment::Request);
+            self.record_view(change, false).await?;
+        }
+    }
+
+    /// Counts what an answer cost.
+    async fn spend(&mut self, usage: Usage) {
+        self.usage += usage;
+        self.budget.spend(usage);
+        self.emitter.tell(SessionEvent::Usage { usage }).await;
+    }
+
+    /// What the session begins with.
+    fn header(&self) -> Header {
+        let catalog = self.core.options.host.catalog();
+        let (system, servers) = instructions::system_prompt(&Situation {
+            audience: self.core.audience(),
+            workspace: &self.core.workspace,
+            now: SystemTime::now(),
+            instructions: self.core.options.instructions.as_deref(),
+            catalog: &catalog,
+            is_searching: self.state.view.is_searching(),
+        });
+        Header {
+            workspace: keepable(&self.core.workspace),
+            model: self.core.provider().model().id.clone(),
+            system,
+            servers,
+        }
+    }
+
+    fn update_view(&mut self, moment: Moment) -> Change {
+        let core = self.core;
+        let host = &core.options.host;
+        self.state.view.want(core.found.take());
+        let Some(search) = core.built_in(mcp_search::NAME) else {
+            return Change::default();
+        };
+        let provider = core.provider();
+        let offer = Offer {
+            catalog: &host.catalog(),
+            statuses: &host.statuses(),
+            subset: &core.subset,
+            model: provider.model(),
+            mode: core.options.search,
+        };
+        self.state.view.update(&offer, &search.definition, moment)
+    }
+
+    /// Records what has changed about the tools, and tells the model of servers that have joined.
+    async fn record_view(&mut self, change: Change, is_new: bool) -> Result<(), SessionError> {
+        let began_search = change.began_search;
+        if !change.is_empty() {
+            if !is_new {
+                let event = SessionEvent::ToolsChanged {
+                    added: change.added.clone(),
+                    removed: change.removed.clone(),
+                };
+                self.emitter.tell(event).await;
+            }
+            let entry = Entry::Tools {
+                added: change.added,
+                removed: change.removed,
+                is_searching: self.state.view.is_searching(),
+            };
+            self.state.journal.append(entry).await?;
+        }
+        if is_new {
+            return Ok(());
+        }
+        let catalog = self.core.options.host.catalog();
+        let conversation = self.state.journal.conversation();
+        let servers = catalog.servers().iter();
+        let new: Vec<_> = servers
+            .filter(|server| !conversation.knows(server.name().as_str()))
+            .collect();
+        let mut notes = Vec::new();
+        if began_search {
+            notes.push(instructions::note_on_search());
+        }
+        notes.extend(instructions::note_on(&new, self.state.view.is_searching()));
+        let mut introduces: Vec<String> = new
+            .iter()
+            .map(|server| server.name().as_str().to_owned())
+            .collect();
+        for message in notes {
+            let note = Entry::Said {
+                message,
+                is_note: true,
+                introduces: std::mem::take(&mut introduces),
+            };
+            self.state.journal.append(note).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a part says nothing. Providers refuse texts that are empty.
+fn is_blank(part: &Part) -> bool {
+    matches!(part, Part::Text { text } if text.trim().is_empty())
+}

@@ -1,0 +1,292 @@
+//! The calls of one answer: those that change nothing side by side, the others one after the other.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::value::RawValue;
+use switchboard::peer::{Progress, ProgressSink};
+use tokio::time::Instant;
+
+use super::{Emitter, State, Turn};
+use crate::budget::Budget;
+use crate::core::Core;
+use crate::dispatch::{BuiltIn, BuiltInKind, Prepared};
+use crate::events::{CallSummary, EndReason, SessionEvent};
+use crate::message::{ToolCall, ToolResult};
+use crate::provider::Usage;
+use crate::record::{Entry, Journal};
+use crate::session::{Prompt, SessionError};
+use crate::tools::Output;
+use crate::tools::agent::Task;
+
+/// How many calls run side by side.
+const MAX_AT_ONCE: usize = 8;
+
+/// Somebody who makes calls.
+struct Caller<'a> {
+    core: &'a Core,
+    emitter: Emitter,
+    budget: Arc<Budget>,
+    /// What a sub-agent has cost. It is a call that runs alone, so it is clear whose this is.
+    spent: Mutex<Usage>,
+}
+
+/// A call that may be made.
+type Ready<'a, 'c> = (&'c ToolCall, Prepared<'a>);
+
+/// A call that has ended.
+struct Ended {
+    call: ToolCall,
+    arguments: Option<Box<RawValue>>,
+    output: Output,
+    elapsed: Duration,
+}
+
+impl<'a> Turn<'a> {
+    /// Makes the calls of an answer. Their results are recorded as they come.
+    pub(super) async fn make(
+        &mut self,
+        calls: &[ToolCall],
+        is_cut_off: bool,
+    ) -> Result<(), SessionError> {
+        let mut rest = calls;
+        // Not all at once: what the first calls change may matter to the later ones.
+        let mut next = self.prepared(&mut rest, is_cut_off);
+        while let Some(first) = next.take() {
+            next = self.prepared(&mut rest, is_cut_off);
+            let mut batch = vec![first];
+            if batch.iter().all(|(_, call)| call.is_read_only()) {
+                while let Some(call) = next.take_if(|(_, call)| call.is_read_only()) {
+                    batch.push(call);
+                    next = self.prepared(&mut rest, is_cut_off);
+                }
+            }
+            self.make_at_once(batch).await?;
+        }
+        Ok(())
+    }
+
+    /// The next call of an answer. The last one may have been cut off with it.
+    fn prepared<'c>(&self, rest: &mut &'c [ToolCall], is_cut_off: bool) -> Option<Ready<'a, 'c>> {
+        let (call, others) = rest.split_first()?;
+        *rest = others;
+        let prepared = if is_cut_off && others.is_empty() && is_incomplete(call) {
+            Prepared::Hopeless(Output::error(CUT_OFF))
+        } else {
+            self.core.prepare(call)
+        };
+        Some((call, prepared))
+    }
+
+    /// Says of calls that they are not made, because there is nothing left to make them with.
+    pub(super) async fn leave_out(
+        &mut self,
+        calls: &[ToolCall],
+        reason: EndReason,
+    ) -> Result<(), SessionError> {
+        let budget = match reason {
+            EndReason::TokenBudget => "tokens",
+            _ => "requests to the model",
+        };
+        let text = format!("The call was not run: the turn's budget of {budget} is used up.");
+        for call in calls {
+            let ended = Entry::CallEnded {
+                result: result_of(call, Output::error(&*text)),
+                usage: Usage::default(),
+            };
+            self.state.journal.append(ended).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_at_once(&mut self, batch: Vec<Ready<'a, '_>>) -> Result<(), SessionError> {
+        let begun = batch.iter().filter_map(|(call, prepared)| {
+            let is_made = !matches!(prepared, Prepared::Hopeless(_));
+            is_made.then(|| call.id.clone())
+        });
+        let begun: Vec<String> = begun.collect();
+        if !begun.is_empty() {
+            let entry = Entry::CallsBegun { calls: begun };
+            self.state.journal.append(entry).await?;
+        }
+        let caller = Caller {
+            core: self.core,
+            emitter: self.emitter.clone(),
+            budget: Arc::clone(&self.budget),
+            spent: Mutex::default(),
+        };
+        let mut calls = Vec::with_capacity(batch.len());
+        for (call, prepared) in batch {
+            calls.push(caller.make(call.clone(), prepared));
+        }
+        let mut running = stream::iter(calls).buffer_unordered(MAX_AT_ONCE);
+        while let Some(ended) = running.next().await {
+            let elapsed_ms = u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX);
+            let display = ended.output.display.clone();
+            let result = result_of(&ended.call, ended.output);
+            let (content, is_error) = (result.content.clone(), result.is_error);
+            let usage = caller.take_spent();
+            self.usage += usage;
+            let entry = Entry::CallEnded { result, usage };
+            self.state.journal.append(entry).await?;
+            let event = SessionEvent::CallEnds {
+                id: ended.call.id.clone(),
+                content,
+                is_error,
+                elapsed_ms,
+                display,
+                parent: self.emitter.parent.clone(),
+            };
+            self.emitter.tell(event).await;
+            self.calls.push(CallSummary {
+                id: ended.call.id,
+                name: ended.call.name,
+                arguments: ended.arguments,
+                is_error,
+                elapsed_ms,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Caller<'_> {
+    /// Makes one call.
+    fn make<'c>(&'c self, call: ToolCall, prepared: Prepared<'c>) -> BoxFuture<'c, Ended> {
+        async move {
+            let arguments = prepared.arguments().map(ToOwned::to_owned);
+            let begins = SessionEvent::CallBegins {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: arguments.clone(),
+                parent: self.emitter.parent.clone(),
+            };
+            self.emitter.tell(begins).await;
+            let started = Instant::now();
+            let output = match prepared {
+                Prepared::Hopeless(output) => output,
+                Prepared::Server {
+                    name, arguments, ..
+                } => {
+                    // What a model knows without having been told of it becomes part of what it is told of.
+                    self.core.found.add([name.clone()]);
+                    let progress = self.progress(&call.id);
+                    self.core.call_server(name, arguments, progress).await
+                }
+                Prepared::BuiltIn { tool, arguments } => {
+                    self.core
+                        .call_built_in(tool, arguments, |arguments| {
+                            self.run(&call.id, tool, arguments)
+                        })
+                        .await
+                }
+            };
+            Ended {
+                call,
+                arguments,
+                output,
+                elapsed: started.elapsed(),
+            }
+        }
+        .boxed()
+    }
+
+    /// Runs a built-in tool that was permitted.
+    fn run<'c>(
+        &'c self,
+        call: &'c str,
+        tool: &'c BuiltIn,
+        arguments: Box<RawValue>,
+    ) -> BoxFuture<'c, Output> {
+        let tool = match &tool.kind {
+            BuiltInKind::Agent => return self.sub_agent(call, arguments),
+            BuiltInKind::Tool(tool) => tool,
+        };
+        async move {
+            let (emitter, id) = (self.emitter.clone(), call.to_owned());
+            let progress = move |message: String| {
+                emitter.hint(SessionEvent::CallProgress {
+                    id: id.clone(),
+                    progress: None,
+                    total: None,
+                    message: Some(message),
+                });
+            };
+            let context = self.core.context(Arc::new(progress));
+            tool.run(&arguments, &context).await
+        }
+        .boxed()
+    }
+
+    /// Gives a task to a sub-agent. It shares the host, the guard and the budget.
+    fn sub_agent<'c>(&'c self, call: &'c str, arguments: Box<RawValue>) -> BoxFuture<'c, Output> {
+        async move {
+            let task = Task::read(&arguments).and_then(|task| Ok((task.patterns()?, task)));
+            let (patterns, task) = match task {
+                Ok(task) => task,
+                Err(problem) => return Output::error(problem),
+            };
+            let core = self.core.of_sub_agent(patterns);
+            let mut state = State::new(&core, Journal::unkept(core.id.clone()));
+            let turn = Turn::new(
+                &core,
+                &mut state,
+                self.emitter.of_call(call),
+                Arc::clone(&self.budget),
+            );
+            let reply = turn.run(Prompt::from(task.prompt)).await;
+            *self.spent.lock().unwrap_or_else(PoisonError::into_inner) +=
+                state.journal.conversation().usage();
+            match reply {
+                Err(error) => Output::error(format!("the agent could not go on: {error}")),
+                Ok(reply) if reply.reason == EndReason::Done => Output::text(reply.response),
+                Ok(reply) => {
+                    let why = match reply.reason {
+                        EndReason::Refused => "the model refused",
+                        EndReason::Length => "its answer reached the limit",
+                        _ => "the budget is used up",
+                    };
+                    Output::error(format!(
+                        "The agent did not finish: {why}. It last said: {}",
+                        reply.response
+                    ))
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn take_spent(&self) -> Usage {
+        std::mem::take(&mut self.spent.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn progress(&self, call: &str) -> ProgressSink {
+        let (emitter, id) = (self.emitter.clone(), call.to_owned());
+        Arc::new(move |progress: Progress| {
+            emitter.hint(SessionEvent::CallProgress {
+                id: id.clone(),
+                progress: Some(progress.progress),
+                total: progress.total,
+                message: progress.message,
+            });
+        })
+    }
+}
+
+const CUT_OFF: &str = "The call was cut off, because the answer reached its limit, and was not run. Write it again in \
+                       smaller parts.";
+
+/// Whether the arguments of a call end before their time.
+fn is_incomplete(call: &ToolCall) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_err()
+}
+
+fn result_of(call: &ToolCall, output: Output) -> ToolResult {
+    ToolResult {
+        call: call.id.clone(),
+        content: output.content,
+        is_error: output.is_error,
+    }
+}

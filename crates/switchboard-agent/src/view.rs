@@ -1,0 +1,281 @@
+//! The tools that a model is told of, in an order that only ever grows at its end (CTX-1, CTX-3).
+//!
+//! Owns the list that stands in every request. Providers keep what they have read of a request, from its beginning up to
+//! the first difference; so built-in tools come first in a fixed order, then the tools of servers by name, then what came
+//! later in the order in which it came. A tool goes only between turns, and only if its server no longer has it, or a
+//! person has switched the server off: one whose server is away for a while stays where it is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use switchboard::catalog::{Catalog, CatalogTool, Tokens};
+use switchboard::names::ServerName;
+use switchboard::permissions::NameGlob;
+use switchboard::status::{ServerStatus, State};
+
+use crate::agent::SearchMode;
+use crate::message::ToolDefinition;
+use crate::provider::Model;
+use crate::tools::mcp_search;
+
+/// The smallest window with which tools are searched for.
+const MIN_SEARCH_WINDOW: u64 = 32_000;
+
+/// The share of the window that definitions may take before they are searched for, in per cent.
+const SEARCH_PERCENT: u8 = 10;
+
+/// What a session shows its model.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    definitions: Vec<ToolDefinition>,
+    sources: Vec<Source>,
+    places: HashMap<String, usize>,
+    is_searching: bool,
+    /// Tools that belong to the view as soon as they are there: those of a resumed session, and those that were found.
+    wanted: Vec<String>,
+    /// What the view was last brought up to date with.
+    seen: Option<Arc<Catalog>>,
+}
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    BuiltIn,
+    Server(ServerName),
+}
+
+/// What there is to show.
+pub(crate) struct Offer<'a> {
+    pub(crate) catalog: &'a Arc<Catalog>,
+    pub(crate) statuses: &'a [ServerStatus],
+    pub(crate) subset: &'a Subset,
+    pub(crate) model: &'a Model,
+    pub(crate) mode: SearchMode,
+}
+
+/// When a view is brought up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Between two turns: tools may come, change and go.
+    Turn,
+    /// Between two requests of a turn: tools may come.
+    Request,
+}
+
+/// What has changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) added: Vec<String>,
+    pub(crate) removed: Vec<String>,
+    pub(crate) began_search: bool,
+}
+
+/// Which tools an agent may use.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Subset(Vec<Vec<NameGlob>>);
+
+impl Subset {
+    /// The tools of this subset that also fit one of the patterns.
+    pub(crate) fn narrowed(&self, patterns: Vec<NameGlob>) -> Self {
+        let mut subset = self.clone();
+        subset.0.push(patterns);
+        subset
+    }
+
+    /// Whether all tools are in it.
+    pub(crate) fn is_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a tool is in it.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let fits = |patterns: &Vec<NameGlob>| patterns.iter().any(|glob| glob.matches(name));
+        self.0.iter().all(fits)
+    }
+}
+
+impl Change {
+    /// Whether nothing has.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && !self.began_search
+    }
+}
+
+impl View {
+    /// A view of built-in tools, in this order, to which those of a stored session are added as they come.
+    pub(crate) fn new(
+        built_ins: impl IntoIterator<Item = ToolDefinition>,
+        viewed: &[String],
+        is_searching: bool,
+    ) -> Self {
+        let mut view = Self {
+            is_searching,
+            wanted: viewed.to_vec(),
+            ..Self::default()
+        };
+        for definition in built_ins {
+            // Whoever never searches has no use for the tool that does.
+            let waits = definition.name == mcp_search::NAME && !is_searching;
+            if !waits {
+                view.push(definition, Source::BuiltIn);
+            }
+        }
+        view
+    }
+
+    /// The tools in the order in which the model is told of them.
+    pub(crate) fn definitions(&self) -> &[ToolDefinition] {
+        &self.definitions
+    }
+
+    /// Whether the model is told of a tool of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    /// Whether tools of servers are searched for.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.is_searching
+    }
+
+    /// What all of it costs.
+    pub(crate) fn tokens(&self) -> Tokens {
+        let definitions = self.definitions.iter();
+        definitions
+            .map(|tool| {
+                let characters = [&tool.name, &tool.description, tool.input_schema.get()]
+                    .map(|text| text.chars().count());
+                Tokens::of_characters(characters.iter().sum())
+            })
+            .sum()
+    }
+
+    /// Adds tools that were found, or that the model knows all the same, from the next request on.
+    pub(crate) fn want(&mut self, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            if !self.has(&name) && !self.wanted.contains(&name) {
+                self.wanted.push(name);
+                self.seen = None;
+            }
+        }
+    }
+
+    /// Brings the view up to date.
+    pub(crate) fn update(
+        &mut self,
+        offer: &Offer<'_>,
+        search: &ToolDefinition,
+        moment: Moment,
+    ) -> Change {
+        let mut change = Change::default();
+        let seen = self.seen.as_ref();
+        if moment == Moment::Request && seen.is_some_and(|seen| Arc::ptr_eq(seen, offer.catalog)) {
+            return change;
+        }
+        if moment == Moment::Turn {
+            change.removed = self.drop_gone(offer);
+        }
+        if !self.is_searching && offer.wants_search() {
+            self.is_searching = true;
+            change.began_search = true;
+            // Whoever may use none but certain tools finds none but those.
+            self.push(search.clone(), Source::BuiltIn);
+        }
+        self.add_new(offer, &mut change);
+        self.seen = Some(Arc::clone(offer.catalog));
+        change
+    }
+
+    /// Takes out what is gone for good, and replaces what has changed where it stands: what a provider has kept ends
+    /// there in any case.
+    fn drop_gone(&mut self, offer: &Offer<'_>) -> Vec<String> {
+        let mut removed = Vec::new();
+        let tools = std::mem::take(&mut self.definitions);
+        let sources = std::mem::take(&mut self.sources);
+        self.places.clear();
+        for (definition, source) in tools.into_iter().zip(sources) {
+            let Source::Server(server) = &source else {
+                self.push(definition, source);
+                continue;
+            };
+            match offer.catalog.exposed(&definition.name) {
+                Some(tool) => {
+                    let source = Source::Server(tool.reference().server.clone());
+                    let newer = definition_of(tool);
+                    let same = newer == definition;
+                    self.push(if same { definition } else { newer }, source);
+                }
+                None if offer.is_away(server) => self.push(definition, source),
+                None => removed.push(definition.name),
+            }
+        }
+        removed
+    }
+
+    fn add_new(&mut self, offer: &Offer<'_>, change: &mut Change) {
+        let catalog = Arc::clone(offer.catalog);
+        let wanted = self.wanted.iter().filter_map(|name| catalog.exposed(name));
+        let mut new: Vec<&CatalogTool> = wanted.collect();
+        if !self.is_searching {
+            let mut rest: Vec<&CatalogTool> = catalog.iter().collect();
+            rest.sort_by(|left, right| left.exposed().cmp(right.exposed()));
+            new.extend(rest);
+        }
+        self.wanted.retain(|name| catalog.exposed(name).is_none());
+        for tool in new {
+            let name = tool.exposed().as_str();
+            if !self.has(name) && offer.subset.has(name) {
+                let source = Source::Server(tool.reference().server.clone());
+                self.push(definition_of(tool), source);
+                change.added.push(name.to_owned());
+            }
+        }
+    }
+
+    fn push(&mut self, definition: ToolDefinition, source: Source) {
+        if self.has(&definition.name) {
+            return;
+        }
+        self.places
+            .insert(definition.name.clone(), self.definitions.len());
+        self.definitions.push(definition);
+        self.sources.push(source);
+    }
+}
+
+impl Offer<'_> {
+    /// Whether tools of servers are to be searched for (CTX-1).
+    fn wants_search(&self) -> bool {
+        let percent = match self.mode {
+            SearchMode::On => return self.model.tools,
+            SearchMode::Off => return false,
+            SearchMode::Auto => SEARCH_PERCENT,
+            SearchMode::AutoFrom(percent) => percent,
+        };
+        let tools = self.catalog.iter();
+        let usable = tools.filter(|tool| self.subset.has(tool.exposed().as_str()));
+        let cost: Tokens = usable.map(CatalogTool::tokens).sum();
+        let share = u128::from(self.model.window) * u128::from(percent);
+        self.model.tools
+            && self.model.window >= MIN_SEARCH_WINDOW
+            && cost.0 > 0
+            && u128::from(cost.0) * 100 >= share
+    }
+
+    /// Whether a server is expected back: nobody has taken it away.
+    fn is_away(&self, server: &ServerName) -> bool {
+        let mut statuses = self.statuses.iter();
+        statuses.any(|status| {
+            status.name == *server && matches!(status.state, State::Pending | State::Failed)
+        })
+    }
+}
+
+fn definition_of(tool: &CatalogTool) -> ToolDefinition {
+    let view = tool.model_view();
+    ToolDefinition {
+        name: view.name.to_owned(),
+        description: view.description.into_owned(),
+        input_schema: view.input_schema.to_owned(),
+    }
+}

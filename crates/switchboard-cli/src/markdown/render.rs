@@ -1,0 +1,387 @@
+//! One unit of markdown as rows.
+
+use anstyle::Style;
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use switchboard::catalog::text::neutralise;
+
+use super::table::Table;
+use super::wrap::{Margin, wrap};
+use super::{Look, style};
+use crate::live::Line;
+
+/// So deep things may be nested before they are no longer indented.
+const DEEPEST: usize = 12;
+
+/// A line of code.
+pub(super) fn code(line: &str, look: Look) -> Line {
+    let style = if look.styled {
+        style::CODE
+    } else {
+        style::PLAIN
+    };
+    // Tabs are as wide as the terminal likes, which nothing here could know.
+    let mut row = vec![
+        (style::PLAIN, "  ".to_owned()),
+        (style, line.replace('\t', "    ")),
+    ];
+    trim(&mut row);
+    row
+}
+
+/// Goes through a unit.
+pub(super) struct Renderer {
+    look: Look,
+    rows: Vec<Line>,
+    /// What was read of the text that is not in a row yet.
+    text: Vec<(Style, String)>,
+    /// What stands before each row, from the outside in.
+    margins: Vec<Margin>,
+    /// The styles that hold, each on top of the one before.
+    styles: Vec<Style>,
+    /// The numbers of the lists, from the outside in; `None` for those without.
+    lists: Vec<Option<u64>>,
+    /// The addresses of links that are open, and where in the text they began.
+    links: Vec<(String, usize)>,
+    table: Option<Table>,
+    code: bool,
+    /// Whether an empty row comes before the next text.
+    gap: bool,
+}
+
+impl Renderer {
+    /// The rows of a unit.
+    pub(super) fn rows(source: &str, look: Look) -> Vec<Line> {
+        let mut renderer = Self {
+            look,
+            rows: Vec::new(),
+            text: Vec::new(),
+            margins: Vec::new(),
+            styles: Vec::new(),
+            lists: Vec::new(),
+            links: Vec::new(),
+            table: None,
+            code: false,
+            gap: false,
+        };
+        let options =
+            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+        for event in Parser::new_ext(source, options) {
+            renderer.event(event);
+        }
+        renderer.end_text();
+        renderer.rows.iter_mut().for_each(trim);
+        renderer.rows
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) if self.code => self.code_text(&text),
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => self.add(&text),
+            Event::Code(text) => {
+                if self.look.styled {
+                    self.styles.push(style::CODE);
+                    self.add(&text);
+                    self.styles.pop();
+                } else {
+                    self.add(&format!("`{text}`"));
+                }
+            }
+            Event::SoftBreak => self.add(" "),
+            Event::HardBreak => self.add("\n"),
+            Event::Rule => {
+                self.end_text();
+                self.space();
+                let margin = self.margin();
+                let width = self.look.width.min(40);
+                let mut row = margin.first;
+                row.push((style::QUIET, "─".repeat(width)));
+                self.rows.push(row);
+                self.gap = true;
+            }
+            Event::TaskListMarker(done) => self.add(if done { "[x] " } else { "[ ] " }),
+            Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.add(&text)
+            }
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Heading { level, .. } => {
+                self.end_text();
+                if self.look.styled {
+                    let underlined = level == HeadingLevel::H1;
+                    let heading = style::HEADING;
+                    self.styles.push(if underlined {
+                        heading.underline()
+                    } else {
+                        heading
+                    });
+                } else {
+                    self.add(&format!("{} ", "#".repeat(level as usize)));
+                }
+            }
+            Tag::BlockQuote(_) => {
+                self.end_text();
+                let bar: Line = vec![(style::QUIET, "│ ".to_owned())];
+                self.margins.push(Margin {
+                    first: bar.clone(),
+                    others: bar,
+                });
+            }
+            Tag::CodeBlock(kind) => {
+                self.end_text();
+                self.space();
+                self.code = true;
+                // Code that is only indented is set apart by it already.
+                if let CodeBlockKind::Indented = kind {
+                    self.gap = false;
+                }
+            }
+            Tag::List(first) => {
+                self.end_text();
+                self.gap = false;
+                self.lists.push(first);
+            }
+            Tag::Item => self.start_item(),
+            Tag::Emphasis => self.emphasise(Style::new().italic(), "*"),
+            Tag::Strong => self.emphasise(Style::new().bold(), "**"),
+            Tag::Strikethrough => self.emphasise(Style::new().strikethrough(), "~~"),
+            Tag::Link { dest_url, .. } => {
+                self.links.push((dest_url.into_string(), self.text.len()));
+                self.styles.push(Style::new().underline());
+            }
+            Tag::Image { dest_url, .. } => {
+                self.add("[image: ");
+                self.links.push((dest_url.into_string(), self.text.len()));
+                self.styles.push(Style::new());
+            }
+            Tag::Table(alignments) => {
+                self.end_text();
+                self.table = Some(Table {
+                    alignments,
+                    rows: Vec::new(),
+                });
+            }
+            Tag::TableHead => {
+                self.styles.push(style::HEADING);
+                self.start_row();
+            }
+            Tag::TableRow => self.start_row(),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph => {
+                self.end_text();
+                self.gap = true;
+            }
+            TagEnd::Heading(_) => {
+                self.end_text();
+                if self.look.styled {
+                    self.styles.pop();
+                }
+                self.gap = true;
+            }
+            TagEnd::BlockQuote(_) => {
+                self.end_text();
+                self.margins.pop();
+                self.gap = true;
+            }
+            TagEnd::CodeBlock => {
+                self.code = false;
+                self.gap = true;
+            }
+            TagEnd::List(_) => {
+                self.end_text();
+                self.lists.pop();
+            }
+            TagEnd::Item => {
+                // An item that says nothing has its mark all the same.
+                let has_mark = |margin: &Margin| margin.first != margin.others;
+                if !self.text.is_empty() || self.margins.last().is_some_and(has_mark) {
+                    self.flush();
+                }
+                self.margins.pop();
+                self.gap = false;
+            }
+            TagEnd::Emphasis => self.emphasised("*"),
+            TagEnd::Strong => self.emphasised("**"),
+            TagEnd::Strikethrough => self.emphasised("~~"),
+            TagEnd::Link => self.end_link(false),
+            TagEnd::Image => self.end_link(true),
+            TagEnd::TableHead => {
+                self.styles.pop();
+            }
+            TagEnd::TableCell => {
+                let text = std::mem::take(&mut self.text);
+                let cell = one_row(text);
+                if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => {
+                if let Some(table) = self.table.take() {
+                    self.space();
+                    let margin = self.margin();
+                    let lines = table.lines(&margin, self.look.width);
+                    self.rows.extend(lines);
+                    self.gap = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn start_item(&mut self) {
+        self.end_text();
+        let is_nested = self.lists.len() > 1;
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            _ if is_nested => "◦ ".to_owned(),
+            _ => "• ".to_owned(),
+        };
+        let indent = " ".repeat(mark.chars().count());
+        let nested = self.margins.len() < DEEPEST;
+        self.margins.push(Margin {
+            first: vec![(style::QUIET, mark)],
+            others: if nested {
+                vec![(style::PLAIN, indent)]
+            } else {
+                Line::new()
+            },
+        });
+    }
+
+    fn start_row(&mut self) {
+        if let Some(table) = &mut self.table {
+            table.rows.push(Vec::new());
+        }
+    }
+
+    fn emphasise(&mut self, style: Style, mark: &str) {
+        if self.look.styled {
+            self.styles.push(style);
+        } else {
+            self.add(mark);
+        }
+    }
+
+    fn emphasised(&mut self, mark: &str) {
+        if self.look.styled {
+            self.styles.pop();
+        } else {
+            self.add(mark);
+        }
+    }
+
+    /// A link shows where it leads: what it says and where it leads are two things.
+    fn end_link(&mut self, is_image: bool) {
+        self.styles.pop();
+        let Some((address, start)) = self.links.pop() else {
+            return;
+        };
+        if is_image {
+            self.add("]");
+        }
+        let said = self.text.get(start..).unwrap_or_default();
+        let said: String = said.iter().map(|(_, text)| text.as_str()).collect();
+        let plain = address.strip_prefix("mailto:").unwrap_or(&address);
+        if said != plain && !address.is_empty() {
+            self.styles.push(style::QUIET);
+            self.add(&format!(" ({address})"));
+            self.styles.pop();
+        }
+    }
+
+    fn add(&mut self, text: &str) {
+        // What was spelled as a character reference is text only now.
+        let text = neutralise(text);
+        let style = self
+            .styles
+            .iter()
+            .fold(Style::new(), |below, above| over(below, *above));
+        match self.text.last_mut() {
+            Some((last, before)) if *last == style && self.links.is_empty() => {
+                before.push_str(&text);
+            }
+            _ => self.text.push((style, text.into_owned())),
+        }
+    }
+
+    fn code_text(&mut self, text: &str) {
+        for line in neutralise(text).lines() {
+            let mut row = self.margin().first;
+            row.extend(code(line, self.look));
+            self.rows.push(row);
+        }
+    }
+
+    fn end_text(&mut self) {
+        if !self.text.is_empty() {
+            self.flush();
+        }
+    }
+
+    /// Wraps what was read.
+    fn flush(&mut self) {
+        self.space();
+        let text = std::mem::take(&mut self.text);
+        let margin = self.margin();
+        self.rows.extend(wrap(&text, &margin, self.look.width));
+    }
+
+    fn space(&mut self) {
+        if std::mem::take(&mut self.gap) && !self.rows.is_empty() {
+            let margins = self.margins.iter();
+            let row: Line = margins.flat_map(|margin| margin.others.clone()).collect();
+            let is_blank = row.iter().all(|(_, text)| text.trim().is_empty());
+            self.rows.push(if is_blank { Line::new() } else { row });
+        }
+    }
+
+    /// The margin for the next text. The marks of items stand before one row only.
+    fn margin(&mut self) -> Margin {
+        let mut whole = Margin::default();
+        for margin in &mut self.margins {
+            whole.first.extend(margin.first.iter().cloned());
+            whole.others.extend(margin.others.iter().cloned());
+            margin.first.clone_from(&margin.others);
+        }
+        whole
+    }
+}
+
+/// Takes the spaces away that a row ends with.
+fn trim(row: &mut Line) {
+    while let Some((_, text)) = row.last_mut() {
+        text.truncate(text.trim_end_matches(' ').len());
+        if !text.is_empty() {
+            break;
+        }
+        row.pop();
+    }
+}
+
+/// A cell has no line breaks.
+fn one_row(text: Vec<(Style, String)>) -> Line {
+    text.into_iter()
+        .map(|(style, text)| (style, text.replace('\n', " ")))
+        .collect()
+}
+
+/// A style on top of another.
+fn over(below: Style, above: Style) -> Style {
+    let style = Style::new() | (below.get_effects() | above.get_effects());
+    style
+        .fg_color(above.get_fg_color().or(below.get_fg_color()))
+        .bg_color(above.get_bg_color().or(below.get_bg_color()))
+}

@@ -1,0 +1,148 @@
+use anstream::adapter::strip_str;
+
+use super::*;
+use crate::printer::paint;
+
+const SAMPLE: &str = "# Title\n\nA paragraph with **bold**, *italic*, `code` and a [link](https://a.example/x).\nIt goes on here.\n\n- one\n- two with a longer text that has to be wrapped somewhere\n  - nested **deep**\n  - again\n- three\n\n1. first\n2. second\n\n   more of second\n\n3. third\n\n> quoted text\n> and more\n\n```rust\nfn main() {\n\n    println!(\"**not bold**\");\n}\n```\n\n| name | count |\n|:-----|------:|\n| a    | 1 |\n| long name | 23 |\n\n---\n\nLast <b>words</b> &amp; <https://b.example>";
+
+fn look(width: usize, styled: bool) -> Look {
+    Look { width, styled }
+}
+
+fn joined(rows: &[Line]) -> String {
+    let row = |row: &Line| {
+        let pieces = row.iter().map(|(style, text)| paint(*style, text));
+        pieces.collect::<String>()
+    };
+    let rows: Vec<String> = rows.iter().map(row).collect();
+    rows.join("\n")
+}
+
+fn whole(text: &str, look: Look) -> String {
+    let mut markdown = Markdown::new(look);
+    let mut rows = markdown.push(text);
+    rows.extend(markdown.finish());
+    joined(&rows)
+}
+
+fn plain(text: &str, width: usize) -> String {
+    strip_str(&whole(text, look(width, false))).to_string()
+}
+
+#[test]
+fn text_is_laid_out() {
+    insta::assert_snapshot!("plain", plain(SAMPLE, 60));
+    let styled = whole(SAMPLE, look(60, true)).replace('\u{1b}', "␛");
+    insta::assert_snapshot!("styled", styled);
+}
+
+#[test]
+fn any_split_gives_the_same_rows() {
+    for (width, styled) in [(20, true), (37, false), (80, true), (200, false)] {
+        let expected = whole(SAMPLE, look(width, styled));
+        for step in [1, 2, 7, 31] {
+            let mut markdown = Markdown::new(look(width, styled));
+            let mut rows = Vec::new();
+            let mut rest = SAMPLE;
+            while !rest.is_empty() {
+                let at = (step..).find(|at| rest.is_char_boundary(*at) || *at >= rest.len());
+                let at = at.unwrap_or_default().min(rest.len());
+                let (chunk, after) = rest.split_at(at);
+                // What a preview would show at the end is what is shown at the end.
+                let mut shown = rows.clone();
+                shown.extend(markdown.preview());
+                let before = &SAMPLE[..SAMPLE.len() - rest.len()];
+                assert_eq!(
+                    joined(&shown),
+                    whole(before, look(width, styled)),
+                    "{before}"
+                );
+                rows.extend(markdown.push(chunk));
+                rest = after;
+            }
+            rows.extend(markdown.finish());
+            assert_eq!(joined(&rows), expected, "in steps of {step} at {width}");
+        }
+    }
+}
+
+#[test]
+fn rows_are_no_wider_than_the_terminal() {
+    for width in [20, 33, 80] {
+        for row in plain(SAMPLE, width).lines() {
+            // Code is left as it is, so that it can be copied.
+            if !row.contains("println") {
+                assert!(unicode_width::UnicodeWidthStr::width(row) <= width, "{row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_ends_nothing_is_text() {
+    let check = |text: &str, expected: &str| assert_eq!(plain(text, 40), expected, "{text}");
+    check("a ** b", "a ** b");
+    check("snake_case_name", "snake_case_name");
+    check("```\nopen", "  open");
+    check("- ", "•");
+    check("1) x", "1. x");
+    check("a\nb\n\n\n\nc", "a b\n\nc");
+    check("```x``` in one line", "`x` in one line");
+    check(
+        "text\n- item\n```\ncode\n```\nafter",
+        "text\n• item\n  code\nafter",
+    );
+    check("- a\n\n  b\n- c", "• a\n\n  b\n• c");
+    check("\n\nfirst", "first");
+    check("| a | b |", "| a | b |");
+    check("[a](https://a.example)", "a (https://a.example)");
+}
+
+#[test]
+fn a_table_that_is_too_wide_is_shown_row_by_row() {
+    let table =
+        "| name | about |\n|---|---|\n| alpha | a long text that does not fit |\n| beta | b |\n";
+    let expected = "name: alpha\nabout: a long text that does\n  not fit\n\nname: beta\nabout: b";
+    assert_eq!(plain(table, 30), expected);
+}
+
+#[test]
+fn nothing_reaches_the_terminal_that_could_fool_it() {
+    for text in [
+        "a\u{1b}]0;title\u{7}b",
+        "a&#27;[2Jb",
+        "`a\u{1b}[2Jb`",
+        "```\n\u{1b}[2J\n```",
+        "[a\u{202e}](https://x.example/&#x1b;[2J)",
+        "| a\u{1b}[2J |\n|---|\n| \u{9b}x |",
+        "- a\n\n      \u{1b}[2J",
+        "a\u{8}b\rc",
+    ] {
+        for step in [1, 3, 100] {
+            let mut markdown = Markdown::new(look(40, false));
+            let mut rows = Vec::new();
+            let characters: Vec<char> = text.chars().collect();
+            for chunk in characters.chunks(step) {
+                rows.extend(markdown.push(&chunk.iter().collect::<String>()));
+            }
+            rows.extend(markdown.finish());
+            for (_, text) in rows.iter().flatten() {
+                let is_bad = |character: char| {
+                    character.is_control() || switchboard_config::text::is_invisible(character)
+                };
+                assert!(!text.contains(is_bad), "{text:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn text_without_end_is_shown_before_it_is_whole() {
+    let mut markdown = Markdown::new(look(80, true));
+    let word = "word ".repeat(20_000);
+    let rows = markdown.push(&word);
+    assert!(rows.len() > 500, "{}", rows.len());
+    let mut lines = Markdown::new(look(80, true));
+    let rows = lines.push(&"line\n".repeat(40_000));
+    assert!(rows.len() > 500, "{}", rows.len());
+}

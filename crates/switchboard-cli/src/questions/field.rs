@@ -1,0 +1,670 @@
+//! One field of a form: what may be typed into it, and what that means.
+
+use serde_json::{Number, Value};
+use switchboard_protocol::types::elicitation_schema::{
+    NumberKind, PrimitiveSchema, StringFormat, TitledValue,
+};
+use switchboard_protocol::types::wire::List;
+use url::Url;
+
+use super::safe;
+use crate::moment;
+
+/// More choices than a person looks through are not shown; they can be typed.
+pub(super) const SHOWN_CHOICES: usize = 30;
+
+/// A field.
+#[derive(Debug, PartialEq)]
+pub(super) struct Field {
+    /// What the answer calls it.
+    pub(super) name: String,
+    /// What the person is shown; safe to show.
+    pub(super) label: String,
+    /// What belongs there; safe to show.
+    pub(super) about: Option<String>,
+    pub(super) required: bool,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Kind {
+    Text {
+        least: Option<u64>,
+        most: Option<u64>,
+        format: Option<Format>,
+        default: Option<String>,
+    },
+    Number {
+        whole: bool,
+        least: Option<f64>,
+        most: Option<f64>,
+        default: Option<String>,
+    },
+    Boolean {
+        default: Option<bool>,
+    },
+    One {
+        choices: Vec<Choice>,
+        default: Option<String>,
+    },
+    Many {
+        choices: Vec<Choice>,
+        least: u64,
+        most: Option<u64>,
+        default: Vec<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Email,
+    Uri,
+    Date,
+    DateTime,
+}
+
+/// A value that can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) value: String,
+    /// Safe to show.
+    pub(super) title: String,
+}
+
+impl Field {
+    /// A field of a schema; `None` for one that no revision describes.
+    pub(super) fn of(name: &str, schema: &PrimitiveSchema<'_>, required: bool) -> Option<Self> {
+        use PrimitiveSchema as P;
+        let plain = |values: &List<'_, std::borrow::Cow<'_, str>>| {
+            let values = values.items.iter();
+            values.map(|value| Choice::new(value, None)).collect()
+        };
+        let titled = |values: &List<'_, TitledValue<'_>>| {
+            let values = values.items.iter();
+            let choice = |each: &TitledValue<'_>| Choice::new(&each.value, each.title.as_deref());
+            values.map(choice).collect()
+        };
+        let owned = |text: &Option<std::borrow::Cow<'_, str>>| text.as_deref().map(str::to_owned);
+        let (title, about, kind) = match schema {
+            P::String(text) => (
+                &text.title,
+                &text.description,
+                Kind::Text {
+                    least: text.min_length.as_ref().and_then(|number| number.as_u64()),
+                    most: text.max_length.as_ref().and_then(|number| number.as_u64()),
+                    format: text.format.as_ref().and_then(Format::of),
+                    default: owned(&text.default),
+                },
+            ),
+            P::Number(number) => (
+                &number.title,
+                &number.description,
+                Kind::Number {
+                    whole: number.kind == NumberKind::Integer,
+                    least: number.minimum.as_ref().map(|number| number.as_f64()),
+                    most: number.maximum.as_ref().map(|number| number.as_f64()),
+                    default: number
+                        .default
+                        .as_ref()
+                        .map(|number| number.get().to_owned()),
+                },
+            ),
+            P::Boolean(boolean) => (
+                &boolean.title,
+                &boolean.description,
+                Kind::Boolean {
+                    default: boolean.default,
+                },
+            ),
+            P::UntitledSingleSelect(one) => (
+                &one.title,
+                &one.description,
+                Kind::One {
+                    choices: plain(&one.values),
+                    default: owned(&one.default),
+                },
+            ),
+            P::TitledSingleSelect(one) => (
+                &one.title,
+                &one.description,
+                Kind::One {
+                    choices: titled(&one.one_of),
+                    default: owned(&one.default),
+                },
+            ),
+            P::LegacyTitled(one) => {
+                let titles = one.enum_names.items.iter().map(|title| Some(&**title));
+                let titles = titles.chain(std::iter::repeat(None));
+                let choices = one.values.items.iter().zip(titles);
+                (
+                    &one.title,
+                    &one.description,
+                    Kind::One {
+                        choices: choices
+                            .map(|(value, title)| Choice::new(value, title))
+                            .collect(),
+                        default: owned(&one.default),
+                    },
+                )
+            }
+            P::UntitledMultiSelect(many) => (
+                &many.title,
+                &many.description,
+                Kind::Many {
+                    choices: plain(&many.items.values),
+                    least: many
+                        .min_items
+                        .as_ref()
+                        .and_then(|number| number.as_u64())
+                        .unwrap_or(0),
+                    most: many.max_items.as_ref().and_then(|number| number.as_u64()),
+                    default: many
+                        .default
+                        .items
+                        .iter()
+                        .map(|value| value.clone().into_owned())
+                        .collect(),
+                },
+            ),
+            P::TitledMultiSelect(many) => (
+                &many.title,
+                &many.description,
+                Kind::Many {
+                    choices: titled(&many.items.any_of),
+                    least: many
+                        .min_items
+                        .as_ref()
+                        .and_then(|number| number.as_u64())
+                        .unwrap_or(0),
+                    most: many.max_items.as_ref().and_then(|number| number.as_u64()),
+                    default: many
+                        .default
+                        .items
+                        .iter()
+                        .map(|value| value.clone().into_owned())
+                        .collect(),
+                },
+            ),
+            P::Unknown(_) => return None,
+        };
+        Some(Self {
+            name: name.to_owned(),
+            label: safe(title.as_deref().unwrap_or(name)),
+            about: about.as_deref().map(safe),
+            required,
+            kind,
+        })
+    }
+
+    /// What may be typed, in a few words.
+    pub(super) fn hint(&self) -> String {
+        let mut parts = Vec::new();
+        match &self.kind {
+            Kind::Text {
+                least,
+                most,
+                format,
+                ..
+            } => {
+                if let Some(format) = format {
+                    parts.push(format.about().to_owned());
+                }
+                parts.extend(range("character", *least, *most));
+            }
+            Kind::Number {
+                whole, least, most, ..
+            } => {
+                parts.push(if *whole { "a whole number" } else { "a number" }.to_owned());
+                parts.extend(match (least, most) {
+                    (Some(least), Some(most)) => Some(format!("{least} to {most}")),
+                    (Some(least), None) => Some(format!("at least {least}")),
+                    (None, Some(most)) => Some(format!("at most {most}")),
+                    (None, None) => None,
+                });
+            }
+            Kind::Boolean { .. } => parts.push("y or n".to_owned()),
+            Kind::One { .. } => parts.push("a number or a value".to_owned()),
+            Kind::Many { least, most, .. } => {
+                parts.push("numbers or values, with commas between them".to_owned());
+                let least = (*least > 0).then_some(*least);
+                parts.extend(range("value", least, *most));
+            }
+        }
+        if !self.required && self.default().is_none() {
+            parts.push("may be left empty".to_owned());
+        }
+        parts.join(", ")
+    }
+
+    /// What an empty answer means, as it is shown.
+    pub(super) fn default(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Text { default, .. } | Kind::Number { default, .. } => {
+                default.as_deref().map(safe)
+            }
+            Kind::Boolean { default } => default.map(|yes| if yes { "y" } else { "n" }.to_owned()),
+            Kind::One { choices, default } => {
+                let default = default.as_deref()?;
+                choices
+                    .iter()
+                    .any(|choice| choice.value == default)
+                    .then(|| safe(default))
+            }
+            Kind::Many { default, .. } => (!default.is_empty()).then(|| safe(&default.join(", "))),
+        }
+    }
+
+    pub(super) fn choices(&self) -> &[Choice] {
+        match &self.kind {
+            Kind::One { choices, .. } | Kind::Many { choices, .. } => choices,
+            _ => &[],
+        }
+    }
+
+    /// What was typed as a value; `None` for a field that is left out, and an error that says what is wrong.
+    pub(super) fn read(&self, typed: &str) -> Result<Option<Value>, String> {
+        let trimmed = typed.trim();
+        if trimmed.is_empty() {
+            return self.read_nothing();
+        }
+        let value = match &self.kind {
+            Kind::Text {
+                least,
+                most,
+                format,
+                ..
+            } => text(typed, *least, *most, *format)?.into(),
+            Kind::Number {
+                whole, least, most, ..
+            } => number(trimmed, *whole, *least, *most)?,
+            Kind::Boolean { .. } => boolean(trimmed)?.into(),
+            Kind::One { choices, .. } => chosen(trimmed, choices)?.into(),
+            Kind::Many {
+                choices,
+                least,
+                most,
+                ..
+            } => {
+                let words = trimmed.split(',').map(str::trim);
+                let mut values: Vec<String> = Vec::new();
+                for word in words.filter(|word| !word.is_empty()) {
+                    let value = chosen(word, choices)?;
+                    if !values.contains(&value) {
+                        values.push(value);
+                    }
+                }
+                many(&values, *least, *most)?;
+                values.into()
+            }
+        };
+        Ok(Some(value))
+    }
+
+    fn read_nothing(&self) -> Result<Option<Value>, String> {
+        let value = match &self.kind {
+            Kind::Text {
+                least,
+                most,
+                format,
+                default: Some(default),
+            } => text(default, *least, *most, *format)?.into(),
+            Kind::Number {
+                whole,
+                least,
+                most,
+                default: Some(default),
+            } => number(default, *whole, *least, *most)?,
+            Kind::Boolean {
+                default: Some(default),
+            } => (*default).into(),
+            Kind::One {
+                choices,
+                default: Some(default),
+            } if choices.iter().any(|choice| choice.value == *default) => default.as_str().into(),
+            Kind::Many {
+                choices,
+                least,
+                most,
+                default,
+            } if !default.is_empty() => {
+                let mut values = Vec::new();
+                for value in default {
+                    values.push(chosen(value, choices)?);
+                }
+                many(&values, *least, *most)?;
+                values.into()
+            }
+            Kind::Many { least: 0, .. } if self.required => Value::Array(Vec::new()),
+            _ if self.required => return Err("this must be filled in".to_owned()),
+            _ => return Ok(None),
+        };
+        Ok(Some(value))
+    }
+}
+
+impl Choice {
+    fn new(value: &str, title: Option<&str>) -> Self {
+        Self {
+            value: value.to_owned(),
+            title: safe(title.unwrap_or(value)),
+        }
+    }
+}
+
+impl Format {
+    fn of(format: &StringFormat<'_>) -> Option<Self> {
+        match format {
+            StringFormat::Email => Some(Self::Email),
+            StringFormat::Uri => Some(Self::Uri),
+            StringFormat::Date => Some(Self::Date),
+            StringFormat::DateTime => Some(Self::DateTime),
+            _ => None,
+        }
+    }
+
+    fn about(self) -> &'static str {
+        match self {
+            Self::Email => "an e-mail address",
+            Self::Uri => "an address such as https://…",
+            Self::Date => "a day such as 2026-11-16",
+            Self::DateTime => "a moment such as 2026-11-16T09:30:00Z",
+        }
+    }
+
+    fn fits(self, text: &str) -> bool {
+        match self {
+            Self::Email => text.rsplit_once('@').is_some_and(|(person, place)| {
+                let is_word = |word: &str| !word.is_empty() && !word.contains(char::is_whitespace);
+                is_word(person)
+                    && is_word(place)
+                    && !place.starts_with('.')
+                    && !place.ends_with('.')
+            }),
+            Self::Uri => Url::parse(text).is_ok(),
+            Self::Date => text.len() == 10 && moment::parse(text).is_some(),
+            Self::DateTime => is_date_time(text),
+        }
+    }
+}
+
+/// A moment with its zone, as RFC 3339 has it.
+fn is_date_time(text: &str) -> bool {
+    let zoned = text.strip_suffix(['Z', 'z']).or_else(|| {
+        let (local, zone) = text.split_at_checked(text.len().checked_sub(6)?)?;
+        let clock = zone.strip_prefix(['+', '-'])?;
+        moment::parse(&format!("2000-01-01T{clock}:00")).map(|_| local)
+    });
+    zoned.is_some_and(|local| {
+        let has_seconds = local.matches(':').count() == 2;
+        has_seconds && local.contains(['T', 't']) && moment::parse(local).is_some()
+    })
+}
+
+fn text(
+    typed: &str,
+    least: Option<u64>,
+    most: Option<u64>,
+    format: Option<Format>,
+) -> Result<String, String> {
+    let typed = if format.is_some() {
+        typed.trim()
+    } else {
+        typed
+    };
+    let length = typed.chars().count() as u64;
+    if least.is_some_and(|least| length < least) || most.is_some_and(|most| length > most) {
+        let range = range("character", least, most).unwrap_or_default();
+        return Err(format!("this has {length}, and must have {range}"));
+    }
+    match format {
+        Some(format) if !format.fits(typed) => Err(format!("this must be {}", format.about())),
+        _ => Ok(typed.to_owned()),
+    }
+}
+
+fn number(
+    typed: &str,
+    whole: bool,
+    least: Option<f64>,
+    most: Option<f64>,
+) -> Result<Value, String> {
+    let exact: Option<Number> = serde_json::from_str(typed).ok();
+    let number = exact.or_else(|| Number::from_f64(typed.parse().ok()?));
+    let number = number.ok_or("this is no number")?;
+    let value = number.as_f64().unwrap_or(f64::NAN);
+    if whole && number.is_f64() {
+        return Err("this must be a whole number".to_owned());
+    }
+    if let Some(least) = least.filter(|least| value < *least) {
+        return Err(format!("this must be at least {least}"));
+    }
+    if let Some(most) = most.filter(|most| value > *most) {
+        return Err(format!("this must be at most {most}"));
+    }
+    Ok(Value::Number(number))
+}
+
+fn boolean(typed: &str) -> Result<bool, String> {
+    match typed.to_ascii_lowercase().as_str() {
+        "y" | "yes" | "true" | "on" => Ok(true),
+        "n" | "no" | "false" | "off" => Ok(false),
+        _ => Err("this must be y or n".to_owned()),
+    }
+}
+
+/// The value that a number, a value or a title stands for. A value wins over a number.
+fn chosen(typed: &str, choices: &[Choice]) -> Result<String, String> {
+    let exact = |choice: &&Choice| choice.value == typed || choice.title == typed;
+    let by_number = || {
+        let number: usize = typed.parse().ok()?;
+        choices.get(number.checked_sub(1)?)
+    };
+    let alike = || {
+        let mut alike = choices.iter().filter(|choice| {
+            choice.value.eq_ignore_ascii_case(typed) || choice.title.eq_ignore_ascii_case(typed)
+        });
+        alike.next().filter(|_| alike.next().is_none())
+    };
+    let found = choices.iter().find(exact).or_else(by_number).or_else(alike);
+    match found {
+        Some(choice) => Ok(choice.value.clone()),
+        None => Err(format!("there is no choice \"{}\"", safe(typed))),
+    }
+}
+
+fn many(values: &[String], least: u64, most: Option<u64>) -> Result<(), String> {
+    let count = values.len() as u64;
+    if count < least || most.is_some_and(|most| count > most) {
+        let least = (least > 0).then_some(least);
+        let range = range("value", least, most).unwrap_or_default();
+        return Err(format!("choose {range}"));
+    }
+    Ok(())
+}
+
+fn range(thing: &str, least: Option<u64>, most: Option<u64>) -> Option<String> {
+    match (least, most) {
+        (Some(least), Some(most)) if least == most => Some(format!("{least} {thing}s")),
+        (Some(least), Some(most)) => Some(format!("{least} to {most} {thing}s")),
+        (Some(least), None) => Some(format!("at least {least} {thing}s")),
+        (None, Some(most)) => Some(format!("at most {most} {thing}s")),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use switchboard_protocol::types::decode;
+
+    use super::*;
+
+    fn field(schema: &Value, required: bool) -> Option<Field> {
+        let raw = serde_json::value::to_raw_value(schema).unwrap();
+        let schema: PrimitiveSchema<'_> = decode(&raw).unwrap();
+        Field::of("field", &schema, required)
+    }
+
+    /// What comes of typing this into a field of that schema.
+    fn check(schema: Value, typed: &str, expected: Result<Value, &str>) {
+        let read = field(&schema, true).unwrap().read(typed);
+        let read = read.as_ref().map(|value| value.clone().unwrap());
+        assert_eq!(
+            read.map_err(|error| error.as_str()),
+            expected,
+            "{schema} {typed}"
+        );
+    }
+
+    #[test]
+    fn what_is_typed_is_read_by_the_schema() {
+        let text = |more: Value| {
+            let mut schema = json!({"type": "string"});
+            schema
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            schema
+        };
+        check(text(json!({})), " a b ", Ok(json!(" a b ")));
+        check(text(json!({})), "", Err("this must be filled in"));
+        check(text(json!({"default": "d"})), "", Ok(json!("d")));
+        let three = json!({"minLength": 3, "maxLength": 3});
+        check(text(three.clone()), "äöü", Ok(json!("äöü")));
+        check(
+            text(three),
+            "ab",
+            Err("this has 2, and must have 3 characters"),
+        );
+        check(
+            text(json!({"maxLength": 2})),
+            "abc",
+            Err("this has 3, and must have at most 2 characters"),
+        );
+        let email = "this must be an e-mail address";
+        for (typed, good) in [
+            ("a@b.example", true),
+            ("a@", false),
+            ("a b@c", false),
+            ("@b", false),
+        ] {
+            let expected = if good { Ok(json!(typed)) } else { Err(email) };
+            check(text(json!({"format": "email"})), typed, expected);
+        }
+        let date = "this must be a day such as 2026-11-16";
+        check(
+            text(json!({"format": "date"})),
+            " 2024-02-29 ",
+            Ok(json!("2024-02-29")),
+        );
+        check(text(json!({"format": "date"})), "2023-02-29", Err(date));
+        check(
+            text(json!({"format": "date"})),
+            "2023-02-28T00:00:00",
+            Err(date),
+        );
+        let moment = "this must be a moment such as 2026-11-16T09:30:00Z";
+        for (typed, good) in [
+            ("2026-11-16T09:30:00Z", true),
+            ("2026-11-16T09:30:00.5+02:00", true),
+            ("2026-11-16T09:30:00", false),
+            ("2026-11-16T09:30Z", false),
+            ("2026-11-16T09:30:00+99:00", false),
+            ("Z", false),
+        ] {
+            let expected = if good { Ok(json!(typed)) } else { Err(moment) };
+            check(text(json!({"format": "date-time"})), typed, expected);
+        }
+        check(
+            text(json!({"format": "uri"})),
+            "https://a.example/x",
+            Ok(json!("https://a.example/x")),
+        );
+        check(
+            text(json!({"format": "uri"})),
+            "nothing",
+            Err("this must be an address such as https://…"),
+        );
+
+        let number = json!({"type": "number", "minimum": 0, "maximum": 10});
+        check(number.clone(), "2.5", Ok(json!(2.5)));
+        check(number.clone(), "+7", Ok(json!(7.0)));
+        check(number.clone(), "NaN", Err("this is no number"));
+        check(number.clone(), "-1", Err("this must be at least 0"));
+        check(number, "10.5", Err("this must be at most 10"));
+        check(
+            json!({"type": "integer"}),
+            "12345678901234567890",
+            Ok(json!(12_345_678_901_234_567_890_u64)),
+        );
+        check(
+            json!({"type": "integer"}),
+            "1.5",
+            Err("this must be a whole number"),
+        );
+        check(json!({"type": "integer", "default": 5}), "", Ok(json!(5)));
+
+        check(json!({"type": "boolean"}), "Yes", Ok(json!(true)));
+        check(
+            json!({"type": "boolean"}),
+            "maybe",
+            Err("this must be y or n"),
+        );
+        check(
+            json!({"type": "boolean", "default": false}),
+            "",
+            Ok(json!(false)),
+        );
+
+        let one = json!({"type": "string", "enum": ["red", "green", "2"]});
+        check(one.clone(), "1", Ok(json!("red")));
+        check(one.clone(), "2", Ok(json!("2")));
+        check(one.clone(), "GREEN", Ok(json!("green")));
+        check(one.clone(), "4", Err("there is no choice \"4\""));
+        check(one, "0", Err("there is no choice \"0\""));
+        let titled = json!({"type": "string", "oneOf": [{"const": "r", "title": "Red"}]});
+        check(titled, "Red", Ok(json!("r")));
+        let legacy = json!({"type": "string", "enum": ["r", "g"], "enumNames": ["Red"]});
+        check(legacy.clone(), "red", Ok(json!("r")));
+        check(legacy, "g", Ok(json!("g")));
+        let bad_default = json!({"type": "string", "enum": ["a"], "default": "x"});
+        check(bad_default, "", Err("this must be filled in"));
+
+        let many = json!({"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2});
+        check(many.clone(), "1, b, a", Ok(json!(["a", "b"])));
+        check(many.clone(), "a,b,c", Err("choose 1 to 2 values"));
+        check(many, "", Err("this must be filled in"));
+        let any = json!({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A one"}]}});
+        check(any.clone(), "A one", Ok(json!(["a"])));
+        check(any, "", Ok(json!([])));
+    }
+
+    #[test]
+    fn what_is_optional_may_be_left_out() {
+        for schema in [
+            json!({"type": "string"}),
+            json!({"type": "number"}),
+            json!({"type": "boolean"}),
+            json!({"type": "string", "enum": ["a"]}),
+            json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}),
+        ] {
+            assert_eq!(
+                field(&schema, false).unwrap().read(" "),
+                Ok(None),
+                "{schema}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_no_revision_describes_is_no_field() {
+        assert_eq!(field(&json!({"type": "object"}), false), None);
+        assert_eq!(
+            field(
+                &json!({"type": "array", "items": {"type": "number"}}),
+                false
+            ),
+            None
+        );
+    }
+}

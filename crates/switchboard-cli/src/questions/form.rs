@@ -1,0 +1,172 @@
+//! A form on the terminal: field by field, then a last look before anything is sent.
+
+use std::io;
+
+use serde_json::{Map, Value};
+use switchboard_protocol::types::elicitation::{
+    ElicitAction, ElicitRequestFormParams, ElicitResult,
+};
+use switchboard_protocol::types::wire::{Raw, RawObject};
+
+use super::entry::{self, Entered};
+use super::field::{Field, SHOWN_CHOICES};
+use super::{paragraph, safe};
+use crate::printer::{Printer, paint, style};
+use crate::terminal::{Key, Keyboard, fitted};
+
+/// A form with more fields is not filled in on a terminal.
+const MOST_FIELDS: usize = 50;
+
+/// What a person made of a form.
+enum Filled {
+    Sent(Map<String, Value>),
+    Declined,
+    Left,
+}
+
+/// Shows a form and waits until it is filled in, declined or left.
+pub(super) async fn fill_in(
+    server: &str,
+    params: &ElicitRequestFormParams<'_>,
+    printer: &Printer,
+) -> io::Result<ElicitResult<'static>> {
+    let name = paint(style::NAME, safe(server));
+    printer.ask(format!("{} {name} asks:\n", paint(style::WARNING, "?")));
+    printer.ask(paragraph(&params.message));
+    let fields = match fields(params) {
+        Ok(fields) => fields,
+        Err(reason) => {
+            printer.warning(format!("{reason}, so it is declined"), None);
+            return Ok(ElicitResult::new(ElicitAction::Decline));
+        }
+    };
+    Ok(match answers(&safe(server), &fields, printer).await? {
+        Filled::Sent(values) => accepted(values),
+        Filled::Declined => ElicitResult::new(ElicitAction::Decline),
+        Filled::Left => ElicitResult::new(ElicitAction::Cancel),
+    })
+}
+
+fn accepted(values: Map<String, Value>) -> ElicitResult<'static> {
+    let content = Raw::from_serialize(&values).ok();
+    let content = content.and_then(|raw| RawObject::try_from(raw).ok());
+    ElicitResult {
+        content,
+        ..ElicitResult::new(ElicitAction::Accept)
+    }
+}
+
+/// The fields of a form, or why it cannot be filled in here.
+fn fields(params: &ElicitRequestFormParams<'_>) -> Result<Vec<Field>, String> {
+    let schema = &params.requested_schema;
+    let is_required = |name: &str| schema.required.items.iter().any(|each| each == name);
+    let mut fields = Vec::new();
+    for (name, property) in schema.properties.iter() {
+        let required = is_required(name);
+        match Field::of(name, property, required) {
+            Some(field) => fields.push(field),
+            None if required => {
+                return Err(format!("the field `{}` is of no known kind", safe(name)));
+            }
+            None => {}
+        }
+    }
+    let is_there = |name: &str| fields.iter().any(|field| field.name == name);
+    if let Some(missing) = schema.required.items.iter().find(|name| !is_there(name)) {
+        return Err(format!("the field `{}` cannot be shown", safe(missing)));
+    }
+    if fields.len() > MOST_FIELDS {
+        return Err(format!("it has {} fields", fields.len()));
+    }
+    Ok(fields)
+}
+
+async fn answers(server: &str, fields: &[Field], printer: &Printer) -> io::Result<Filled> {
+    let key = |key: &str| paint(style::NAME, key);
+    if !fields.is_empty() {
+        printer.ask(paint(
+            style::QUIET,
+            "  enter takes what is in brackets, esc leaves the form\n",
+        ));
+    }
+    loop {
+        let mut values = Map::new();
+        for field in fields {
+            match one(field, printer).await? {
+                Some(Some(value)) => _ = values.insert(field.name.clone(), value),
+                Some(None) => {}
+                None => return Ok(Filled::Left),
+            }
+        }
+        for field in fields {
+            if let Some(value) = values.get(&field.name) {
+                let shown = match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let line = format!("  {}: {}\n", field.label, safe(&shown));
+                printer.ask(paint(style::QUIET, line));
+            }
+        }
+        let again = if fields.is_empty() {
+            String::new()
+        } else {
+            format!("  {} change it", key("e"))
+        };
+        printer.ask(format!(
+            "  {} send it to {server}{again}  {} no (default)  {} not now ",
+            key("y"),
+            key("n"),
+            key("esc"),
+        ));
+        let pressed = Keyboard::open()?.key().await?;
+        if let Key::Character(character) = pressed {
+            printer.ask(safe(&character.to_string()));
+        }
+        printer.ask("\n");
+        match pressed {
+            Key::Character('y' | 'Y') => return Ok(Filled::Sent(values)),
+            Key::Character('e' | 'E') if !fields.is_empty() => {}
+            Key::Escape | Key::End => return Ok(Filled::Left),
+            _ => return Ok(Filled::Declined),
+        }
+    }
+}
+
+/// One field; `None` if the form was left, `Some(None)` if the field was left empty.
+async fn one(field: &Field, printer: &Printer) -> io::Result<Option<Option<Value>>> {
+    let columns = crate::terminal::error_size().map_or(100, |size| size.columns);
+    let hint = paint(style::QUIET, field.hint());
+    let mark = if field.required { "" } else { " (optional)" };
+    let label = paint(style::NAME, &field.label);
+    printer.ask(format!("  {label}{mark}  {hint}\n"));
+    if let Some(about) = &field.about {
+        let about = fitted(about, columns.saturating_sub(5));
+        printer.ask(format!("    {}\n", paint(style::QUIET, about)));
+    }
+    for (index, choice) in field.choices().iter().take(SHOWN_CHOICES).enumerate() {
+        let title = fitted(&choice.title, columns.saturating_sub(10)).into_owned();
+        printer.ask(format!("    {:>2} {title}\n", index + 1));
+    }
+    if field.choices().len() > SHOWN_CHOICES {
+        let more = field.choices().len() - SHOWN_CHOICES;
+        printer.ask(format!("       … and {more} more\n"));
+    }
+    let default = field
+        .default()
+        .map(|default| format!("[{}] ", fitted(&default, columns / 2)));
+    let prompt = format!(
+        "  {}{} ",
+        default.unwrap_or_default(),
+        paint(style::HINT, "›")
+    );
+    loop {
+        let Entered::Line(typed) = entry::line(printer, &prompt).await? else {
+            return Ok(None);
+        };
+        match field.read(&typed) {
+            Ok(value) => return Ok(Some(value)),
+            Err(wrong) => printer.ask(format!("  {} {wrong}\n", paint(style::ERROR, "✗"))),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What servers ask the person at the terminal (CALL-7): forms, pages to visit, and the folder that is worked in.
+//!
+//! Owns the handler that every host of this program has. One question is asked at a time. With no terminal, nothing is
+//! asked: servers are told beforehand that they cannot, and one that asks all the same is declined.
+
+mod entry;
+mod field;
+mod form;
+mod page;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use switchboard::catalog::text::{MAX_DESCRIPTION, cut, neutralise};
+use switchboard::handler::ClientHandler;
+use switchboard::names::ServerName;
+use switchboard_config::text::visible;
+use switchboard_protocol::ErrorObject;
+use switchboard_protocol::types::capabilities::{
+    ClientCapabilities, ElicitationCapability, RootsCapability,
+};
+use switchboard_protocol::types::elicitation::{ElicitAction, ElicitRequestParams, ElicitResult};
+use switchboard_protocol::types::roots::{ListRootsResult, Root};
+use switchboard_protocol::types::wire::Raw;
+use url::Url;
+
+use crate::context::Context;
+use crate::printer::Printer;
+use crate::{live, terminal};
+
+/// Answers what servers ask.
+pub(crate) struct AtTerminal {
+    printer: Printer,
+    project: PathBuf,
+    /// The environment, for the browser.
+    variables: Arc<[(OsString, OsString)]>,
+    /// Whether somebody can be asked.
+    is_attended: bool,
+}
+
+impl AtTerminal {
+    /// Asks on the terminal, if there is one and somebody is to be asked.
+    pub(crate) fn new(context: &Context, attended: bool) -> Self {
+        Self {
+            printer: context.printer.clone(),
+            project: context.project.clone(),
+            variables: Arc::clone(&context.environment.all),
+            is_attended: attended && terminal::is_there(),
+        }
+    }
+
+    async fn ask(
+        &self,
+        server: &ServerName,
+        params: &ElicitRequestParams<'_>,
+    ) -> io::Result<ElicitResult<'static>> {
+        let _floor = live::floor(&self.printer).await;
+        terminal::forget_keys();
+        let server = server.as_str();
+        match params {
+            ElicitRequestParams::Form(params) => form::fill_in(server, params, &self.printer).await,
+            ElicitRequestParams::Url(params) => {
+                page::visit(server, params, &self.variables, &self.printer).await
+            }
+            _ => Ok(ElicitResult::new(ElicitAction::Decline)),
+        }
+    }
+}
+
+impl ClientHandler for AtTerminal {
+    fn capabilities(&self) -> ClientCapabilities<'static> {
+        let elicitation = ElicitationCapability {
+            form: Raw::parse("{}").ok(),
+            url: Raw::parse("{}").ok(),
+            ..ElicitationCapability::default()
+        };
+        ClientCapabilities {
+            roots: Some(RootsCapability::default()),
+            elicitation: self.is_attended.then_some(elicitation),
+            ..ClientCapabilities::default()
+        }
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        server: &'a ServerName,
+        params: ElicitRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<ElicitResult<'static>, ErrorObject<'static>>> {
+        async move {
+            let name = visible(server.as_str());
+            if !self.is_attended {
+                let message =
+                    format!("{name} asks something, and there is nobody to answer; declined");
+                self.printer.warning(message, None);
+                return Ok(ElicitResult::new(ElicitAction::Decline));
+            }
+            let answer = self.ask(server, &params).await;
+            Ok(answer.unwrap_or_else(|error| {
+                let message = format!("the question of {name} could not be asked: {error}");
+                self.printer.warning(message, None);
+                ElicitResult::new(ElicitAction::Cancel)
+            }))
+        }
+        .boxed()
+    }
+
+    fn list_roots<'a>(
+        &'a self,
+        server: &'a ServerName,
+    ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
+        let _ = server;
+        let root = Url::from_directory_path(&self.project).ok().map(|url| {
+            let name = self.project.file_name();
+            let name = name.map(|name| name.to_string_lossy().into_owned());
+            Root {
+                name: name.map(Into::into),
+                ..Root::new(String::from(url).into())
+            }
+        });
+        let roots = root.into_iter().collect();
+        std::future::ready(Ok(ListRootsResult::new(roots))).boxed()
+    }
+}
+
+/// Text of a server on one line, with nothing in it that fools a terminal.
+pub(crate) fn safe(text: &str) -> String {
+    visible(&neutralise(text)).into_owned()
+}
+
+/// Text of a server, indented, its own line breaks kept, no longer than anybody reads.
+fn paragraph(text: &str) -> String {
+    let short = cut(neutralise(text), MAX_DESCRIPTION);
+    let lines = short.lines().map(|line| format!("  {}\n", safe(line)));
+    lines.collect()
+}

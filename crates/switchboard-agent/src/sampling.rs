@@ -112,10 +112,10 @@ impl Sampler {
             if let Chunk::End(answer) = chunk {
                 reserved.spend(answer.usage.total());
                 let text = answer.message.all_text();
-                let content = ContentBlock::from(TextContent::new(text.into()));
+                let block = ContentBlock::from(TextContent::new(text.into()));
                 let mut result = CreateMessageResult::new(
                     WireRole::Assistant,
-                    OneOrMany::One(content),
+                    OneOrMany::One(block),
                     model.id.clone().into(),
                 );
                 let stop = match answer.stop {

@@ -319,7 +319,7 @@ impl Provider for Mind {
             .collect();
         let session = said.first().copied().unwrap_or_default();
         // Three calls of either kind in one answer, and now and then the end of a turn.
-        let is_done = *self == Self::Done || (made % 6 == 0 && said.len() % 3 == 0);
+        let is_done = *self == Self::Done || (made % 6 == 0 && said.len().is_multiple_of(3));
         let parts = if is_done {
             vec![Part::Text {
                 text: "Done.".to_owned(),

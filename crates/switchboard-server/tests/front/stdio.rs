@@ -156,14 +156,8 @@ async fn what_cannot_be_served_is_answered_and_the_next_line_is_read() {
     );
     let table: [(&[u8], Option<String>); 12] = [
         (b"[]", error("", -32600, "empty batch")),
-        (
-            b"17",
-            error("", -32600, "a message must be a JSON object"),
-        ),
-        (
-            b"{}",
-            error("", -32600, "neither a request nor a response"),
-        ),
+        (b"17", error("", -32600, "a message must be a JSON object")),
+        (b"{}", error("", -32600, "neither a request nor a response")),
         (b"", None),
         (b"  \r", None),
         (br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None),
@@ -184,12 +178,12 @@ async fn what_cannot_be_served_is_answered_and_the_next_line_is_read() {
             error("4", -32603, "the server failed unexpectedly"),
         ),
         (
-            long.as_bytes(),
-            error("7", -32600, "the message is longer than 1000 bytes"),
-        ),
-        (
             br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
             error("", -32600, "the id is neither a string nor a number"),
+        ),
+        (
+            long.as_bytes(),
+            error("7", -32600, "the message is longer than 1000 bytes"),
         ),
     ];
     for (line, expected) in table {
@@ -201,7 +195,7 @@ async fn what_cannot_be_served_is_answered_and_the_next_line_is_read() {
     }
     for unreadable in [
         &b"garbage"[..],
-        b"{\"jsonrpc\":\"2.0\",\"id\":1,",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",",
         b"\xff\xfe",
     ] {
         client.bytes(unreadable).await;
@@ -231,7 +225,8 @@ async fn a_batch_is_answered_by_a_batch_once_all_of_it_is_done() {
     client.call(3, "echo", r#"{"text":"between"}"#).await;
     assert_eq!(client.line().await, text(3, "between"));
     client.bench.go.notify_one();
-    let refused = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"a message must be a JSON object"}}"#;
+    let refused =
+        r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"a message must be a JSON object"}}"#;
     let expected = format!("[{},{refused},{}]", text(2, "second"), text(1, "waited"));
     assert_eq!(client.line().await, expected);
     client.end().await;

@@ -8,7 +8,7 @@
 //! | `hosted` | a host in a test: its servers, what it tells, what it holds (feature `host`) |
 //! | [`interop`] | the servers of others, from npm and `PyPI` |
 //! | [`mod@bench`] | what the clients of `cargo xtask bench` have in common |
-//! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, and the clients of the benchmark |
+//! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, `conformance-server`, and the clients of the benchmark |
 //!
 //! All but [`shared`] and [`authorization`] is behind the feature `servers`, so that the tests of small crates stay cheap.
 

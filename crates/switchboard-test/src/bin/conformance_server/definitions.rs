@@ -78,6 +78,7 @@ const PLAIN: &[(&str, &str)] = &[
         "Asks what the client can answer",
     ),
     ("test_wait", "Goes on until it is cancelled"),
+    ("test_all_ended", "Waits until none of those go on"),
 ];
 
 /// All tools.

@@ -16,6 +16,7 @@ use switchboard_protocol::types::resource::{
     ListResourcesResult, ReadResourceRequestParams, ReadResourceResult, Resource, ResourceTemplate,
 };
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::definitions::{
@@ -29,6 +30,47 @@ const STEP: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Everything {
     changes: Changes,
+    waiting: Waiting,
+}
+
+/// How many calls wait until they are cancelled.
+#[derive(Debug)]
+struct Waiting(watch::Sender<usize>);
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl Waiting {
+    /// Waits until the call is cancelled.
+    async fn wait(&self, context: &RequestContext) -> CallToolResult<'static> {
+        self.0.send_modify(|waiting| *waiting += 1);
+        let _ended = Ended(self);
+        context.progress(1.0, None, Some("waiting"));
+        std::future::pending().await
+    }
+
+    /// Ends when no call waits.
+    async fn all_ended(&self) -> CallToolResult<'static> {
+        let mut waiting = self.0.subscribe();
+        let ended = waiting.wait_for(|waiting| *waiting == 0).await.is_ok();
+        text_result(if ended {
+            "all ended"
+        } else {
+            "nobody can tell"
+        })
+    }
+}
+
+/// A call that waits no longer.
+struct Ended<'w>(&'w Waiting);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|waiting| *waiting -= 1);
+    }
 }
 
 impl Service for Everything {
@@ -186,10 +228,8 @@ impl Everything {
                 sleep(Duration::from_millis(1500)).await;
                 Ok(text_result("Came back."))
             }
-            "test_wait" => {
-                context.progress(1.0, None, Some("waiting"));
-                std::future::pending().await
-            }
+            "test_wait" => Ok(self.waiting.wait(context).await),
+            "test_all_ended" => Ok(self.waiting.all_ended().await),
             "test_sampling" | "test_missing_capability" => {
                 let question = to_the_model(&argument("prompt"));
                 let answer = context.sample("model", made(&question)).await?;

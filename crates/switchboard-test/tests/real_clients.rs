@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientCapabilities, ClientInfo,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig,
     ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, Implementation,
     ProgressNotificationParam,
 };
@@ -117,9 +117,9 @@ struct Obliging {
 }
 
 impl ClientHandler for Obliging {
-    fn get_info(&self) -> ClientInfo {
+    fn get_info(&self) -> ClientConfig {
         let capabilities = ClientCapabilities::builder().enable_elicitation().build();
-        ClientInfo::new(capabilities, Implementation::new("rmcp", "1"))
+        ClientConfig::new(capabilities, Implementation::new("rmcp", "1"))
     }
 
     async fn create_elicitation(
@@ -210,6 +210,8 @@ async fn the_client_of_rmcp_over_stdio() {
 
 #[tokio::test]
 async fn the_client_of_rmcp_over_http() {
+    // Its HTTP client wants one, even where nothing is encrypted. Another test may have been faster.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let listening = interop::own_server_http(TOKEN).await.unwrap();
     let config = StreamableHttpClientTransportConfig::with_uri(listening.url.clone());
     let transport = StreamableHttpClientTransport::from_config(config.auth_header(TOKEN));

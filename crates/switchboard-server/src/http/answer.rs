@@ -17,6 +17,37 @@ const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering")
 /// An answer, in a box because refusals travel as errors.
 pub(super) type Answer = Box<Response<Body>>;
 
+/// Why a request is not served.
+pub(super) enum Refused {
+    /// With this answer.
+    Whole(Answer),
+    /// With this error and status, under the id of the request.
+    Error(u16, Box<ErrorObject<'static>>),
+}
+
+impl Refused {
+    /// With this status and this error.
+    pub(super) fn of(status: u16, error: ErrorObject<'static>) -> Self {
+        Self::Error(status, Box::new(error))
+    }
+
+    /// The answer to the request with this id.
+    pub(super) fn about(self, id: &RequestId<'_>) -> Answer {
+        match self {
+            Self::Whole(answer) => answer,
+            Self::Error(number, object) => error(status(number), Some(id), &object),
+        }
+    }
+
+    /// The answer to something without an id.
+    pub(super) fn whole(self) -> Answer {
+        match self {
+            Self::Whole(answer) => answer,
+            Self::Error(number, object) => error(status(number), None, &object),
+        }
+    }
+}
+
 /// A JSON document.
 pub(super) fn json(status: StatusCode, document: Bytes) -> Answer {
     let mut answer = empty(status);

@@ -27,8 +27,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   fuzz [SECONDS]  each fuzz target for that long (60)
   interop         installs the servers, clients and suites of others; `test` does it too
   model           the agent with a small model on this machine: a call made, its result used
-  conformance [--client PROGRAM] [SCENARIO|REVISION…]
-                  the official suite's client scenarios; without names all but authorization";
+  conformance [client|server|--client PROGRAM] [SCENARIO|REVISION…]
+                  the official suite's scenarios, all of both sides or those named (of the client if no side is)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -14,8 +14,8 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// An answer.
-pub(super) type Answer = Response<Body>;
+/// An answer, in a box because refusals travel as errors.
+pub(super) type Answer = Box<Response<Body>>;
 
 /// A JSON document.
 pub(super) fn json(status: StatusCode, document: Bytes) -> Answer {
@@ -46,7 +46,7 @@ pub(super) fn no_events() -> Answer {
 
 /// A status and nothing else.
 pub(super) fn empty(status: StatusCode) -> Answer {
-    let mut answer = Response::new(Body::Whole(None));
+    let mut answer = Box::new(Response::new(Body::Whole(None)));
     *answer.status_mut() = status;
     answer
 }

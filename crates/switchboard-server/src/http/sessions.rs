@@ -26,7 +26,8 @@ const MAX_ENDED_STREAMS: usize = 64;
 /// All sessions.
 pub(super) struct Sessions {
     open: Mutex<HashMap<SessionKey, Arc<Session>>>,
-    max_sessions: usize,
+    /// How many there may be.
+    room: usize,
     idle: Duration,
     max_replay_bytes: usize,
 }
@@ -63,7 +64,7 @@ impl Sessions {
     pub(super) fn new(limits: &HttpLimits) -> Self {
         Self {
             open: Mutex::default(),
-            max_sessions: limits.max_sessions,
+            room: limits.max_sessions,
             idle: limits.session_idle,
             max_replay_bytes: limits.max_replay_bytes,
         }
@@ -85,7 +86,7 @@ impl Sessions {
     /// Enters a session whose handshake is done; `false` where there is no room for it.
     pub(super) fn enter(&self, beginning: Beginning, revision: Revision) -> bool {
         let mut open = self.lock();
-        let given_way = if open.len() < self.max_sessions {
+        let given_way = if open.len() < self.room {
             None
         } else {
             // The one that is idle longest gives way.

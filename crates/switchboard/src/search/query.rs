@@ -89,10 +89,12 @@ struct Reader {
 
 impl Reader {
     fn chunk(&mut self, chunk: &str) {
-        let core = chunk.trim_matches(|character: char| {
-            !character.is_alphanumeric() && !matches!(character, '/' | '~' | '.' | '_')
-        });
-        let core = core.trim_end_matches(['.', '/', '~']);
+        let may_begin = |character: char| matches!(character, '/' | '~' | '.' | '_');
+        let core = chunk
+            .trim_start_matches(|character: char| {
+                !character.is_alphanumeric() && !may_begin(character)
+            })
+            .trim_end_matches(|character: char| !character.is_alphanumeric() && character != '_');
         if is_address(core) {
             let host = core.split_once("://").map_or(core, |(_, rest)| rest);
             let host = host.split(['/', '?', '#']).next().unwrap_or_default();
@@ -135,8 +137,8 @@ impl Reader {
             before,
         } = self;
         splitter.split(text, |word, shape| {
-            signs.word(word);
             let entry = Lexicon::get().entry(word);
+            signs.word(entry.and_then(|entry| entry.sign));
             if entry.is_some_and(|entry| entry.says_nothing) {
                 return;
             }

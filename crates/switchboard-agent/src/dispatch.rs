@@ -174,7 +174,7 @@ impl Core {
         };
         match self.options.host.call(request).await {
             Ok(outcome) => self.shaped(&outcome.tool, &outcome.result),
-            Err(error) => Output::error(neutralise(&error.for_model())),
+            Err(error) => self.bounded(Output::error(neutralise(&error.for_model()))),
         }
     }
 
@@ -211,15 +211,10 @@ impl Core {
         let sight = self.options.guard.inspect(wanted, &result).answer().await;
         let output = match sight {
             Sight::Keep => output,
-            Sight::Replace(result) => {
-                let reference = ToolRef {
-                    server: "built-in".into(),
-                    tool: name.into(),
-                };
-                self.shaped(&reference, &result)
-            }
+            Sight::Replace(result) => self.shaped(&built_in_reference(name), &result),
             Sight::Withhold { reason } => denied(name, &reason),
         };
+        let output = self.bounded(output);
         witness.end(End::Done {
             bytes: result.as_str().len() as u64,
             is_error: output.is_error,
@@ -247,6 +242,23 @@ impl Core {
             Err(error) => Output::error(neutralise(&format!(
                 "the result of {tool} cannot be read: {error}"
             ))),
+        }
+    }
+
+    /// An output within the limit on text, whoever made it. What is too long is kept in a file.
+    fn bounded(&self, output: Output) -> Output {
+        let texts = output.content.iter().map(|content| match content {
+            Content::Text { text } => text.len(),
+            Content::Image(_) => 0,
+        });
+        // Bytes are at least as many as characters.
+        if texts.sum::<usize>() <= Tokens(self.options.max_output_tokens).characters() {
+            return output;
+        }
+        let shaped = self.shaped(&built_in_reference("output"), &as_tool_result(&output));
+        Output {
+            display: output.display,
+            ..shaped
         }
     }
 
@@ -300,6 +312,13 @@ impl Core {
             .iter()
             .map(|tool| tool.definition.name.as_str());
         names.filter(|tool| likeness(tool) >= ALIKE).collect()
+    }
+}
+
+fn built_in_reference(name: &str) -> ToolRef {
+    ToolRef {
+        server: "built-in".into(),
+        tool: name.into(),
     }
 }
 

@@ -173,9 +173,8 @@ impl View {
         if !self.is_searching && offer.wants_search() {
             self.is_searching = true;
             change.began_search = true;
-            if offer.subset.has(&search.name) {
-                self.push(search.clone(), Source::BuiltIn);
-            }
+            // Whoever may use none but certain tools finds none but those.
+            self.push(search.clone(), Source::BuiltIn);
         }
         self.add_new(offer, &mut change);
         self.seen = Some(Arc::clone(offer.catalog));

@@ -35,6 +35,19 @@ use switchboard_protocol::types::tool::{
 use switchboard_protocol::types::{IntoOwned as _, Raw, RawObject};
 use tokio::sync::Semaphore;
 
+/// What stands first in every view.
+pub(crate) const BUILT_INS: [&str; 9] = [
+    "Bash",
+    "Read",
+    "Write",
+    "Edit",
+    "Glob",
+    "Grep",
+    "Agent",
+    "ListMcpResources",
+    "ReadMcpResource",
+];
+
 /// What the model was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Asked {

@@ -147,6 +147,8 @@ async fn a_sub_agent_works_with_fewer_tools_and_answers_with_its_last_word() {
     assert_eq!(results[0], (r#"echo {"text":"hi"}"#.to_owned(), false));
     assert!(results[1].0.contains("there is no tool"), "{results:?}");
     assert_eq!(asked[3].results(), [("It is hi.".to_owned(), false)]);
+    // Four answers of eleven tokens each.
+    assert_eq!(session.usage().await.total(), 44);
     let parents: Vec<_> = seen
         .iter()
         .filter_map(|event| match event {

@@ -31,9 +31,11 @@ pub(crate) fn limit(model: &Model) -> u64 {
 
 /// How many messages are to be replaced; `None` if that would gain nothing.
 pub(crate) fn place(messages: &[Message], model: &Model, hardness: u32) -> Option<usize> {
+    // Whatever the window is said to be, at least half of what there is goes.
+    let whole: Tokens = messages.iter().map(tokens).sum();
     let kept = match hardness {
-        0 => model.window / 5,
-        1 => model.window / 10,
+        0 => (model.window / 5).min(whole.0 / 2),
+        1 => (model.window / 10).min(whole.0 / 4),
         _ => 0,
     };
     let mut cost = Tokens::default();

@@ -151,11 +151,6 @@ impl Conversation {
         &self.messages
     }
 
-    /// Whether there is a call without a result.
-    pub(crate) fn has_open_calls(&self) -> bool {
-        !self.open.is_empty()
-    }
-
     /// What became of the calls that have no result, if nobody makes them any more.
     pub(crate) fn abandoned(&self) -> Vec<ToolResult> {
         let open = self.open.iter().filter(|open| open.result.is_none());

@@ -9,12 +9,14 @@
 //! | [`auth`] | how the host proves to a remote server that it may speak with it |
 //! | [`content`] | resources, prompts, completion |
 //! | [`catalog`] | what the servers offer, as a model may see it |
+//! | [`search`] | which of many tools somebody means |
 //! | [`pins`] | what tools were when they were first used, and what is set aside because it changed |
 //! | `manager` | the one owner of states: starting, health, reconnecting |
 //! | [`peer`] | one conversation with one server, in either era |
 //! | [`transport`], [`guard`] | how bytes reach a server, and how its processes are ended |
 //! | [`sandbox`] | what a server's process may touch |
 //! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
+//! | [`find`] | files of a folder, as git sees it |
 //! | [`doctor`] | what is wrong with a server, and how to mend it |
 //! | [`handler`] | what servers may ask of the client |
 //! | [`events`], [`status`], [`logs`] | what happens, how servers stand, what they said |
@@ -29,6 +31,7 @@ pub mod catalog;
 pub mod content;
 pub mod doctor;
 pub mod events;
+pub mod find;
 pub mod guard;
 pub mod handler;
 pub mod hooks;
@@ -46,6 +49,7 @@ pub mod pins;
 pub mod recipe;
 pub mod remembered;
 pub mod sandbox;
+pub mod search;
 pub mod service;
 pub mod spec;
 pub mod status;

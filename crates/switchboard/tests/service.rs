@@ -683,10 +683,9 @@ async fn a_stateless_client_is_asked_within_the_answer() {
             format!(r#"{state}"inputResponses":{{"second":{{"action":"cancel"}}}},"#),
             done,
         ),
-        // A state that is none of ours is as good as none.
         (
             r#""requestState":"forged","#.to_owned(),
-            question("first", "Sure?", ""),
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"the requestState is not one that this server has given"}}"#.to_owned(),
         ),
     ] {
         check(None, &call(&more), &[&expected]).await;

@@ -2,11 +2,28 @@
 //!
 //! Owns the trait and the tools. Permission, hooks and audit stand before a tool, in the dispatch that all tools share;
 //! no tool asks for itself.
+//!
+//! | where | what |
+//! |---|---|
+//! | `bash`, `shell` | commands, and what they run in |
+//! | `read`, `write`, `edit` | one file |
+//! | `glob`, `grep` | many files |
+//! | `files`, `replace` | what the tools for files share: paths, what was read, writing whole or not at all |
+//! | `prepare` | what all of them share: definitions, arguments, blocking work, output within its limit |
 
 pub(crate) mod agent;
+mod bash;
+mod edit;
+mod files;
+mod glob;
+mod grep;
 pub(crate) mod mcp_resources;
 pub(crate) mod mcp_search;
+mod prepare;
+mod read;
+mod replace;
 mod shell;
+mod write;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,8 +39,15 @@ pub use shell::Shell;
 /// The tools for files and commands. They remember what a session has read and where its commands left off, so each
 /// session has its own.
 pub fn standard(shell: &Shell) -> Vec<Arc<dyn Tool>> {
-    let _ = shell;
-    Vec::new()
+    let known = Arc::new(files::Known::default());
+    vec![
+        Arc::new(bash::Bash::new(shell.clone())),
+        Arc::new(read::Read::new(Arc::clone(&known))),
+        Arc::new(write::Write::new(Arc::clone(&known))),
+        Arc::new(edit::Edit::new(known)),
+        Arc::new(glob::Glob),
+        Arc::new(grep::Grep),
+    ]
 }
 
 /// A tool that is part of the agent.

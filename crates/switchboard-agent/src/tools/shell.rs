@@ -1,8 +1,7 @@
 //! What commands run in: their environment, and who ends them.
 //!
 //! Commands are the user's own, so they see the user's environment, except for what only Switchboard itself has any
-//! business with: the keys of model providers, the tokens of servers, and the variables that other names of secrets
-//! are told by. This module must not read the environment itself.
+//! business with: the keys of model providers, the tokens of servers, and secrets among our own variables. This module must not read the environment itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -25,8 +24,8 @@ const SECRET_ENDINGS: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PA
 /// What commands run in. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Shell {
-    environment: Arc<[(OsString, OsString)]>,
-    guard: Option<GuardCommand>,
+    pub(super) environment: Arc<[(OsString, OsString)]>,
+    pub(super) guard: Option<GuardCommand>,
 }
 
 impl Shell {

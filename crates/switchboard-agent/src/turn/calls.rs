@@ -99,10 +99,7 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    async fn make_at_once(
-        &mut self,
-        batch: Vec<Ready<'a, '_>>,
-    ) -> Result<(), SessionError> {
+    async fn make_at_once(&mut self, batch: Vec<Ready<'a, '_>>) -> Result<(), SessionError> {
         let begun = batch.iter().filter_map(|(call, prepared)| {
             let is_made = !matches!(prepared, Prepared::Hopeless(_));
             is_made.then(|| call.id.clone())

@@ -329,6 +329,21 @@ impl CatalogServer {
         self.tokens
     }
 
+    /// The list its tools are in, with those that are not offered in this company.
+    pub(crate) fn list(&self) -> &Arc<ServerTools> {
+        &self.tools
+    }
+
+    /// The positions in [`list`](Self::list) that are not offered in this company.
+    pub(crate) fn withheld(&self) -> impl Iterator<Item = usize> {
+        self.withheld.iter().map(|(index, _)| *index)
+    }
+
+    /// Its instructions, to be held.
+    pub(crate) fn shared_instructions(&self) -> Option<&Arc<str>> {
+        self.instructions.as_ref()
+    }
+
     /// Its instructions in full, as the server wrote them.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()

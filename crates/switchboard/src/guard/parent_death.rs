@@ -1,4 +1,4 @@
-//! The one place with unsafe code: a child that does not outlive its parent.
+//! The one place with unsafe code: a child that does not outlive its parent, and one with a session of its own.
 
 #![expect(
     unsafe_code,
@@ -40,4 +40,24 @@ pub(crate) fn kill_with_parent(command: &mut Command) {
     }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let _ = command;
+}
+
+/// Lets the child of `command` lead a session of its own, and so a process group.
+///
+/// It has no terminal then: a program that wants a password fails at once, where it would otherwise ask past whoever
+/// holds the terminal, or be stopped for trying to. It takes the place of `process_group`, after which the system
+/// refuses it.
+pub(crate) fn lead_session(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+
+    let lead = || {
+        rustix::process::setsid()?;
+        Ok(())
+    };
+    // SAFETY: As above, the closure must take no lock and allocate nothing. It makes one system call, `setsid`, which
+    // rustix makes with neither, and its error is built from an error number, which `io::Error` holds without
+    // allocating. The closure owns nothing.
+    unsafe {
+        command.pre_exec(lead);
+    }
 }

@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::future::pending;
 use std::io;
 use std::os::unix::net::UnixStream as BlockingStream;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::rc::Rc;
 use std::time::Duration;
@@ -238,7 +237,7 @@ impl Server {
     }
 }
 
-/// Starts the main process, as the leader of a process group: a server that signals its whole group means its own.
+/// Starts the main process, as the leader of a session and group: a server that signals its whole group means its own.
 fn spawn(
     instructions: &Instructions,
     mut command: Command,
@@ -246,11 +245,11 @@ fn spawn(
     command
         .args(&instructions.args)
         .env_clear()
-        .envs(instructions.env.iter().map(|(name, value)| (name, value)))
-        .process_group(0);
+        .envs(instructions.env.iter().map(|(name, value)| (name, value)));
     if let Some(cwd) = &instructions.cwd {
         command.current_dir(cwd);
     }
+    parent_death::lead_session(&mut command);
     parent_death::kill_with_parent(&mut command);
     let refused = |error: io::Error| Report::NotStarted(error.raw_os_error().unwrap_or(0));
     let (child, confined) = match &instructions.sandbox {

@@ -16,6 +16,11 @@ pub trait Approver: Send + Sync + 'static {
         true
     }
 
+    /// Whether a question has to wait until the one before is answered: two on one terminal could not be told apart.
+    fn asks_one_at_a_time(&self) -> bool {
+        true
+    }
+
     /// Asks about one call. Dropping the future takes the question back.
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer>;
 

@@ -31,7 +31,7 @@ pub struct Guard {
     audit: Option<Audit>,
     session: String,
     grants: Grants,
-    /// One question at a time: two on one terminal could not be told apart.
+    /// One question at a time, where the approver wants that.
     asking: Semaphore,
 }
 
@@ -261,7 +261,10 @@ impl Guard {
                 _ => Err(grounds),
             };
         };
-        let turn = self.asking.acquire().await;
+        let turn = match approver.asks_one_at_a_time() {
+            true => Some(self.asking.acquire().await),
+            false => None,
+        };
         // Somebody may have granted it while this one waited for its turn.
         if self.grants.has(tool, &asked) {
             return Ok(granted(true, asked));

@@ -13,7 +13,7 @@ use switchboard_protocol::types::notification::CancelledNotificationParams;
 use switchboard_protocol::{ErrorCode, ErrorObject, Method, RequestId, encode, trusted};
 use tokio::sync::oneshot;
 
-use super::conversation::Sink;
+use super::{Purpose, Sink};
 
 /// What a client answered.
 type Answer = Result<Box<RawValue>, ErrorObject<'static>>;
@@ -43,7 +43,7 @@ impl Asked {
                 "the question cannot be written as JSON",
             )
         })?;
-        sink.frame(frame.into());
+        sink.send(frame.into(), Purpose::Message);
         let answer = receiver.await.unwrap_or_else(|_| Err(gone()));
         drop(question);
         answer
@@ -79,7 +79,7 @@ impl Drop for Question<'_> {
         params.request_id = Some(self.id.into());
         let mut frame = Vec::new();
         if Cancelled::encode_notification(&mut frame, &params).is_ok() {
-            self.sink.frame(frame.into());
+            self.sink.send(frame.into(), Purpose::Message);
         }
     }
 }

@@ -34,7 +34,7 @@ impl Cancellation {
     }
 
     /// Says that nobody waits any longer.
-    pub(super) fn cancel(&self) {
+    pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Release);
         self.0.changed.notify_waiters();
     }

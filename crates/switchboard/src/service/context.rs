@@ -27,7 +27,7 @@ use switchboard_protocol::{Era, ErrorCode, ErrorObject, Feature, Method, Request
 
 use super::conversation::Request;
 use super::dispatch::severity;
-use super::{Cancellation, Failure};
+use super::{Cancellation, Failure, Purpose, invalid_params};
 
 /// A request that is being answered, as its service sees it.
 pub struct RequestContext {
@@ -240,7 +240,7 @@ impl RequestContext {
     fn notify<N: Notification>(&self, params: &N::Params<'_>) {
         let mut frame = Vec::new();
         if N::encode_notification(&mut frame, params).is_ok() {
-            self.request.sink.frame(frame.into());
+            self.request.sink.send(frame.into(), Purpose::Report);
         }
     }
 
@@ -315,10 +315,12 @@ impl RequestContext {
             .params()
             .and_then(|params| types::decode::<InputResponseRequestParams<'_>>(params).ok())
             .unwrap_or_default();
-        let state = given.request_state.as_ref().map(|state| state.decode());
-        let mut answers: BTreeMap<String, Box<RawValue>> = state
-            .and_then(|state| serde_json::from_str(&state).ok())
-            .unwrap_or_default();
+        let mut answers: BTreeMap<String, Box<RawValue>> = match &given.request_state {
+            Some(state) => serde_json::from_str(&state.decode()).map_err(|_| {
+                invalid_params("the requestState is not one that this server has given")
+            })?,
+            None => BTreeMap::new(),
+        };
         for (key, answer) in given.input_responses.iter() {
             let answer = answer.as_raw().to_raw_value();
             answers.insert(

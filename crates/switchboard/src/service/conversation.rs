@@ -18,35 +18,21 @@ use switchboard_protocol::types::meta::ResultMeta;
 use switchboard_protocol::types::method::{Cancelled, Notification};
 use switchboard_protocol::types::{self, RawObject};
 use switchboard_protocol::{
-    ErrorCode, ErrorObject, Limits, Message, Method, ParseError, ParseErrorKind, RequestId,
-    Revision, encode, parse, serve,
+    ErrorCode, ErrorObject, Incoming, Limits, Message, Method, ParseError, ParseErrorKind,
+    RequestId, Revision, encode, parse, serve,
 };
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::asked::Asked;
 use super::changes::{Change, Listener};
+use super::sink::BatchSink;
 use super::subscriptions::Subscriptions;
-use super::{Cancellation, Service, dispatch};
+use super::{Cancellation, Purpose, Service, Sink, dispatch};
 use crate::json::SharedJson;
 
 /// How many requests of one client may run at a time; a `subscriptions/listen` counts for as long as it is open.
 pub const MAX_IN_FLIGHT: u32 = 1024;
-
-/// Where frames for the client go, each a whole JSON-RPC message on one line.
-///
-/// It must neither block nor call back into the conversation. A transport whose client reads slowly keeps its queue
-/// short by not taking in more requests: every frame is an answer, or comes of a request that is running.
-pub trait Sink: Send + Sync + 'static {
-    /// Takes a frame.
-    fn frame(&self, frame: Bytes);
-}
-
-impl<F: Fn(Bytes) + Send + Sync + 'static> Sink for F {
-    fn frame(&self, frame: Bytes) {
-        self(frame);
-    }
-}
 
 /// One client's conversation with a service, in whichever era it speaks. Dropping it cancels what is running.
 pub struct Conversation(Arc<Core>);
@@ -163,8 +149,44 @@ impl Request {
     }
 }
 
-/// A running request; the frame it ends in, if it has an answer.
-type Running = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
+/// A running request; what it ends in, if it has an answer.
+type Running = Pin<Box<dyn Future<Output = Option<Answer>> + Send>>;
+
+/// What a request ends in.
+struct Answer {
+    frame: Bytes,
+    error: Option<ErrorCode>,
+}
+
+impl Answer {
+    fn result(id: &RequestId<'_>, result: &str) -> Self {
+        let mut frame = Vec::with_capacity(result.len() + 48);
+        let written = switchboard_protocol::trusted(result)
+            .is_some_and(|result| encode::response(&mut frame, id, result).is_ok());
+        if written {
+            return Self {
+                frame: frame.into(),
+                error: None,
+            };
+        }
+        let error = ErrorObject::new(
+            ErrorCode::INTERNAL_ERROR,
+            "the result cannot be written as JSON",
+        );
+        Self::error(id, &error)
+    }
+
+    fn error(id: &RequestId<'_>, error: &ErrorObject<'_>) -> Self {
+        Self {
+            frame: error_frame(Some(id), error),
+            error: Some(error.code),
+        }
+    }
+
+    fn send(self, sink: &Arc<dyn Sink>) {
+        sink.send(self.frame, Purpose::Answer(self.error));
+    }
+}
 
 impl Core {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -175,6 +197,9 @@ impl Core {
     fn receive(self: &Arc<Self>, frame: &Bytes, sink: &Arc<dyn Sink>) {
         match parse(frame, &Limits::DEFAULT) {
             Ok(incoming) => {
+                let batch = is_batch(frame, &incoming)
+                    .then(|| Arc::new(BatchSink::new(sink)) as Arc<dyn Sink>);
+                let sink = batch.as_ref().unwrap_or(sink);
                 for message in incoming.into_messages() {
                     match message {
                         Ok(received) => self.take(frame, received.message, sink),
@@ -191,7 +216,7 @@ impl Core {
             Message::Request { id, method, params } => {
                 let id = id.into_owned();
                 if let Err(error) = self.begin(frame, &id, &method, params, sink) {
-                    sink.frame(error_frame(Some(&id), &error));
+                    Answer::error(&id, &error).send(sink);
                 }
             }
             Message::Notification { method, params } => {
@@ -263,7 +288,7 @@ impl Core {
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))
         {
-            Poll::Ready(Some(answer)) => sink.frame(answer),
+            Poll::Ready(Some(answer)) => answer.send(sink),
             Poll::Ready(None) => {}
             Poll::Pending => self.go_on(&request, running, permit),
         }
@@ -297,7 +322,7 @@ impl Core {
             if request.core.finish(&request)
                 && let Some(answer) = answer
             {
-                request.sink.frame(answer);
+                answer.send(&request.sink);
             }
             drop(permit);
         });
@@ -350,41 +375,27 @@ impl Listener for Core {
             state.subscriptions.told(change, stateful)
         };
         for (sink, frame) in told {
-            sink.frame(frame);
+            sink.send(frame, Purpose::Change);
         }
     }
 }
 
 /// Answers a request, whatever its service does.
-async fn run(request: Arc<Request>) -> Option<Bytes> {
+async fn run(request: Arc<Request>) -> Option<Answer> {
     let answer = AssertUnwindSafe(dispatch::answer(&request))
         .catch_unwind()
         .await;
     match answer {
-        Ok(Ok(Some(result))) => Some(result_frame(&request.id, &result)),
+        Ok(Ok(Some(result))) => Some(Answer::result(&request.id, &result)),
         Ok(Ok(None)) => None,
-        Ok(Err(error)) => Some(error_frame(Some(&request.id), &error)),
+        Ok(Err(error)) => Some(Answer::error(&request.id, &error)),
         Err(_) => {
             tracing::error!(method = %request.method, "the service panicked");
             let error =
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, "the server failed unexpectedly");
-            Some(error_frame(Some(&request.id), &error))
+            Some(Answer::error(&request.id, &error))
         }
     }
-}
-
-fn result_frame(id: &RequestId<'_>, result: &str) -> Bytes {
-    let mut frame = Vec::with_capacity(result.len() + 48);
-    let written = switchboard_protocol::trusted(result)
-        .is_some_and(|result| encode::response(&mut frame, id, result).is_ok());
-    if written {
-        return frame.into();
-    }
-    let error = ErrorObject::new(
-        ErrorCode::INTERNAL_ERROR,
-        "the result cannot be written as JSON",
-    );
-    error_frame(Some(id), &error)
 }
 
 fn error_frame(id: Option<&RequestId<'_>>, error: &ErrorObject<'_>) -> Bytes {
@@ -405,7 +416,15 @@ fn refuse_unreadable(error: &ParseError, sink: &Arc<dyn Sink>) {
         return;
     }
     let object = ErrorObject::new(code, error.to_string());
-    sink.frame(error_frame(error.id.as_ref(), &object));
+    sink.send(
+        error_frame(error.id.as_ref(), &object),
+        Purpose::Answer(Some(code)),
+    );
+}
+
+/// Whether the messages came as a JSON array, and so are answered as one. Messages that merely share a line are not.
+fn is_batch(frame: &[u8], incoming: &Incoming<'_>) -> bool {
+    matches!(incoming, Incoming::Batch(_)) && frame.trim_ascii_start().first() == Some(&b'[')
 }
 
 fn server_meta(service: &dyn Service) -> RawObject<'static> {

@@ -33,7 +33,7 @@ use switchboard_protocol::{Era, ErrorCode, ErrorObject, Method, Revision, meta};
 
 use super::conversation::{Request, Settled};
 use super::subscriptions::{MAX_URIS, subscription_meta};
-use super::{Failure, RequestContext, Service};
+use super::{Failure, Purpose, RequestContext, Service};
 
 /// How long lists that only a notification changes may be kept, in milliseconds.
 const LIST_LIFETIME: u64 = 300_000;
@@ -254,10 +254,10 @@ async fn listen(
     SubscriptionsAcknowledged::encode_notification(&mut frame, &params)
         .map_err(|_| ErrorObject::new(ErrorCode::INTERNAL_ERROR, "cannot acknowledge"))?;
     drop(params);
-    request.sink.frame(frame.into());
+    request.sink.send(frame.into(), Purpose::Message);
     let held = request.core.state().subscriptions.acknowledged(&request.id);
     for (sink, frame) in held {
-        sink.frame(frame);
+        sink.send(frame, Purpose::Change);
     }
     std::future::pending::<()>().await;
     drop(listening);

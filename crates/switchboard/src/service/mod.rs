@@ -12,6 +12,7 @@
 //! | `dispatch` | one request: how it opens, which method of the service it is, what its era adds to the answer |
 //! | `context` | what a service can do while it answers: progress, log messages, questions to the client |
 //! | `asked`, `subscriptions`, `changes` | questions under way; who wants to hear of what; how changes reach them |
+//! | `sink` | where frames go, and what each is for |
 //! | `cancellation` | the flag that says nobody waits any longer |
 //!
 //! A server with one tool:
@@ -59,6 +60,7 @@ mod changes;
 mod context;
 mod conversation;
 mod dispatch;
+mod sink;
 mod subscriptions;
 
 use std::borrow::Cow;
@@ -78,7 +80,8 @@ use switchboard_protocol::{ErrorCode, ErrorObject};
 pub use cancellation::Cancellation;
 pub use changes::Changes;
 pub use context::RequestContext;
-pub use conversation::{Conversation, MAX_IN_FLIGHT, Sink};
+pub use conversation::{Conversation, MAX_IN_FLIGHT};
+pub use sink::{Purpose, Sink};
 
 /// What a method of a [`Service`] answers, once it is done.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, Failure>>;
@@ -109,6 +112,11 @@ pub trait Service: Send + Sync + 'static {
     /// Its tools.
     fn tools(&self) -> Vec<Tool<'static>> {
         Vec::new()
+    }
+
+    /// One of its tools. Worth writing where there are many, or where making the list is dear.
+    fn tool(&self, name: &str) -> Option<Tool<'static>> {
+        self.tools().into_iter().find(|tool| tool.name == *name)
     }
 
     /// Runs a tool. A tool that fails answers with `is_error`, for the model to read; a [`Failure`] says that the

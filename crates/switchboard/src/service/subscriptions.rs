@@ -12,8 +12,8 @@ use switchboard_protocol::types::meta::NotificationMeta;
 use switchboard_protocol::types::subscription::SubscriptionFilter;
 use switchboard_protocol::{RequestId, encode, trusted, types};
 
+use super::Sink;
 use super::changes::Change;
-use super::conversation::Sink;
 
 /// How many resources one client may subscribe to, over all its subscriptions.
 pub(super) const MAX_URIS: usize = 10_000;

@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use ignore::WalkBuilder;
 use url::Url;
 
 use super::open::open_within;
+use crate::find::{self, IgnoreRules, Walk, Walked};
 use crate::service::Cancellation;
 
 /// The largest file that is read whole. Whatever JSON makes of its bytes, it fits into one message of 16 MiB.
@@ -19,9 +19,6 @@ pub(super) const MAX_WHOLE: u64 = 2 * 1024 * 1024;
 
 /// How many files are looked at in one go.
 const MAX_FILES: usize = 50_000;
-
-/// How deep folders may lie within one another.
-const MAX_DEPTH: usize = 128;
 
 /// A file that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -143,37 +140,22 @@ impl Root {
             let named = self.relative(&under).filter(|path| keep(path));
             return Ok((named.into_iter().collect(), true));
         }
-        let walk = WalkBuilder::new(&self.path)
-            .hidden(false)
-            // Which files there are is not to depend on what lies outside the folder.
-            .parents(false)
-            .git_global(false)
-            .require_git(false)
-            .max_depth(Some(MAX_DEPTH))
-            .filter_entry(move |entry| {
-                let on_the_way =
-                    entry.path().starts_with(&under) || under.starts_with(entry.path());
-                on_the_way && entry.file_name() != ".git"
-            })
-            .build();
         let mut files = Vec::new();
-        let mut seen = 0_usize;
-        // What cannot be read is as good as not there.
-        for entry in walk.flatten() {
-            if cancellation.is_cancelled() {
-                return Err(FileErrorKind::Cancelled.at(""));
-            }
-            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-                continue;
-            }
-            seen += 1;
-            if seen > MAX_FILES {
-                break;
-            }
+        let walk = Walk {
+            root: &self.path,
+            under: Some(&under),
+            // Which files there are is not to depend on what lies outside the folder.
+            rules: IgnoreRules::OfFolder,
+            max_files: MAX_FILES,
+        };
+        let walked = find::walk(&walk, cancellation, |entry| {
             files.extend(self.relative(entry.path()).filter(|path| keep(path)));
+        });
+        if walked == Walked::Cancelled {
+            return Err(FileErrorKind::Cancelled.at(""));
         }
         files.sort_unstable();
-        Ok((files, seen <= MAX_FILES))
+        Ok((files, walked == Walked::Whole))
     }
 
     fn relative(&self, path: &Path) -> Option<String> {

@@ -4,13 +4,13 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use globset::{GlobBuilder, GlobMatcher};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use switchboard_protocol::types::Raw;
 use switchboard_protocol::types::tool::CallToolResult;
 
 use super::files::{FileError, FileErrorKind, MAX_WHOLE, Root, io_kind};
+use crate::find;
 use crate::service::{Cancellation, error_result, text_block, text_result};
 
 /// How many paths or matches one answer has at most.
@@ -47,7 +47,7 @@ pub(super) fn glob(
     root: &Root,
     cancellation: &Cancellation,
 ) -> Result<CallToolResult<'static>, FileError> {
-    let matcher = matcher(arguments.pattern.trim_start_matches("./"))?;
+    let matcher = find::pattern(&arguments.pattern).map_err(|error| unreadable(&error))?;
     let limit = arguments.limit.unwrap_or(MAX_RESULTS).min(MAX_RESULTS);
     let (mut paths, complete) = root.files(None, cancellation, |path| matcher.is_match(path))?;
     let truncated = paths.len() > limit || !complete;
@@ -94,12 +94,8 @@ pub(super) fn grep(
         .size_limit(MAX_EXPRESSION)
         .build()
         .map_err(|error| FileErrorKind::Invalid(error.to_string()).at("pattern"))?;
-    let filter = match arguments.glob.as_deref() {
-        // A pattern for names counts in every folder.
-        Some(pattern) if !pattern.contains('/') => Some(matcher(&format!("**/{pattern}"))?),
-        Some(pattern) => Some(matcher(pattern)?),
-        None => None,
-    };
+    let filter = arguments.glob.as_deref().map(find::filter).transpose();
+    let filter = filter.map_err(|error| unreadable(&error))?;
     let limit = arguments.limit.unwrap_or(USUAL_MATCHES).min(MAX_RESULTS);
     let (files, complete) = root.files(arguments.path.as_deref(), cancellation, |path| {
         filter.as_ref().is_none_or(|filter| filter.is_match(path))
@@ -278,12 +274,8 @@ fn answer<T: Serialize>(text: String, note: Option<String>, data: &T) -> CallToo
     result
 }
 
-fn matcher(pattern: &str) -> Result<GlobMatcher, FileError> {
-    GlobBuilder::new(pattern)
-        .literal_separator(true)
-        .build()
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| FileErrorKind::Invalid(error.to_string()).at("pattern"))
+fn unreadable(error: &globset::Error) -> FileError {
+    FileErrorKind::Invalid(error.to_string()).at("pattern")
 }
 
 /// Text has no zero byte near its beginning, and nearly everything else has.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 /// Splits what is read into lines.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub struct Frames {
     buffer: Vec<u8>,
     /// Where the first line that is not yet delivered begins.
     start: usize,
@@ -23,7 +23,7 @@ pub(super) struct Frames {
 
 /// What was found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Frame<'a> {
+pub enum Frame<'a> {
     /// A line without its end, and not empty.
     Line(Bytes),
     /// The beginning of a line over the limit. The rest of it is thrown away as it comes.
@@ -32,7 +32,7 @@ pub(super) enum Frame<'a> {
 
 impl Frames {
     /// Lines of at most `limit` bytes, read in pieces of about `chunk` bytes.
-    pub(super) fn new(limit: usize, chunk: usize) -> Self {
+    pub fn new(limit: usize, chunk: usize) -> Self {
         Self {
             buffer: Vec::with_capacity(chunk),
             start: 0,
@@ -44,7 +44,7 @@ impl Frames {
     }
 
     /// The buffer to append to, with room in it. [`split`](Self::split) has to follow.
-    pub(super) fn room(&mut self) -> &mut Vec<u8> {
+    pub fn room(&mut self) -> &mut Vec<u8> {
         if self.start > 0 {
             let rest = self.buffer.get(self.start..).unwrap_or_default();
             if self.buffer.capacity() > self.chunk && rest.len() <= self.chunk / 2 {
@@ -69,7 +69,7 @@ impl Frames {
     }
 
     /// Delivers every line that is complete by now.
-    pub(super) fn split(&mut self, mut deliver: impl FnMut(Frame<'_>)) {
+    pub fn split(&mut self, mut deliver: impl FnMut(Frame<'_>)) {
         while let Some(end) = self.next_line_end() {
             let begin = std::mem::replace(&mut self.start, end + 1);
             self.scanned = self.start;
@@ -98,7 +98,7 @@ impl Frames {
     }
 
     /// The line that the stream broke off in, if there is one.
-    pub(super) fn rest(&self) -> Option<&[u8]> {
+    pub fn rest(&self) -> Option<&[u8]> {
         let rest = without_return(self.buffer.get(self.start..)?);
         (!rest.is_empty()).then_some(rest)
     }

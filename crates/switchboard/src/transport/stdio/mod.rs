@@ -7,14 +7,16 @@
 //! | `frames` | lines out of what the server writes |
 //! | `writer` | messages into what the server reads |
 //! | `link` | the open link, and how it ends |
+//! | `program` | a program that is no server, started and ended the same way |
 //!
 //! Nothing here reads the environment of this process, and no shell is involved. What a line says is no concern of
 //! this module.
 
 mod environment;
-mod frames;
+pub mod frames;
 mod link;
 mod lookup;
+mod program;
 mod writer;
 
 #[cfg(unix)]
@@ -38,6 +40,8 @@ use crate::sandbox::{Policy, SandboxError};
 use crate::transport::{
     Closed, Connector, Destination, Inbound, Link, TransportError, TransportErrorKind,
 };
+
+pub use program::{Program, ProgramEnd};
 
 /// The recipe for one stdio server.
 #[derive(Clone)]
@@ -179,6 +183,9 @@ struct Recipe {
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no sandboxes there"))]
     sandbox: Option<Policy>,
     grace: Grace,
+    /// What the environment of everything that it starts is marked with, where that is how they are found.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "nobody can look there"))]
+    mark: Option<String>,
 }
 
 impl Recipe {
@@ -225,6 +232,7 @@ impl Recipe {
             guard: connector.guard.clone(),
             sandbox: connector.sandbox.clone(),
             grace: connector.grace,
+            mark: None,
         })
     }
 

@@ -5,7 +5,6 @@
 //! runtime that may be gone, and nobody else may learn that a process id is free before the last signal to it is sent.
 
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,9 +15,13 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::sync::{oneshot, watch};
 
 use super::{Pipes, STACK, make_pipes, no_process, pid_of, reap};
-use crate::guard::parent_death::kill_with_parent;
+use crate::guard::descendants::kill_marked;
+use crate::guard::parent_death::{kill_with_parent, lead_session};
 use crate::transport::TransportError;
 use crate::transport::stdio::{Exit, Grace, Life, Recipe, lookup};
+
+/// How long to try to end what has left the group.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Starts a server. Dropping the future ends whatever was begun.
 pub(super) async fn start(recipe: Recipe) -> Result<(Handle, Pipes), TransportError> {
@@ -115,6 +118,10 @@ impl Kept {
             exit
         };
         self.leader_gone.notify_all();
+        if let Some(mark) = &recipe.mark {
+            self.life.send_replace(Life::Ended(exit));
+            kill_marked(mark, KILL_PATIENCE);
+        }
         self.life.send_replace(Life::Gone(exit));
     }
 
@@ -166,13 +173,13 @@ fn spawn(recipe: &Recipe) -> Result<(Pid, Pipes), TransportError> {
         .args(&recipe.args)
         .env_clear()
         .envs(recipe.env.iter().map(|(name, value)| (name, value)))
-        .process_group(0)
         .stdin(ends.stdin)
         .stdout(ends.stdout)
         .stderr(ends.stderr);
     if let Some(cwd) = &recipe.cwd {
         command.current_dir(cwd);
     }
+    lead_session(&mut command);
     kill_with_parent(&mut command);
     let child = command
         .spawn()

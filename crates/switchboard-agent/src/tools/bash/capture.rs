@@ -1,0 +1,154 @@
+//! What a command writes: kept within bounds, made readable, and told as it comes.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use switchboard::catalog::text::neutralise;
+use tokio::time::Instant;
+
+use crate::tools::ToolContext;
+use crate::tools::prepare::first;
+
+/// How much is kept of the beginning, and how much of the end. The command may write more, and is not held up.
+const KEPT: usize = 16 * 1024 * 1024;
+
+/// How often a person hears of a command at most, and how long a line of it may be.
+const PAUSE: Duration = Duration::from_millis(500);
+const MAX_LINE: usize = 200;
+
+/// The output of a command, without the middle of very much.
+#[derive(Debug, Default)]
+pub(super) struct Capture {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    lost: u64,
+}
+
+impl Capture {
+    pub(super) fn add(&mut self, chunk: &[u8]) {
+        let room = KEPT - self.head.len();
+        let (head, rest) = chunk.split_at_checked(room).unwrap_or((chunk, &[]));
+        self.head.extend_from_slice(head);
+        self.tail.extend(rest);
+        let excess = self.tail.len().saturating_sub(KEPT);
+        self.tail.drain(..excess);
+        self.lost += excess as u64;
+    }
+
+    /// All that was kept.
+    pub(super) fn whole(self) -> Vec<u8> {
+        let mut whole = self.head;
+        if self.lost > 0 {
+            whole.extend(format!("\n[… {} bytes were not kept]\n", self.lost).bytes());
+        }
+        whole.extend(self.tail);
+        whole
+    }
+}
+
+/// Output as text for a model: what a terminal would show at the end, without its colours, and harmless.
+pub(super) fn plain(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let text = if text.contains('\r') {
+        Cow::Owned(as_seen(&text))
+    } else {
+        text
+    };
+    neutralise(&text).trim_end().to_owned()
+}
+
+/// What is left to see of lines on which a program went back to the beginning, as those that show progress do.
+fn as_seen(text: &str) -> String {
+    let mut seen = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let (line, end) = match line.strip_suffix('\n') {
+            Some(line) => (line, "\n"),
+            None => (line, ""),
+        };
+        let line = line.trim_end_matches('\r');
+        seen.push_str(line.rsplit('\r').next().unwrap_or(line));
+        seen.push_str(end);
+    }
+    seen
+}
+
+/// Tells a person how a command gets on.
+pub(super) struct Teller<'a> {
+    context: &'a ToolContext,
+    started: Instant,
+    last: Instant,
+}
+
+impl<'a> Teller<'a> {
+    pub(super) fn new(context: &'a ToolContext) -> Self {
+        let now = Instant::now();
+        Self {
+            context,
+            started: now,
+            last: now,
+        }
+    }
+
+    /// When it last told anything.
+    pub(super) fn last(&self) -> Instant {
+        self.last
+    }
+
+    /// Tells the last line of what was written, unless it told one just now.
+    pub(super) fn output(&mut self, chunk: &[u8]) {
+        if self.last.elapsed() < PAUSE {
+            return;
+        }
+        let text = String::from_utf8_lossy(chunk);
+        let mut lines = text.split(['\n', '\r']).rev().map(str::trim);
+        if let Some(line) = lines.find(|line| !line.is_empty()) {
+            self.tell(&neutralise(first(line, MAX_LINE)));
+        }
+    }
+
+    pub(super) fn still_running(&mut self) {
+        let seconds = self.started.elapsed().as_secs();
+        self.tell(&format!("running for {seconds} s"));
+    }
+
+    fn tell(&mut self, text: &str) {
+        self.last = Instant::now();
+        (self.context.progress)(first(text, MAX_LINE).to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_reads_as_on_a_terminal() {
+        let check = |output: &[u8], expected: &str| assert_eq!(plain(output), expected);
+        check(b"one\ntwo\n\n", "one\ntwo");
+        check(b"one\r\ntwo\r\n", "one\ntwo");
+        check(b" 10%\r 50%\r100%\ndone\n", "100%\ndone");
+        check(b" 10%\r 50%\r", " 50%");
+        check(b"\x1b[31mred\x1b[0m", "red");
+        check(b"a\x1b]0;title\x07b", "a\\u{1b}]0;title\\u{7}b");
+        check(b"\xff\xfe", "\u{fffd}\u{fffd}");
+        check(b"", "");
+    }
+
+    #[test]
+    fn the_middle_of_very_much_is_not_kept() {
+        let mut capture = Capture::default();
+        let chunk = vec![b'x'; 1024 * 1024];
+        capture.add(b"first");
+        for _ in 0..40 {
+            capture.add(&chunk);
+        }
+        capture.add(b"last");
+        let whole = capture.whole();
+        assert!(whole.starts_with(b"firstx") && whole.ends_with(b"xlast"));
+        assert!(whole.len() < 2 * KEPT + 100);
+        let lost = 40 * 1024 * 1024 + 9 - 2 * KEPT;
+        let note = format!("[… {lost} bytes were not kept]");
+        assert!(memchr::memmem::find(&whole, note.as_bytes()).is_some());
+    }
+}

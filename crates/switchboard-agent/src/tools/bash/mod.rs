@@ -1,0 +1,276 @@
+//! The tool `Bash`: one command in a shell, with its output, its status and the folder it ended in.
+//!
+//! Owns what a session's commands have in common: the folder. Each command has a shell of its own, in a session of its
+//! own and without a terminal; its input is empty, and its two outputs come in the order they are written in. It ends
+//! with everything it has started, whether it is done, its time is up or nobody waits any longer. So nothing runs on in
+//! the background, and nothing in the background is waited for.
+
+mod capture;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use switchboard::transport::stdio::{Grace, Program, ProgramEnd, StdioConnector};
+use switchboard::transport::{TransportError, TransportErrorKind};
+use tempfile::NamedTempFile;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use self::capture::{Capture, Teller};
+use super::files::shown;
+use super::prepare::{arguments, definition, fit, remark};
+use super::{Output, Shell, Tool, ToolContext};
+use crate::message::ToolDefinition;
+
+/// How long a command may take unless it says otherwise, and how long it may ask for.
+const USUAL_TIMEOUT: u64 = 120;
+const MAX_TIMEOUT: u64 = 3600;
+
+/// How long what is ended may take before it is killed, and after that until it is gone.
+const GRACE: Duration = Duration::from_millis(500);
+const ENDING: Duration = Duration::from_secs(10);
+
+/// The system takes no longer argument.
+const MAX_COMMAND: usize = 100 * 1024;
+
+/// What is tried where there is no bash on the path, or no path.
+const OTHER_SHELLS: [&str; 3] = ["/bin/bash", "sh", "/bin/sh"];
+
+/// How often a person hears of a command that says nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+
+const DESCRIPTION: &str = "Run a shell command in the workspace. Input is empty and there is no terminal. The working folder is kept for the next command while it is in the workspace. Whatever the command starts ends with it, background processes too. Prefer Read, Grep, Glob, Edit and Write for files.";
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"string","minLength":1,"description":"Command line for bash"},"timeout":{"type":"integer","minimum":1,"maximum":3600,"description":"Seconds until it is ended; 120 when absent"}},"required":["command"],"additionalProperties":false}"#;
+
+/// The tool.
+pub(super) struct Bash {
+    shell: Shell,
+    /// Where the next command starts, if not in the workspace.
+    folder: Mutex<Option<PathBuf>>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    command: String,
+    timeout: Option<u64>,
+}
+
+/// How a command came to its end.
+#[derive(Clone, Copy)]
+enum End {
+    ByItself(ProgramEnd),
+    TimeIsUp,
+}
+
+impl Bash {
+    pub(super) fn new(shell: Shell) -> Self {
+        Self {
+            shell,
+            folder: Mutex::new(None),
+        }
+    }
+
+    async fn execute(&self, arguments: Arguments, context: &ToolContext) -> Output {
+        if arguments.command.len() > MAX_COMMAND {
+            return Output::error(format!(
+                "the command is longer than {MAX_COMMAND} bytes: write it to a file and run that"
+            ));
+        }
+        if arguments.command.contains('\0') {
+            return Output::error("the command has a NUL character in it");
+        }
+        let (folder, lost) = self.start_folder(context);
+        // Without it the command runs as well, and its folder is not kept.
+        let report = NamedTempFile::with_prefix("switchboard-folder-").ok();
+        let script = script(report.as_ref().map(NamedTempFile::path));
+        let mut program = match self.start(&script, &arguments.command, &folder).await {
+            Ok(program) => program,
+            Err(error) => return Output::error(format!("the shell cannot be started: {error}")),
+        };
+        let seconds = arguments.timeout.unwrap_or(USUAL_TIMEOUT);
+        let seconds = seconds.clamp(1, MAX_TIMEOUT);
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        let mut capture = Capture::default();
+        let end = follow(&mut program, deadline, &mut capture, context).await;
+
+        let whole = capture.whole();
+        let mut text = fit(capture::plain(&whole), &whole, "bash", context);
+        if text.is_empty() {
+            text.push_str("[no output]");
+        }
+        match end {
+            End::ByItself(ProgramEnd::Exited(0)) => {}
+            End::ByItself(ProgramEnd::Exited(code)) => {
+                remark(&mut text, &format!("exit code {code}"));
+            }
+            End::ByItself(ProgramEnd::Signalled(signal)) => {
+                remark(&mut text, &format!("ended by signal {signal}"));
+            }
+            End::ByItself(ProgramEnd::Unknown) => remark(&mut text, "how it ended is not known"),
+            End::TimeIsUp => remark(
+                &mut text,
+                &format!(
+                    "not done after {seconds} s, so it was ended; set timeout if it needs longer"
+                ),
+            ),
+        }
+        if lost {
+            remark(&mut text, "ran in the workspace: the folder before is gone");
+        }
+        let ended_in = report.and_then(|report| ended_in(report.path()));
+        if let Some(note) = ended_in.and_then(|ended| self.keep_folder(&ended, &folder, context)) {
+            remark(&mut text, &note);
+        }
+        Output {
+            is_error: !matches!(end, End::ByItself(ProgramEnd::Exited(0))),
+            ..Output::text(text)
+        }
+    }
+
+    /// Where a command starts, and whether that is not where the one before ended, because it is gone.
+    fn start_folder(&self, context: &ToolContext) -> (PathBuf, bool) {
+        let mut kept = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(folder) if folder.is_dir() => (folder.clone(), false),
+            Some(_) => {
+                *kept = None;
+                (context.workspace.clone(), true)
+            }
+            None => (context.workspace.clone(), false),
+        }
+    }
+
+    /// Keeps the folder that a command ended in, and tells the model if it is another than before.
+    fn keep_folder(&self, ended: &Path, before: &Path, context: &ToolContext) -> Option<String> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (workspace, before) = (real(&context.workspace), real(before));
+        if ended == before {
+            return None;
+        }
+        let mut kept = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ended.starts_with(&workspace) {
+            *kept = None;
+            let ended = ended.display();
+            return Some(format!(
+                "{ended} is outside the workspace; the next command starts in the workspace"
+            ));
+        }
+        *kept = Some(ended.to_owned()).filter(|ended| *ended != workspace);
+        let shown = shown(ended, &workspace);
+        Some(format!("working folder: {shown}"))
+    }
+
+    async fn start(
+        &self,
+        script: &str,
+        command: &str,
+        folder: &Path,
+    ) -> Result<Program, TransportError> {
+        let mut connector = StdioConnector::new("bash");
+        connector.args = ["-c", script, "bash", command].map(Into::into).to_vec();
+        connector.base_env = self.shell.environment.clone();
+        connector.inherit_env = true;
+        // Nothing here draws.
+        connector.env = vec![("TERM".to_owned(), "dumb".into())];
+        connector.cwd = Some(folder.to_owned());
+        connector.guard = self.shell.guard.clone();
+        connector.grace = Grace {
+            after_close: Duration::ZERO,
+            after_terminate: GRACE,
+        };
+        let mut started = connector.run().await;
+        for shell in OTHER_SHELLS {
+            match started {
+                Err(error) if error.kind == TransportErrorKind::ProgramNotFound => {
+                    connector.program = PathBuf::from(shell);
+                    started = connector.run().await;
+                }
+                started => return started,
+            }
+        }
+        started
+    }
+}
+
+impl Tool for Bash {
+    fn definition(&self) -> ToolDefinition {
+        definition("Bash", DESCRIPTION, SCHEMA)
+    }
+
+    fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
+        async move {
+            match arguments(raw) {
+                Ok(arguments) => self.execute(arguments, context).await,
+                Err(output) => output,
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Reads what the command writes until it has ended, one way or another.
+async fn follow(
+    program: &mut Program,
+    deadline: Instant,
+    capture: &mut Capture,
+    context: &ToolContext,
+) -> End {
+    let mut teller = Teller::new(context);
+    loop {
+        tokio::select! {
+            biased;
+            () = sleep_until(deadline) => break,
+            () = sleep_until(teller.last() + SILENCE) => teller.still_running(),
+            chunk = program.read() => match chunk {
+                Some(chunk) => {
+                    capture.add(chunk);
+                    teller.output(chunk);
+                }
+                // It may run on with its outputs closed.
+                None => match timeout_at(deadline, program.gone()).await {
+                    Ok(end) => return End::ByItself(end),
+                    Err(_) => break,
+                },
+            },
+        }
+    }
+    program.end();
+    let until = Instant::now() + ENDING;
+    while let Ok(Some(chunk)) = timeout_at(until, program.read()).await {
+        capture.add(chunk);
+    }
+    // Only what hangs in the system outlasts this.
+    let _ = timeout_at(until, program.gone()).await;
+    End::TimeIsUp
+}
+
+/// What the shell is told to do with its first argument: one output for both, and a word on where it ended.
+fn script(report: Option<&Path>) -> String {
+    let trap = report.and_then(Path::to_str).map(|path| {
+        // Written also where the command has forbidden to overwrite files.
+        let report = format!("pwd -P >|{} 2>/dev/null", quoted(path));
+        format!("trap {} EXIT; ", quoted(&report))
+    });
+    format!("exec 2>&1; {}eval \"$1\"", trap.unwrap_or_default())
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// The folder that the shell says it ended in. The command could have written anything there.
+fn ended_in(report: &Path) -> Option<PathBuf> {
+    /// No path is longer for the system.
+    const LONGEST: u64 = 4096;
+
+    let length = fs::metadata(report).ok()?.len();
+    let text = (length <= LONGEST).then(|| fs::read_to_string(report).ok())??;
+    let folder = PathBuf::from(text.strip_suffix('\n')?);
+    let folder = folder.canonicalize().ok()?;
+    folder.is_dir().then_some(folder)
+}

@@ -1,0 +1,207 @@
+//! The tool `Edit`: one text in place of another, in one file.
+//!
+//! The text must be there exactly, and only once unless all are meant. Where it is not, the answer says why, with what
+//! is there in its place. The line ends of a file stay what they are.
+
+mod near;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use similar::TextDiff;
+use switchboard::service::Cancellation;
+
+use super::files::{Knowledge, Known, resolve, shown};
+use super::prepare::{arguments, blocking, definition, fit};
+use super::replace::Target;
+use super::{Output, Tool, ToolContext};
+use crate::message::ToolDefinition;
+
+/// The largest file that is edited, and the largest that an edit may make of it.
+const MAX_FILE: usize = 16 * 1024 * 1024;
+/// So many of the places where a text is are named.
+const MAX_PLACES: usize = 10;
+/// How long two files are compared before the difference is told roughly.
+const COMPARING: Duration = Duration::from_millis(200);
+/// How many lines of a difference are shown.
+const MAX_DIFFERENCE: usize = 400;
+
+const DESCRIPTION: &str = "Replace text in a file. old_string must be in it exactly, white space included and without the line numbers of Read, and only once unless replace_all is true.";
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"string","description":"Path, absolute or from the workspace"},"old_string":{"type":"string","minLength":1,"description":"Text to replace"},"new_string":{"type":"string","description":"Text to put in its place"},"replace_all":{"type":"boolean","description":"Replace it everywhere"}},"required":["file_path","old_string","new_string"],"additionalProperties":false}"#;
+
+/// The tool.
+pub(super) struct Edit {
+    known: Arc<Known>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    file_path: String,
+    old_string: String,
+    new_string: String,
+    #[serde(default)]
+    replace_all: bool,
+}
+
+impl Edit {
+    pub(super) fn new(known: Arc<Known>) -> Self {
+        Self { known }
+    }
+}
+
+impl Tool for Edit {
+    fn definition(&self) -> ToolDefinition {
+        definition("Edit", DESCRIPTION, SCHEMA)
+    }
+
+    fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
+        async move {
+            let wanted: Arguments = match arguments(raw) {
+                Ok(wanted) => wanted,
+                Err(output) => return output,
+            };
+            let path = match resolve(&wanted.file_path, context) {
+                Ok(path) => path,
+                Err(output) => return output,
+            };
+            let name = shown(&path, &context.workspace);
+            let known = Arc::clone(&self.known);
+            let context = context.clone();
+            blocking(move |cancellation| {
+                edit(&path, &name, &wanted, &known, cancellation).unwrap_or_else(|reason| {
+                    let text = format!("{name} is not changed: {reason}");
+                    let whole = text.clone();
+                    Output::error(fit(text, whole.as_bytes(), "edit", &context))
+                })
+            })
+            .await
+        }
+        .boxed()
+    }
+}
+
+fn edit(
+    path: &Path,
+    name: &str,
+    wanted: &Arguments,
+    known: &Known,
+    cancellation: &Cancellation,
+) -> Result<Output, String> {
+    if wanted.old_string.is_empty() {
+        return Err("old_string is empty; use Write for a new file".to_owned());
+    }
+    if wanted.old_string == wanted.new_string {
+        return Err("old_string and new_string are the same".to_owned());
+    }
+    // Only to say what is wrong with the path, with names that may be meant.
+    drop(super::files::open(path)?);
+    let target = Target::at(path)?;
+    let metadata = target.metadata.as_ref().ok_or("there is no such file")?;
+    let was_known = known.of(path, metadata) == Knowledge::Current;
+    if metadata.len() > MAX_FILE as u64 {
+        return Err(format!("it is larger than {MAX_FILE} bytes; use a program"));
+    }
+    let before = fs::read(path).map_err(|error| error.to_string())?;
+    let before = String::from_utf8(before).map_err(|_| "it is no UTF-8 text; use a program")?;
+    let (old, new) = with_line_ends(&before, &wanted.old_string, &wanted.new_string);
+    let places: Vec<usize> = memmem::find_iter(before.as_bytes(), old.as_bytes()).collect();
+    if places.is_empty() {
+        return Err(near::explain(&before, &wanted.old_string, cancellation));
+    }
+    let line_of = line_numbers(&before, &places);
+    if places.len() > 1 && !wanted.replace_all {
+        return Err(format!(
+            "old_string is there {} times, {}; add lines around it until it is there once, or set replace_all",
+            places.len(),
+            at_lines(&line_of),
+        ));
+    }
+    let grown = new
+        .len()
+        .saturating_sub(old.len())
+        .saturating_mul(places.len());
+    if before.len().saturating_add(grown) > MAX_FILE {
+        return Err(format!("it would be larger than {MAX_FILE} bytes"));
+    }
+    let after = before.replace(&*old, &new);
+    let metadata = target.write(after.as_bytes());
+    let metadata = metadata.map_err(|error| error.to_string())?;
+    // Whoever has not seen the rest of it does not know it now.
+    if was_known {
+        known.note(path, &metadata);
+    }
+    let count = match places.len() {
+        1 => String::new(),
+        count => format!("{count} times, "),
+    };
+    let text = format!("changed {name}: {count}{}", at_lines(&line_of));
+    Ok(Output {
+        display: Some(difference(name, &before, &after)),
+        ..Output::text(text)
+    })
+}
+
+/// Both texts as the file would have them: where all its lines end in CR LF, theirs do.
+fn with_line_ends<'a>(
+    file: &str,
+    old: &'a str,
+    new: &'a str,
+) -> (std::borrow::Cow<'a, str>, std::borrow::Cow<'a, str>) {
+    let lines = memchr::memchr_iter(b'\n', file.as_bytes()).count();
+    let carried = memmem::find_iter(file.as_bytes(), "\r\n").count();
+    if lines == 0 || lines != carried {
+        return (old.into(), new.into());
+    }
+    let convert = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
+    (convert(old).into(), convert(new).into())
+}
+
+/// The numbers of the lines at these places, which are in order.
+fn line_numbers(text: &str, places: &[usize]) -> Vec<usize> {
+    let mut line = 1;
+    let mut counted = 0;
+    let number = |place: &usize| {
+        let between = text.as_bytes().get(counted..*place).unwrap_or_default();
+        line += memchr::memchr_iter(b'\n', between).count();
+        counted = *place;
+        line
+    };
+    places.iter().map(number).collect()
+}
+
+fn at_lines(lines: &[usize]) -> String {
+    let named = lines.iter().take(MAX_PLACES).map(usize::to_string);
+    let named = named.collect::<Vec<_>>().join(", ");
+    let word = if lines.len() == 1 { "line" } else { "lines" };
+    let more = if lines.len() > MAX_PLACES {
+        ", …"
+    } else {
+        ""
+    };
+    format!("{word} {named}{more}")
+}
+
+/// What has changed in a file, as a unified difference, for a person.
+pub(super) fn difference(name: &str, before: &str, after: &str) -> String {
+    let difference = TextDiff::configure()
+        .timeout(COMPARING)
+        .diff_lines(before, after);
+    let mut unified = difference.unified_diff();
+    let unified = unified.context_radius(3).header(name, name).to_string();
+    let mut lines = unified.split_inclusive('\n');
+    let mut shown: String = lines.by_ref().take(MAX_DIFFERENCE).collect();
+    let left = lines.count();
+    if left > 0 {
+        // Writing into a text does not fail.
+        let _ = writeln!(shown, "… {left} more lines");
+    }
+    shown
+}

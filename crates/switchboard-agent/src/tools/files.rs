@@ -1,0 +1,202 @@
+//! What the tools for files share: which file a path means, what the session has read, and how files are told of.
+//!
+//! Which files may be touched is for permissions to decide, before a tool runs. So paths here mean what they mean to
+//! permissions: relative ones start in the workspace, and those that others would read differently are refused.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use super::{Output, ToolContext};
+
+/// How alike two names have to be for one to be suggested for the other.
+const ALIKE: f64 = 0.6;
+/// So many names of a folder are compared.
+const MAX_NAMES: usize = 10_000;
+/// So many are suggested.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// The file or folder that a path means.
+pub(super) fn resolve(text: &str, context: &ToolContext) -> Result<PathBuf, Output> {
+    let problem = if text.is_empty() {
+        "it is empty"
+    } else if text.contains('\0') {
+        "it has a NUL character in it"
+    } else if text.starts_with('~') {
+        "`~` is not expanded; write the path in full"
+    } else if text
+        .get(..5)
+        .is_some_and(|start| start.eq_ignore_ascii_case("file:"))
+    {
+        "it is a URI; write a path"
+    } else {
+        return Ok(context.workspace.join(text));
+    };
+    Err(Output::error(format!("{text:?} is no path: {problem}")))
+}
+
+/// A path as the model is told of it: relative to the workspace where it is in it.
+pub(super) fn shown(path: &Path, workspace: &Path) -> String {
+    let path = match path.strip_prefix(workspace) {
+        Ok(inner) if inner.as_os_str().is_empty() => Path::new("."),
+        Ok(inner) => inner,
+        Err(_) => path,
+    };
+    path.display().to_string()
+}
+
+/// Opens a regular file to read it. Nothing else is opened: opening a device can do something, and a pipe can wait.
+pub(super) fn open(path: &Path) -> Result<(File, Metadata), String> {
+    let metadata = path.metadata().map_err(|error| missing(path, &error))?;
+    check_regular(&metadata)?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // If it has become a pipe meanwhile, this does not wait.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits();
+        options.custom_flags(i32::try_from(flags).unwrap_or_default());
+    }
+    let file = options.open(path).map_err(|error| missing(path, &error))?;
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    check_regular(&metadata)?;
+    Ok((file, metadata))
+}
+
+/// Refuses what is no regular file.
+pub(super) fn check_regular(metadata: &Metadata) -> Result<(), String> {
+    if metadata.is_file() {
+        Ok(())
+    } else if metadata.is_dir() {
+        Err("it is a folder; use Glob to see what is in it".to_owned())
+    } else {
+        Err("it is a device, pipe or socket, not a regular file".to_owned())
+    }
+}
+
+/// Why a file cannot be had, with names that may be meant.
+fn missing(path: &Path, error: &io::Error) -> String {
+    let is_missing = matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    );
+    if !is_missing {
+        return error.to_string();
+    }
+    // The first part that is not there is the one that is wrong.
+    let ancestors: Vec<&Path> = path.ancestors().collect();
+    let absent = ancestors
+        .iter()
+        .rev()
+        .find(|path| path.symlink_metadata().is_err());
+    let Some(absent) = absent else {
+        return "it is a link to something that is not there".to_owned();
+    };
+    let reason = if *absent == path {
+        "there is no such file".to_owned()
+    } else {
+        format!("there is no {}", absent.display())
+    };
+    let similar = absent.parent().zip(absent.file_name());
+    let similar = similar.map(|(folder, name)| similar_names(folder, &name.to_string_lossy()));
+    match similar {
+        Some(names) if !names.is_empty() => {
+            let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+            format!("{reason}; did you mean {}?", names.join(" or "))
+        }
+        _ => reason,
+    }
+}
+
+fn similar_names(folder: &Path, name: &str) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut alike: Vec<(f64, String)> = entries
+        .take(MAX_NAMES)
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .map(|name| {
+            let alike = strsim::normalized_damerau_levenshtein(&wanted, &name.to_lowercase());
+            (alike, name)
+        })
+        .filter(|(alike, _)| *alike >= ALIKE)
+        .collect();
+    alike.sort_by(|left, right| {
+        right
+            .0
+            .total_cmp(&left.0)
+            .then_with(|| left.1.cmp(&right.1))
+    });
+    alike.truncate(MAX_SUGGESTIONS);
+    alike.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The files that the session has read or written, and how they were then.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<HashMap<PathBuf, Stamp>>);
+
+/// By what a file is seen to have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+    /// Which file it is, and when anything about it last changed.
+    #[cfg(unix)]
+    identity: (u64, u64, i64, i64),
+}
+
+/// What the session knows of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Knowledge {
+    /// Nothing.
+    Unread,
+    /// It has changed since.
+    Stale,
+    /// It is as it was.
+    Current,
+}
+
+impl Known {
+    /// The session knows the file as it is now.
+    pub(super) fn note(&self, path: &Path, metadata: &Metadata) {
+        self.lock().insert(real(path), Stamp::of(metadata));
+    }
+
+    /// What the session knows of a file that is like this now.
+    pub(super) fn of(&self, path: &Path, metadata: &Metadata) -> Knowledge {
+        match self.lock().get(&real(path)) {
+            None => Knowledge::Unread,
+            Some(stamp) if *stamp == Stamp::of(metadata) => Knowledge::Current,
+            Some(_) => Knowledge::Stale,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Stamp>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        use std::os::unix::fs::MetadataExt as _;
+        Self {
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+            #[cfg(unix)]
+            identity: (
+                metadata.dev(),
+                metadata.ino(),
+                metadata.ctime(),
+                metadata.ctime_nsec(),
+            ),
+        }
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,154 @@
+//! The built-in tools, run as the loop runs them.
+
+#![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod bash;
+mod edit;
+mod finding;
+mod read;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use serde_json::value::to_raw_value;
+use switchboard::call::spill::SpillFolder;
+use switchboard_agent::message::Content;
+use switchboard_agent::tools::{Output, Shell, Tool, ToolContext, standard};
+
+/// A workspace, and the tools of one session in it.
+struct World {
+    _folder: tempfile::TempDir,
+    workspace: PathBuf,
+    tools: Vec<Arc<dyn Tool>>,
+    context: ToolContext,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with_shell(&Shell::new(std::env::vars_os()))
+    }
+
+    fn with_shell(shell: &Shell) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let workspace = root.join("work");
+        std::fs::create_dir(&workspace).unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let teller = Arc::clone(&told);
+        let context = ToolContext {
+            workspace: workspace.clone(),
+            max_output_tokens: 4000,
+            spill: Some(SpillFolder::new(root.join("spill"))),
+            progress: Arc::new(move |text| teller.lock().unwrap().push(text)),
+        };
+        Self {
+            _folder: folder,
+            workspace,
+            tools: standard(shell),
+            context,
+            told,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.workspace.join(name)
+    }
+
+    fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> &Self {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, contents).unwrap();
+        self
+    }
+
+    fn contents(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn tool(&self, name: &str) -> &Arc<dyn Tool> {
+        let named = |tool: &&Arc<dyn Tool>| tool.definition().name == name;
+        self.tools.iter().find(named).unwrap()
+    }
+
+    async fn run(&self, tool: &str, arguments: Value) -> Output {
+        let arguments = to_raw_value(&arguments).unwrap();
+        self.tool(tool).run(&arguments, &self.context).await
+    }
+
+    /// What a call that works answers.
+    async fn good(&self, tool: &str, arguments: Value) -> String {
+        let output = self.run(tool, arguments).await;
+        assert!(!output.is_error, "{output:?}");
+        text(&output)
+    }
+
+    /// What a call that fails answers.
+    async fn bad(&self, tool: &str, arguments: Value) -> String {
+        let output = self.run(tool, arguments).await;
+        assert!(output.is_error, "{output:?}");
+        text(&output)
+    }
+}
+
+fn text(output: &Output) -> String {
+    match output.content.as_slice() {
+        [Content::Text { text }] => text.clone(),
+        other => panic!("not one text: {other:?}"),
+    }
+}
+
+/// So many lines, each with its number.
+fn numbered(count: usize) -> String {
+    let lines: Vec<String> = (1..=count).map(|line| format!("line {line}\n")).collect();
+    lines.concat()
+}
+
+fn modes(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn definitions_are_good_and_short() {
+    let world = World::new();
+    let names: Vec<String> = world
+        .tools
+        .iter()
+        .map(|tool| tool.definition().name)
+        .collect();
+    assert_eq!(names, ["Bash", "Read", "Write", "Edit", "Glob", "Grep"]);
+    let read_only: Vec<bool> = world.tools.iter().map(|tool| tool.is_read_only()).collect();
+    assert_eq!(read_only, [false, true, false, false, true, true]);
+    let mut characters = 0;
+    for tool in &world.tools {
+        let definition = tool.definition();
+        let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap();
+        assert_eq!(schema["type"], "object", "{}", definition.name);
+        assert_eq!(schema["additionalProperties"], false, "{}", definition.name);
+        characters += definition.description.len() + definition.input_schema.get().len();
+        assert_eq!(definition, tool.definition());
+    }
+    assert!(characters < 4000, "{characters} characters");
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_told() {
+    let world = World::new();
+    for tool in ["Bash", "Read", "Write", "Edit", "Glob", "Grep"] {
+        for arguments in [serde_json::json!({}), serde_json::json!([]), Value::Null] {
+            let answer = world.bad(tool, arguments).await;
+            assert!(
+                answer.starts_with("these arguments cannot be used: "),
+                "{answer}"
+            );
+        }
+    }
+}

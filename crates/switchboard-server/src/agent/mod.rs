@@ -1,0 +1,296 @@
+//! The agent as an MCP server (SRV-1): one tool that begins a conversation, and one that goes on with it.
+//!
+//! Owns what the two tools take and answer. What stands behind them is an [`Agent`]: its sessions are kept in its store,
+//! so a conversation can go on after a restart. Each conversation has one turn at a time, and conversations do not wait
+//! for one another.
+//!
+//! | where | what |
+//! |---|---|
+//! | this file | the tools, and how a call of one becomes a turn |
+//! | `conversations` | which sessions are open, and which of them have a turn under way |
+//! | `turn` | a turn under way, which may outlive the request that began it |
+//! | `questions` | what the agent and its servers ask, put to the client of the conversation |
+//! | `report` | what happens in a turn, as notifications of progress |
+//!
+//! A client that can be asked is asked for approvals, by elicitation. In the stateless era a server cannot ask while it
+//! answers: there the turn waits while the client gets its question as the answer, and goes on when the client comes
+//! again with what its user said.
+
+mod conversations;
+mod questions;
+mod report;
+mod turn;
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use switchboard::service::{
+    Failure, Features, Reply, RequestContext, Service, error_result, invalid_params, text_result,
+    unknown_tool,
+};
+use switchboard_agent::Agent;
+use switchboard_agent::session::Session;
+use switchboard_protocol::types::lifecycle::Implementation;
+use switchboard_protocol::types::tool::{
+    CallToolRequestParams, CallToolResult, Tool, ToolAnnotations,
+};
+use switchboard_protocol::types::{Raw, RawObject};
+
+use conversations::{Conversations, Unavailable};
+use turn::{Parked, Turn, TurnEnd};
+
+pub use questions::ClientQuestions;
+
+/// The tool that begins a conversation.
+pub const START: &str = "switchboard";
+/// The tool that goes on with one.
+pub const REPLY: &str = "switchboard-reply";
+
+const INSTRUCTIONS: &str = "An agent with tools of its own. Begin a conversation with switchboard; it answers with a session_id, by which switchboard-reply goes on with it.";
+
+/// The agent as something that serves MCP.
+pub struct AgentService {
+    agent: Agent,
+    workspace: PathBuf,
+    conversations: Arc<Conversations>,
+    questions: ClientQuestions,
+    parked: Parked,
+}
+
+/// What [`START`] takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Start {
+    prompt: String,
+}
+
+/// What [`REPLY`] takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GoOn {
+    session_id: String,
+    message: String,
+}
+
+/// What both answer.
+#[derive(Serialize)]
+struct Answer<'a> {
+    session_id: &'a str,
+    response: &'a str,
+}
+
+impl AgentService {
+    /// Serves conversations with this agent, which work in this folder.
+    ///
+    /// The questions are put to clients if they are also the approver of the agent's guard and the handler of its host.
+    pub fn new(agent: Agent, workspace: impl Into<PathBuf>, questions: ClientQuestions) -> Self {
+        Self {
+            agent,
+            workspace: workspace.into(),
+            conversations: Arc::default(),
+            questions,
+            parked: Parked::default(),
+        }
+    }
+
+    /// Begins the turn that a call wants, or takes up the one that waits for the answers the call brings.
+    async fn turn(
+        &self,
+        call: &CallToolRequestParams<'_>,
+        context: &RequestContext,
+    ) -> Result<Turn, NoTurn> {
+        match self.parked.take(call) {
+            Some(Ok(turn)) => return Ok(turn),
+            Some(Err(session_id)) => {
+                return Err(NoTurn::ForModel(format!(
+                    "nobody waits for this answer any longer; go on with {REPLY} and session_id {session_id}"
+                )));
+            }
+            None => {}
+        }
+        let (session, text) = match &*call.name {
+            START => {
+                let Start { prompt } = arguments(call)?;
+                (Arc::new(self.agent.session(&self.workspace)), prompt)
+            }
+            REPLY => {
+                let GoOn {
+                    session_id,
+                    message,
+                } = arguments(call)?;
+                let session = self.conversations.find(&session_id, &self.agent).await;
+                (session.map_err(|error| unavailable(&error))?, message)
+            }
+            other => return Err(NoTurn::Refused(unknown_tool(other))),
+        };
+        if text.trim().is_empty() {
+            let failure = invalid_params("there is nothing to answer: the text is empty");
+            return Err(NoTurn::Refused(failure));
+        }
+        self.begin(session, text, context)
+    }
+
+    fn begin(
+        &self,
+        session: Arc<Session>,
+        text: String,
+        context: &RequestContext,
+    ) -> Result<Turn, NoTurn> {
+        let busy = self.conversations.begin(&session);
+        let busy = busy.map_err(|error| unavailable(&error))?;
+        let line = self.questions.line(&context.client_capabilities());
+        Ok(Turn::begin(session, text, line, busy))
+    }
+}
+
+/// Why a call leads to no turn.
+enum NoTurn {
+    /// The request is wrong.
+    Refused(Failure),
+    /// The tool fails, and the model can act on it.
+    ForModel(String),
+}
+
+impl Service for AgentService {
+    fn identity(&self) -> Implementation<'static> {
+        let mut identity = Implementation::new("switchboard".into());
+        identity.title = Some("Switchboard agent".into());
+        identity.version = Some(env!("CARGO_PKG_VERSION").into());
+        identity
+    }
+
+    fn features(&self) -> Features {
+        // Resources and prompts are asked for by clients that look at everything, and there are none.
+        Features {
+            tools: true,
+            resources: true,
+            prompts: true,
+            ..Features::NONE
+        }
+    }
+
+    fn instructions(&self) -> Option<Cow<'static, str>> {
+        Some(INSTRUCTIONS.into())
+    }
+
+    fn tools(&self) -> Vec<Tool<'static>> {
+        let text = |about: &str| json!({"type": "string", "minLength": 1, "description": about});
+        vec![
+            tool(
+                START,
+                "Begin a conversation with the agent",
+                "Give the agent a task. It works in its workspace with its own tools and answers when it is done.",
+                &json!({"prompt": text("The task, with all the agent has to know")}),
+                &["prompt"],
+            ),
+            tool(
+                REPLY,
+                "Go on with a conversation",
+                "Send another message to a conversation with the agent, also one from before a restart.",
+                &json!({
+                    "session_id": text("The conversation, as switchboard named it"),
+                    "message": text("What to say"),
+                }),
+                &["session_id", "message"],
+            ),
+        ]
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        call: CallToolRequestParams<'a>,
+        context: &'a RequestContext,
+    ) -> Reply<'a, CallToolResult<'static>> {
+        Box::pin(async move {
+            let mut turn = match self.turn(&call, context).await {
+                Ok(turn) => turn,
+                Err(NoTurn::Refused(failure)) => return Err(failure),
+                Err(NoTurn::ForModel(reason)) => return Ok(error_result(reason)),
+            };
+            match turn.follow(context).await {
+                TurnEnd::Done(reply) => Ok(answer(&reply.session_id, &reply.response)),
+                TurnEnd::Failed(error) => Ok(failed(turn.session_id(), &error)),
+                TurnEnd::Asks { key, failure } => {
+                    self.parked.park(key, turn);
+                    Err(failure)
+                }
+            }
+        })
+    }
+}
+
+fn arguments<'a, T: Deserialize<'a>>(call: &'a CallToolRequestParams<'_>) -> Result<T, NoTurn> {
+    let raw = call.arguments.as_ref().map_or("{}", RawObject::get);
+    serde_json::from_str(raw).map_err(|error| {
+        let message = format!("the arguments of {} cannot be used: {error}", call.name);
+        NoTurn::Refused(invalid_params(message))
+    })
+}
+
+fn unavailable(error: &Unavailable) -> NoTurn {
+    NoTurn::ForModel(error.to_string())
+}
+
+fn answer(session_id: &str, response: &str) -> CallToolResult<'static> {
+    let answer = Answer {
+        session_id,
+        response,
+    };
+    // Both say the same: for clients that read data, and for those that read text.
+    let structured = Raw::from_serialize(&answer).ok();
+    let text = structured.as_ref().map(|raw| raw.get().to_owned());
+    let mut result = text_result(text.unwrap_or_else(|| response.to_owned()));
+    result.structured_content = structured;
+    result
+}
+
+/// A turn that failed has still been a part of its conversation.
+fn failed(session_id: &str, error: &str) -> CallToolResult<'static> {
+    error_result(format!(
+        "{error}\nThe conversation is kept: go on with {REPLY} and session_id {session_id}"
+    ))
+}
+
+fn tool(
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    properties: &Value,
+    required: &[&str],
+) -> Tool<'static> {
+    let object = |properties: &Value, required: &[&str]| {
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    };
+    let answered = json!({
+        "session_id": {"type": "string", "description": "Names the conversation"},
+        "response": {"type": "string", "description": "What the agent says"},
+    });
+    let mut tool = Tool::new(name.into());
+    tool.title = Some(title.into());
+    tool.description = Some(description.into());
+    tool.input_schema = Some(raw(&object(properties, required)));
+    tool.output_schema = Some(raw(&object(&answered, &["session_id", "response"])));
+    // It may do whatever its tools do.
+    let mut annotations = ToolAnnotations::new();
+    annotations.read_only_hint = Some(false);
+    annotations.destructive_hint = Some(true);
+    annotations.idempotent_hint = Some(false);
+    annotations.open_world_hint = Some(true);
+    tool.annotations = Some(Box::new(annotations));
+    tool
+}
+
+fn raw(schema: &Value) -> RawObject<'static> {
+    Raw::from_serialize(schema)
+        .ok()
+        .and_then(|raw| raw.try_into().ok())
+        .unwrap_or_default()
+}

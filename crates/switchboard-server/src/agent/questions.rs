@@ -1,0 +1,242 @@
+//! What the agent and its servers ask, put to the client of the conversation.
+//!
+//! Owns the way from a question to the turn it belongs to. An approval is asked within the turn that needs it, so it
+//! finds its client by the task it is asked in. What a server asks comes by its connection, which all conversations
+//! share: it is put to the one client that has a turn under way and can be asked; where there are several, nobody knows
+//! whose question it is, and it is declined.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use serde_json::{Value, json};
+use switchboard::catalog::text::{cut, neutralise};
+use switchboard::handler::ClientHandler;
+use switchboard::names::ServerName;
+use switchboard::permissions::{Answer, Approver, Question};
+use switchboard_config::mask;
+use switchboard_protocol::ErrorObject;
+use switchboard_protocol::types::capabilities::{ClientCapabilities, ElicitationCapability};
+use switchboard_protocol::types::elicitation::{ElicitAction, ElicitRequestParams, ElicitResult};
+use switchboard_protocol::types::{IntoOwned as _, RawObject, decode};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// How long a client may take to answer. No answer is a no.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+/// How many questions of one turn may wait.
+const MAX_WAITING: usize = 16;
+/// How much of the arguments of a call is shown.
+const MAX_SHOWN: usize = 4000;
+
+/// Asks the clients of conversations. Cheap to clone; all clones are one.
+///
+/// It is the approver of the agent's guard and the handler of its host, and the agent's service is told of it.
+#[derive(Clone, Default)]
+pub struct ClientQuestions(Arc<Mutex<Vec<Weak<Line>>>>);
+
+/// A question on its way to a client.
+pub(super) struct Asked {
+    pub(super) params: ElicitRequestParams<'static>,
+    answer: oneshot::Sender<ElicitResult<'static>>,
+}
+
+/// The way to the client of one turn.
+pub(super) struct Line {
+    questions: mpsc::Sender<Asked>,
+    can_ask: bool,
+    can_ask_url: bool,
+}
+
+tokio::task_local! {
+    /// The way to the client of the turn that runs in this task.
+    static LINE: Arc<Line>;
+}
+
+impl ClientQuestions {
+    /// None is asked before there is a turn.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A way to a client that can do this, and where its questions arrive.
+    pub(super) fn line(
+        &self,
+        capabilities: &ClientCapabilities<'_>,
+    ) -> (Arc<Line>, mpsc::Receiver<Asked>) {
+        let (sender, questions) = mpsc::channel(MAX_WAITING);
+        let offered = capabilities.elicitation.as_ref();
+        let line = Arc::new(Line {
+            questions: sender,
+            can_ask: capabilities.offers_elicitation()
+                && offered.is_none_or(ElicitationCapability::allows_form),
+            can_ask_url: offered.is_some_and(|offered| offered.url.is_some()),
+        });
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.retain(|line| line.strong_count() > 0);
+        lines.push(Arc::downgrade(&line));
+        (line, questions)
+    }
+
+    /// The way to the only client that could have been meant.
+    fn only_line(&self, params: &ElicitRequestParams<'_>) -> Option<Arc<Line>> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lines.iter().filter_map(Weak::upgrade);
+        let line = lines.next().filter(|_| lines.next().is_none())?;
+        let can_ask = match params {
+            ElicitRequestParams::Url(_) => line.can_ask_url,
+            _ => line.can_ask,
+        };
+        can_ask.then_some(line)
+    }
+}
+
+impl Line {
+    /// Runs a turn whose questions go this way.
+    pub(super) async fn scope<F: Future>(self: Arc<Self>, turn: F) -> F::Output {
+        LINE.scope(self, turn).await
+    }
+
+    /// Asks, and waits for the answer.
+    async fn ask(&self, params: ElicitRequestParams<'static>) -> Option<ElicitResult<'static>> {
+        let (answer, answered) = oneshot::channel();
+        let asked = Asked { params, answer };
+        let answered = async {
+            self.questions.send(asked).await.ok()?;
+            answered.await.ok()
+        };
+        timeout(PATIENCE, answered).await.ok().flatten()
+    }
+}
+
+impl Asked {
+    /// Answers. Whoever asked may be gone.
+    pub(super) fn answer(self, result: ElicitResult<'static>) {
+        let _ = self.answer.send(result);
+    }
+
+    /// Whether nobody wants to know any longer.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.answer.is_closed()
+    }
+}
+
+impl Approver for ClientQuestions {
+    fn is_there(&self) -> bool {
+        LINE.try_with(|line| line.can_ask).unwrap_or(false)
+    }
+
+    fn asks_one_at_a_time(&self) -> bool {
+        // Each client has a place of its own to ask at, and one that does not answer must not hold up the others.
+        false
+    }
+
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        async move {
+            let line = LINE.try_with(Arc::clone).ok();
+            let asked = line.zip(approval(&question));
+            let Some((line, params)) = asked else {
+                return Answer::No;
+            };
+            line.ask(params)
+                .await
+                .map_or(Answer::No, |result| read(&result))
+        }
+        .boxed()
+    }
+}
+
+impl ClientHandler for ClientQuestions {
+    fn capabilities(&self) -> ClientCapabilities<'static> {
+        let mut capabilities = ClientCapabilities::new();
+        capabilities.elicitation = Some(ElicitationCapability::new());
+        capabilities
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        params: ElicitRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<ElicitResult<'static>, ErrorObject<'static>>> {
+        async move {
+            let declined = || ElicitResult::new(ElicitAction::Decline);
+            let Some(line) = self.only_line(&params) else {
+                return Ok(declined());
+            };
+            Ok(line.ask(params.into_owned()).await.unwrap_or_else(declined))
+        }
+        .boxed()
+    }
+}
+
+impl std::fmt::Debug for ClientQuestions {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ClientQuestions")
+            .finish_non_exhaustive()
+    }
+}
+
+/// The form that asks for an approval.
+fn approval(question: &Question<'_>) -> Option<ElicitRequestParams<'static>> {
+    let subject = &question.subject;
+    let mut message = match subject.server {
+        Some(server) => format!("Allow the tool {} of the server {server}?", subject.tool),
+        None => format!("Allow the tool {}?", subject.tool),
+    };
+    let arguments = question
+        .arguments
+        .map(|raw| serde_json::from_str(raw.get()));
+    if let Some(Ok(Value::Object(members))) = arguments {
+        for (name, value) in &members {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            // What sounds or looks secret is not shown.
+            let shown = mask::argument(&format!("{name}={value}")).into_owned();
+            let shown = shown.replacen('=', ": ", 1);
+            message.push_str("\n  ");
+            message.push_str(&shown);
+        }
+    }
+    message.push_str(&format!("\nAsked because {}", question.because));
+    if let Some(remark) = question.remark {
+        message.push('\n');
+        message.push_str(remark);
+    }
+    let form = json!({
+        "mode": "form",
+        "message": cut(neutralise(&message), MAX_SHOWN),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "answer": {
+                    "type": "string",
+                    "title": "Answer",
+                    "enum": ["once", "always", "no"],
+                    "enumNames": ["Yes, once", "Yes, and do not ask again while this server runs", "No"],
+                    "default": "no",
+                },
+            },
+            "required": ["answer"],
+        },
+    });
+    let raw = serde_json::value::to_raw_value(&form).ok()?;
+    let params = decode::<ElicitRequestParams<'_>>(&raw).ok()?;
+    Some(params.into_owned())
+}
+
+/// What a user said to an approval. Whatever is not clearly a yes is a no.
+fn read(result: &ElicitResult<'_>) -> Answer {
+    if result.action != ElicitAction::Accept {
+        return Answer::No;
+    }
+    let content = result.content.as_ref().map_or("{}", RawObject::get);
+    let content: Value = serde_json::from_str(content).unwrap_or_default();
+    match content.get("answer").and_then(Value::as_str) {
+        Some("once") => Answer::Once,
+        Some("always") => Answer::Session,
+        _ => Answer::No,
+    }
+}

@@ -1,0 +1,580 @@
+//! The endpoint: one request in, one answer out, in whichever era the request speaks.
+//!
+//! Owns the rules of Streamable HTTP. A request with a version in its `_meta` stands for itself; a handshake opens a
+//! session; everything else belongs to a session. What a request asks for is the handler's business.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::body::Incoming as RequestBody;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN};
+use hyper::http::request::Parts;
+use hyper::{Method as Verb, Request, StatusCode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use switchboard_protocol::headers::{self, ReceivedHeaders};
+use switchboard_protocol::meta::DeclaredMeta;
+use switchboard_protocol::serve::{self, Opening, Serving};
+use switchboard_protocol::{
+    Era, ErrorCode, ErrorObject, Feature, Incoming, Limits, Message, Method, ParseError, RequestId,
+    Revision, parse,
+};
+use tokio::time::timeout;
+
+use super::answer::{self, Answer};
+use super::body::{self, EventOptions, Events, Unread};
+use super::guard::Guard;
+use super::options::HttpOptions;
+use super::sessions::{STANDALONE, Session, Sessions};
+use super::stop::Stop;
+use super::stream::{EventStream, First};
+use crate::handler::{Client, Exchange, Handler};
+
+/// The endpoint of a server.
+pub(super) struct Endpoint {
+    handler: Arc<dyn Handler>,
+    options: HttpOptions,
+    guard: Guard,
+    pub(super) sessions: Sessions,
+    stop: Stop,
+}
+
+impl Endpoint {
+    pub(super) fn new(
+        handler: Arc<dyn Handler>,
+        options: HttpOptions,
+        guard: Guard,
+        stop: Stop,
+    ) -> Self {
+        Self {
+            handler,
+            guard,
+            sessions: Sessions::new(&options.limits),
+            options,
+            stop,
+        }
+    }
+
+    /// Answers a request.
+    pub(super) async fn respond(&self, request: Request<RequestBody>) -> Answer {
+        let (head, mut body) = request.into_parts();
+        let (mut answer, origin) = match self.guard.check(&head) {
+            Ok(()) => {
+                let answered = self.route(&head, &mut body).await;
+                (answered.unwrap_or_else(|refused| refused), true)
+            }
+            Err(refused) => {
+                let was_let_in = refused.status() != StatusCode::FORBIDDEN
+                    && refused.status() != StatusCode::MISDIRECTED_REQUEST;
+                (refused, was_let_in)
+            }
+        };
+        let origin = head.headers.get(ORIGIN).filter(|_| origin);
+        self.guard.share(origin, &mut answer);
+        answer
+    }
+
+    /// Refusals are answers like others; that they are errors here only shortens the code.
+    async fn route(&self, head: &Parts, body: &mut RequestBody) -> Result<Answer, Answer> {
+        if head.uri.path() != self.options.path {
+            let why = format!(
+                "there is nothing here; the endpoint is {}",
+                self.options.path
+            );
+            return Err(answer::refuse(StatusCode::NOT_FOUND, why));
+        }
+        match head.method {
+            Verb::POST => self.post(head, body).await,
+            Verb::GET => self.listen(&head.headers),
+            Verb::DELETE => self.end_session(&head.headers),
+            _ => Err(answer::not_allowed(
+                "POST, GET, DELETE",
+                "the endpoint takes POST, GET and DELETE",
+            )),
+        }
+    }
+
+    async fn post(&self, head: &Parts, body: &mut RequestBody) -> Result<Answer, Answer> {
+        check_post(&head.headers)?;
+        let limits = &self.options.limits;
+        let frame = body::read(body, limits.max_body_bytes, limits.body_deadline)
+            .await
+            .map_err(|unread| unreadable_body(unread, limits.max_body_bytes))?;
+        let within = Limits {
+            max_bytes: limits.max_body_bytes,
+            ..Limits::DEFAULT
+        };
+        let incoming = parse(&frame, &within).map_err(|error| unreadable(&error))?;
+        let received = received(&head.headers);
+        match incoming {
+            Incoming::Single(single) => match single.message {
+                Message::Request { id, method, params } => {
+                    let request = Asked {
+                        method: &method,
+                        params,
+                    };
+                    self.request(&frame, &received, &request)
+                        .await
+                        .map_err(|refused| refused.about(&id))
+                }
+                Message::Notification { .. } if speaks_stateless(&received) => {
+                    // In that era a client cancels by hanging up, so there is nothing left to be told.
+                    Ok(answer::empty(StatusCode::ACCEPTED))
+                }
+                _ => self.tell(&frame, &received),
+            },
+            Incoming::Batch(members) => {
+                let messages: Vec<Message<'_>> = members
+                    .into_iter()
+                    .map(|member| member.map(|received| received.message))
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| unreadable(&error))?;
+                self.batch(&frame, &received, &messages).await
+            }
+        }
+    }
+
+    /// A single request, in either era.
+    async fn request(
+        &self,
+        frame: &Bytes,
+        received: &ReceivedHeaders<'_>,
+        asked: &Asked<'_>,
+    ) -> Result<Answer, Refused> {
+        let declared = DeclaredMeta::read(asked.params).protocol_version;
+        let declares_stateless = declared
+            .as_deref()
+            .and_then(|version| version.parse::<Revision>().ok())
+            .is_some_and(|revision| revision.era() == Era::Stateless);
+        // A request that stands for itself does so whatever session it was sent along with.
+        let session = match self.named_session(received) {
+            Err(_) if declares_stateless => None,
+            session => session?,
+        };
+        if declares_stateless && Method::from_name(asked.method) == Some(Method::Initialize) {
+            // No revision of that era has the method, and the client says that it speaks one.
+            let version = declared.as_deref().unwrap_or_default();
+            headers::check_standard(received, version, asked.method, asked.params)
+                .map_err(|mismatch| Refused::of(400, mismatch.to_error()))?;
+            let code = ErrorCode::METHOD_NOT_FOUND;
+            let error = ErrorObject::new(code, "method not found: initialize");
+            return Err(Refused::of(code.http_status(), error));
+        }
+        let serving = Serving {
+            supported: &Revision::ALL,
+            settled: session.as_ref().map(|session| session.revision),
+        };
+        let opening = serve::classify_http(serving, received, asked.method, asked.params)
+            .map_err(|refusal| Refused::of(refusal.http_status, refusal.error))?;
+        match (opening, session) {
+            (Opening::Handshake { .. }, _) => self.handshake(frame).await.map_err(Refused::Whole),
+            (Opening::Stateful { .. }, Some(session)) => {
+                Ok(self.within_session(&session, frame).await)
+            }
+            (Opening::Stateful { .. } | Opening::Stateless { .. }, _) => {
+                self.by_itself(frame, received, asked).await
+            }
+        }
+    }
+
+    /// A request that stands for itself: its exchange ends with the answer, or with the connection.
+    async fn by_itself(
+        &self,
+        frame: &Bytes,
+        received: &ReceivedHeaders<'_>,
+        asked: &Asked<'_>,
+    ) -> Result<Answer, Refused> {
+        // In this era there is nothing that no request asked for.
+        let exchange = self.handler.open(&Client::Request, Arc::new(|_: Bytes| {}));
+        exchange
+            .check_headers(received, asked.method, asked.params)
+            .map_err(|error| Refused::of(error.code.http_status(), error))?;
+        let stream = EventStream::new(self.options.limits.max_queued_bytes, 0);
+        exchange.receive(frame, &stream.sink());
+        Ok(match self.first(&stream).await {
+            None => answer::unavailable("the server is about to end"),
+            Some(First::Answer(document, error)) => {
+                let status = error.map_or(200, ErrorCode::http_status);
+                answer::json(answer::status(status), document)
+            }
+            Some(First::Nothing) => answer::no_events(),
+            Some(First::Other) => {
+                let options = self.event_options(None, None);
+                let kept: Box<dyn Exchange> = exchange;
+                let kept = Box::new(kept);
+                answer::events(Events::new(
+                    stream.read(),
+                    &options,
+                    self.stop.boxed(),
+                    kept,
+                ))
+            }
+        })
+    }
+
+    /// A request, or several, within a session. It goes on when the connection is lost.
+    async fn within_session(&self, session: &Arc<Session>, frame: &Bytes) -> Answer {
+        let connected = session.connect();
+        let limits = &self.options.limits;
+        let stream = EventStream::new(limits.max_queued_bytes, limits.max_replay_bytes / 4);
+        session.exchange.receive(frame, &stream.sink());
+        match self.first(&stream).await {
+            None => answer::unavailable("the server is about to end"),
+            Some(First::Answer(document, _)) => answer::json(StatusCode::OK, document),
+            Some(First::Nothing) => answer::no_events(),
+            Some(First::Other) => {
+                let label = session.keep(&stream);
+                let options = self.event_options(Some(label), Some(session.revision));
+                let kept = Box::new(connected);
+                answer::events(Events::new(
+                    stream.read(),
+                    &options,
+                    self.stop.boxed(),
+                    kept,
+                ))
+            }
+        }
+    }
+
+    /// Begins a session.
+    async fn handshake(&self, frame: &Bytes) -> Result<Answer, Answer> {
+        let limits = &self.options.limits;
+        let beginning = self.sessions.begin(&*self.handler, limits);
+        let beginning = beginning.ok_or_else(|| {
+            answer::unavailable("the system gives no random bytes to name a session with")
+        })?;
+        let stream = EventStream::new(limits.max_queued_bytes, 0);
+        beginning.exchange.receive(frame, &stream.sink());
+        let answered = tokio::select! {
+            answered = stream.answer() => answered,
+            () = self.stop.boxed() => return Err(answer::unavailable("the server is about to end")),
+        };
+        let Some((document, error)) = answered else {
+            return Ok(answer::no_events());
+        };
+        let Some(revision) = settled(&document).filter(|_| error.is_none()) else {
+            // Whatever went wrong, there is no session to name.
+            return Ok(answer::json(StatusCode::OK, document));
+        };
+        let name = HeaderValue::from_str(beginning.key.as_str());
+        let name = name.map_err(|_| answer::unavailable("the session cannot be named"))?;
+        if !self.sessions.enter(beginning, revision) {
+            return Err(answer::unavailable(
+                "there are as many sessions as this server allows, and all are in use",
+            ));
+        }
+        let mut answer = answer::json(StatusCode::OK, document);
+        answer.headers_mut().insert(SESSION_ID, name);
+        Ok(answer)
+    }
+
+    /// Messages that want no answer.
+    fn tell(&self, frame: &Bytes, received: &ReceivedHeaders<'_>) -> Result<Answer, Answer> {
+        let session = self.needed_session(received)?;
+        let _connected = session.connect();
+        session.exchange.receive(frame, &session.sink);
+        Ok(answer::empty(StatusCode::ACCEPTED))
+    }
+
+    /// Several messages at once, which only one revision has.
+    async fn batch(
+        &self,
+        frame: &Bytes,
+        received: &ReceivedHeaders<'_>,
+        messages: &[Message<'_>],
+    ) -> Result<Answer, Answer> {
+        let session = self.needed_session(received)?;
+        let is_array = frame.trim_ascii_start().first() == Some(&b'[');
+        if !is_array || !session.revision.has(Feature::Batches) {
+            let why = format!(
+                "the body must be a single message in revision {}",
+                session.revision
+            );
+            return Err(answer::refuse(StatusCode::BAD_REQUEST, why));
+        }
+        let is_initialize = |message: &Message<'_>| {
+            message.method().and_then(Method::from_name) == Some(Method::Initialize)
+        };
+        if messages.iter().any(is_initialize) {
+            return Err(answer::refuse(
+                StatusCode::BAD_REQUEST,
+                "initialize must not be part of a batch",
+            ));
+        }
+        let wants_answer = |message: &Message<'_>| matches!(message, Message::Request { .. });
+        if !messages.iter().any(wants_answer) {
+            return self.tell(frame, received);
+        }
+        Ok(self.within_session(&session, frame).await)
+    }
+
+    /// Opens the stream of a session for what no request asked for, or one that was lost.
+    fn listen(&self, headers: &HeaderMap) -> Result<Answer, Answer> {
+        let received = received(headers);
+        if session_id(&received)?.is_none() && !speaks_stateful(&received) {
+            return Err(answer::not_allowed(
+                "POST",
+                "GET opens the stream of a session, and the request names none",
+            ));
+        }
+        if !accepts(headers, "text", "event-stream") {
+            return Err(answer::refuse(
+                StatusCode::NOT_ACCEPTABLE,
+                "the client must accept text/event-stream",
+            ));
+        }
+        let session = self.needed_session(&received)?;
+        let (number, stream) = match headers.get(LAST_EVENT_ID) {
+            None => (STANDALONE, session.stream(STANDALONE)),
+            Some(last) => {
+                let (number, event) = last
+                    .to_str()
+                    .ok()
+                    .and_then(event_id)
+                    .ok_or_else(|| answer::refuse(StatusCode::BAD_REQUEST, NO_SUCH_EVENT))?;
+                let stream = session.stream(number);
+                if let Some(stream) = &stream {
+                    stream.rewind(event);
+                }
+                (number, stream)
+            }
+        };
+        let stream =
+            stream.ok_or_else(|| answer::refuse(StatusCode::BAD_REQUEST, NO_SUCH_EVENT))?;
+        if stream.is_spent() {
+            // The way to tell a client that there is no point in coming back.
+            return Ok(answer::empty(StatusCode::NO_CONTENT));
+        }
+        let options = self.event_options(Some(number), Some(session.revision));
+        let kept = Box::new(session.connect());
+        let events = Events::new(stream.read(), &options, self.stop.boxed(), kept);
+        Ok(answer::events(events))
+    }
+
+    fn end_session(&self, headers: &HeaderMap) -> Result<Answer, Answer> {
+        let received = received(headers);
+        let name = session_id(&received)?.ok_or_else(no_session_named)?;
+        if !self.sessions.end(name) {
+            return Err(gone());
+        }
+        Ok(answer::empty(StatusCode::NO_CONTENT))
+    }
+
+    /// The session a request names; `None` where it names none.
+    fn named_session(
+        &self,
+        received: &ReceivedHeaders<'_>,
+    ) -> Result<Option<Arc<Session>>, Refused> {
+        let Some(name) = session_id(received).map_err(Refused::Whole)? else {
+            return Ok(None);
+        };
+        let found = self
+            .sessions
+            .find(name, &*self.handler, &self.options.limits);
+        found
+            .map(Some)
+            .ok_or_else(|| Refused::of(404, gone_error()))
+    }
+
+    /// The session that a message must have, in a version it can have.
+    fn needed_session(&self, received: &ReceivedHeaders<'_>) -> Result<Arc<Session>, Answer> {
+        let session = self.named_session(received).map_err(Refused::whole)?;
+        headers::stateful_revision(received).map_err(|mismatch| {
+            answer::error(StatusCode::BAD_REQUEST, None, &mismatch.to_error())
+        })?;
+        session.ok_or_else(no_session_named)
+    }
+
+    /// What a stream begins with, or that it takes long enough to be one; `None` when the server ends.
+    async fn first(&self, stream: &EventStream) -> Option<First> {
+        if let Some(first) = stream.first_now() {
+            return Some(first);
+        }
+        tokio::select! {
+            first = timeout(self.options.limits.stream_after, stream.first()) => {
+                Some(first.unwrap_or(First::Other))
+            }
+            () = self.stop.boxed() => None,
+        }
+    }
+
+    fn event_options(&self, label: Option<u64>, revision: Option<Revision>) -> EventOptions {
+        let limits = &self.options.limits;
+        // Older clients take every event to be a message.
+        let can_poll = revision.is_some_and(|revision| revision >= Revision::V2025_11_25);
+        EventOptions {
+            label,
+            has_prologue: can_poll,
+            retry: limits.retry,
+            keep_alive: limits.keep_alive,
+            lifetime: limits.stream_lifetime.filter(|_| can_poll),
+        }
+    }
+}
+
+const SESSION_ID: &str = "mcp-session-id";
+const LAST_EVENT_ID: &str = "last-event-id";
+const NO_SUCH_EVENT: &str =
+    "the event is not kept any longer; send the request again if that is safe";
+
+/// A request, as far as the front end looks at it.
+struct Asked<'a> {
+    method: &'a str,
+    params: Option<&'a RawValue>,
+}
+
+/// Why a request is not served.
+enum Refused {
+    /// With this answer.
+    Whole(Answer),
+    /// With this error and status, under the id of the request.
+    Error(u16, Box<ErrorObject<'static>>),
+}
+
+impl Refused {
+    fn of(status: u16, error: ErrorObject<'static>) -> Self {
+        Self::Error(status, Box::new(error))
+    }
+
+    fn about(self, id: &RequestId<'_>) -> Answer {
+        match self {
+            Self::Whole(answer) => answer,
+            Self::Error(status, error) => answer::error(answer::status(status), Some(id), &error),
+        }
+    }
+
+    fn whole(self) -> Answer {
+        match self {
+            Self::Whole(answer) => answer,
+            Self::Error(status, error) => answer::error(answer::status(status), None, &error),
+        }
+    }
+}
+
+/// What a POST must say of itself before its body is read.
+fn check_post(headers: &HeaderMap) -> Result<(), Answer> {
+    let is_json = headers.get(CONTENT_TYPE).is_some_and(|value| {
+        let media = value.as_bytes().split(|byte| *byte == b';').next();
+        media.is_some_and(|media| media.trim_ascii().eq_ignore_ascii_case(b"application/json"))
+    });
+    if !is_json {
+        return Err(answer::refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the body must be application/json",
+        ));
+    }
+    if !accepts(headers, "application", "json") || !accepts(headers, "text", "event-stream") {
+        return Err(answer::refuse(
+            StatusCode::NOT_ACCEPTABLE,
+            "the client must accept both application/json and text/event-stream",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the client takes this type; one that does not say takes all.
+fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
+    let mut values = headers.get_all(ACCEPT).iter().peekable();
+    if values.peek().is_none() {
+        return true;
+    }
+    let ranges = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    let mut ranges = ranges.filter_map(|range| range.split(';').next()?.trim().split_once('/'));
+    ranges.any(|(range, subrange)| {
+        let is_kind = range == "*" || range.eq_ignore_ascii_case(kind);
+        is_kind && (subrange == "*" || subrange.eq_ignore_ascii_case(subtype))
+    })
+}
+
+fn received(headers: &HeaderMap) -> ReceivedHeaders<'_> {
+    let headers = headers.iter();
+    headers
+        .map(|(name, value)| (name.as_str(), value.as_bytes()))
+        .collect()
+}
+
+/// The name of the session, as the client gives it.
+fn session_id<'h>(received: &ReceivedHeaders<'h>) -> Result<Option<&'h str>, Answer> {
+    match received.get(headers::SESSION_ID) {
+        Ok(None) => Ok(None),
+        Ok(Some(std::borrow::Cow::Borrowed(name))) => Ok(Some(name)),
+        // Only some headers are ever decoded, and this is none of them.
+        Ok(Some(std::borrow::Cow::Owned(_))) | Err(_) => Err(answer::refuse(
+            StatusCode::BAD_REQUEST,
+            "the Mcp-Session-Id header cannot be read, or comes more than once",
+        )),
+    }
+}
+
+fn speaks_stateless(received: &ReceivedHeaders<'_>) -> bool {
+    stated_era(received) == Some(Era::Stateless)
+}
+
+fn speaks_stateful(received: &ReceivedHeaders<'_>) -> bool {
+    stated_era(received) == Some(Era::Stateful)
+}
+
+/// The era of the version in the header.
+fn stated_era(received: &ReceivedHeaders<'_>) -> Option<Era> {
+    let version = received.get(headers::PROTOCOL_VERSION).ok()??;
+    Some(version.parse::<Revision>().ok()?.era())
+}
+
+/// The revision that the answer to a handshake settles.
+fn settled(document: &[u8]) -> Option<Revision> {
+    #[derive(Deserialize)]
+    struct Document {
+        result: Hello,
+    }
+    #[derive(Deserialize)]
+    struct Hello {
+        #[serde(rename = "protocolVersion")]
+        protocol_version: String,
+    }
+    let document: Document = serde_json::from_slice(document).ok()?;
+    document.result.protocol_version.parse().ok()
+}
+
+/// The numbers of stream and event in an id of ours.
+fn event_id(text: &str) -> Option<(u64, u64)> {
+    let (stream, event) = text.trim().split_once('-')?;
+    Some((stream.parse().ok()?, event.parse().ok()?))
+}
+
+fn unreadable_body(unread: Unread, max_bytes: usize) -> Answer {
+    match unread {
+        Unread::TooLarge => answer::refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body is larger than {max_bytes} bytes"),
+        ),
+        Unread::TooSlow => {
+            answer::refuse(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")
+        }
+        Unread::Broken => answer::refuse(StatusCode::BAD_REQUEST, "the body broke off"),
+    }
+}
+
+fn unreadable(error: &ParseError) -> Answer {
+    let object = ErrorObject::new(error.code(), error.to_string());
+    answer::error(StatusCode::BAD_REQUEST, error.id.as_ref(), &object)
+}
+
+fn gone_error() -> ErrorObject<'static> {
+    ErrorObject::new(
+        ErrorCode::INVALID_REQUEST,
+        "there is no such session, or not any longer: initialize again",
+    )
+}
+
+fn gone() -> Answer {
+    answer::error(StatusCode::NOT_FOUND, None, &gone_error())
+}
+
+fn no_session_named() -> Answer {
+    answer::refuse(
+        StatusCode::BAD_REQUEST,
+        "the request belongs to a session and names none (Mcp-Session-Id)",
+    )
+}

@@ -1,0 +1,362 @@
+//! Who is let in (SEC-8): the right `Host`, no foreign `Origin`, the right token.
+//!
+//! The first two keep web pages out. A page can make a browser send requests to loopback, and by DNS rebinding even
+//! under a name of its own; but it cannot forge these two headers. Nothing of a request is read before all three agree.
+
+use std::net::IpAddr;
+
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HOST, HeaderMap,
+    HeaderValue, ORIGIN, VARY,
+};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+use url::{Host, Url};
+
+use super::answer::{self, Answer};
+use super::options::{Access, HttpOptions};
+
+/// Who is let in.
+#[derive(Debug)]
+pub(super) struct Guard {
+    access: Access,
+    /// Names that are served; `None` where no name leads here.
+    hosts: Option<Hosts>,
+    /// Origins that are let in besides those of loopback, as [`Url`] writes them.
+    origins: Vec<String>,
+    cors: bool,
+}
+
+#[derive(Debug)]
+struct Hosts {
+    /// Where the server listens.
+    own: IpAddr,
+    /// Names that are served besides, each with a port where one is wanted.
+    named: Vec<(String, Option<u16>)>,
+}
+
+impl Guard {
+    /// The guard of a server that listens on this address; `None` is a socket without one.
+    pub(super) fn new(options: &HttpOptions, own: Option<IpAddr>) -> Self {
+        let named = options.allowed_hosts.iter();
+        let named = named.filter_map(|host| split_port(host)).collect();
+        let origins = options.allowed_origins.iter();
+        Self {
+            access: options.access.clone(),
+            hosts: own.map(|own| Hosts { own, named }),
+            origins: origins
+                .map(|origin| match Url::parse(origin) {
+                    Ok(url) => url.origin().ascii_serialization(),
+                    Err(_) => origin.clone(),
+                })
+                .collect(),
+            cors: options.cors,
+        }
+    }
+
+    /// Refuses whoever is not let in, and answers browsers that ask first.
+    pub(super) fn check(&self, request: &Parts) -> Result<(), Answer> {
+        self.check_host(request)?;
+        let origin = self.check_origin(&request.headers)?;
+        if self.cors && origin.is_some() && is_preflight(request) {
+            // A browser that asks first shows no token yet.
+            return Err(preflight());
+        }
+        self.check_token(&request.headers)
+    }
+
+    /// Lets a page of an allowed origin read the answer.
+    pub(super) fn share(&self, origin: Option<&HeaderValue>, answer: &mut Answer) {
+        let Some(origin) = origin.filter(|_| self.cors) else {
+            return;
+        };
+        let headers = answer.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        headers.insert(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate"),
+        );
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+    }
+
+    fn check_host(&self, request: &Parts) -> Result<(), Answer> {
+        let Some(hosts) = &self.hosts else {
+            return Ok(());
+        };
+        let mut named = request.headers.get_all(HOST).iter();
+        let (Some(host), None) = (named.next(), named.next()) else {
+            return Err(answer::refuse(
+                StatusCode::BAD_REQUEST,
+                "the request must have one Host header",
+            ));
+        };
+        let is_served = |host: &str| hosts.serve(host);
+        // A request may name its host in two places, and both must be right.
+        let authority = request.uri.authority();
+        if host.to_str().is_ok_and(is_served)
+            && authority.is_none_or(|authority| is_served(authority.as_str()))
+        {
+            return Ok(());
+        }
+        Err(answer::refuse(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this server does not serve that Host; add it to the allowed hosts if it should",
+        ))
+    }
+
+    fn check_origin<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, Answer> {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let Some(origin) = origins.next() else {
+            return Ok(None);
+        };
+        let is_allowed = origin.to_str().is_ok_and(|origin| self.allows(origin));
+        if is_allowed && origins.next().is_none() {
+            return Ok(Some(origin));
+        }
+        Err(answer::refuse(
+            StatusCode::FORBIDDEN,
+            "this server does not let that Origin in; add it to the allowed origins if it should",
+        ))
+    }
+
+    fn allows(&self, origin: &str) -> bool {
+        let Ok(url) = Url::parse(origin) else {
+            return false;
+        };
+        let is_web = matches!(url.scheme(), "http" | "https");
+        let is_loopback = match url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        (is_web && is_loopback) || self.origins.contains(&url.origin().ascii_serialization())
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), Answer> {
+        let token = match &self.access {
+            Access::Anybody => return Ok(()),
+            Access::Token(token) => token,
+        };
+        let mut shown = headers.get_all(AUTHORIZATION).iter();
+        let (Some(header), None) = (shown.next(), shown.next()) else {
+            return Err(answer::unauthorized(false));
+        };
+        match bearer(header.as_bytes()) {
+            Some(shown) if token.is(shown) => Ok(()),
+            shown => Err(answer::unauthorized(shown.is_some())),
+        }
+    }
+}
+
+impl Hosts {
+    fn serve(&self, host: &str) -> bool {
+        let Some((name, port)) = split_port(host) else {
+            return false;
+        };
+        // No page can come to have an address as its name, so any will do where the server listens on all of them.
+        let is_own = |address: IpAddr| {
+            address.is_loopback() || address == self.own || self.own.is_unspecified()
+        };
+        name == "localhost"
+            || name.parse().is_ok_and(is_own)
+            || self.named.iter().any(|(wanted, wanted_port)| {
+                *wanted == name && wanted_port.is_none_or(|wanted| port == Some(wanted))
+            })
+    }
+}
+
+/// A name in small letters, without the brackets of an address, and the port.
+fn split_port(host: &str) -> Option<(String, Option<u16>)> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (address, rest) = rest.split_once(']')?;
+            match rest.strip_prefix(':') {
+                Some(port) => (address, Some(port)),
+                None if rest.is_empty() => (address, None),
+                None => return None,
+            }
+        }
+        None => match host.split_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (host, None),
+        },
+    };
+    let port = match port {
+        Some(port) => Some(port.parse().ok()?),
+        None => None,
+    };
+    (!name.is_empty()).then(|| (name.to_ascii_lowercase(), port))
+}
+
+/// The token in `Bearer TOKEN`.
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = header.split_at_checked("Bearer ".len())?;
+    let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ");
+    is_bearer.then(|| token.trim_ascii())
+}
+
+fn is_preflight(request: &Parts) -> bool {
+    request.method == Method::OPTIONS && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+fn preflight() -> Answer {
+    let mut answer = answer::empty(StatusCode::NO_CONTENT);
+    let headers = answer.headers_mut();
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("POST, GET, DELETE"),
+    );
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static(
+            "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name",
+        ),
+    );
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Token;
+
+    /// What the guard says to a request with these headers: a status, or nothing.
+    fn check(options: &HttpOptions, own: &str, headers: &[(&str, &str)], expected: Option<u16>) {
+        let mut request = hyper::Request::get("/mcp");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let guard = Guard::new(options, Some(own.parse().unwrap()));
+        let refused = guard.check(&parts).err();
+        let status = refused.map(|answer| answer.status().as_u16());
+        assert_eq!(status, expected, "{own} {headers:?}");
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_served() {
+        let mut options = HttpOptions::new(Access::Anybody);
+        options.allowed_hosts = vec!["Box.example".into(), "other.example:8443".into()];
+        let host =
+            |own: &str, host: &str, expected| check(&options, own, &[("host", host)], expected);
+        for served in [
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:1",
+            "127.1.2.3",
+            "[::1]:8080",
+            "[::1]",
+            "box.example",
+            "box.example:99",
+            "other.example:8443",
+        ] {
+            host("127.0.0.1", served, None);
+        }
+        for foreign in [
+            "evil.example",
+            "localhost.evil.example",
+            "evil.example:8080",
+            "192.168.0.5",
+            "other.example",
+            "other.example:1",
+            "",
+            ":80",
+            "[::1",
+            "[::1]x",
+            "localhost:port",
+            "localhost:99999",
+            "127.0.0.1.nip.example",
+        ] {
+            host("127.0.0.1", foreign, Some(421));
+        }
+        host("192.168.0.5", "192.168.0.5:80", None);
+        host("192.168.0.5", "192.168.0.6", Some(421));
+        host("0.0.0.0", "192.168.0.6", None);
+        host("0.0.0.0", "evil.example", Some(421));
+        check(&options, "127.0.0.1", &[], Some(400));
+        let twice = [("host", "localhost"), ("host", "evil.example")];
+        check(&options, "127.0.0.1", &twice, Some(400));
+    }
+
+    #[test]
+    fn a_host_in_the_request_line_has_to_be_right_too() {
+        let options = HttpOptions::new(Access::Anybody);
+        let guard = Guard::new(&options, Some("127.0.0.1".parse().unwrap()));
+        for (uri, expected) in [
+            ("http://localhost/mcp", None),
+            (
+                "http://evil.example/mcp",
+                Some(StatusCode::MISDIRECTED_REQUEST),
+            ),
+        ] {
+            let request = hyper::Request::get(uri).header("host", "localhost");
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            let refused = guard.check(&parts).err().map(|answer| answer.status());
+            assert_eq!(refused, expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn no_foreign_origin_is_let_in() {
+        let mut options = HttpOptions::new(Access::Anybody);
+        options.allowed_origins = vec!["https://App.example/".into()];
+        let origin = |origin: &str, expected| {
+            let headers = [("host", "localhost"), ("origin", origin)];
+            check(&options, "127.0.0.1", &headers, expected);
+        };
+        for own in [
+            "http://localhost",
+            "http://localhost:6274",
+            "https://127.0.0.1:1",
+            "http://[::1]:80",
+            "https://app.example",
+            "https://app.example:443",
+        ] {
+            origin(own, None);
+        }
+        for foreign in [
+            "null",
+            "",
+            "http://evil.example",
+            "http://localhost.evil.example",
+            "http://localhost@evil.example",
+            "http://app.example",
+            "https://app.example:444",
+            "file://localhost",
+            "chrome-extension://localhost",
+        ] {
+            origin(foreign, Some(403));
+        }
+    }
+
+    #[test]
+    fn only_the_right_token_opens() {
+        let token = Token::new("0123456789abcdef").unwrap();
+        let options = HttpOptions::new(Access::Token(token));
+        let shown = |value: &str, expected| {
+            let headers = [("host", "localhost"), ("authorization", value)];
+            check(&options, "127.0.0.1", &headers, expected);
+        };
+        shown("Bearer 0123456789abcdef", None);
+        shown("bearer  0123456789abcdef", None);
+        for wrong in [
+            "Bearer 0123456789abcdeF",
+            "Bearer ",
+            "Bearer",
+            "",
+            "Basic 0123456789abcdef",
+            "0123456789abcdef",
+        ] {
+            shown(wrong, Some(401));
+        }
+        check(&options, "127.0.0.1", &[("host", "localhost")], Some(401));
+        let twice = [
+            ("host", "localhost"),
+            ("authorization", "Bearer 0123456789abcdef"),
+            ("authorization", "Bearer other"),
+        ];
+        check(&options, "127.0.0.1", &twice, Some(401));
+    }
+}

@@ -1,0 +1,272 @@
+//! Sessions of the stateful era: who has one, what it keeps for clients that lost their connection, when it ends.
+//!
+//! A session has one stream for what no request asked for, and one for each request whose answer became a stream. Those
+//! are kept for a while after they have ended, within the session's bound, so that a client that lost the last of them
+//! can have it again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use switchboard::service::Sink;
+use switchboard_protocol::Revision;
+use tokio::time::Instant;
+
+use super::options::HttpLimits;
+use super::stream::EventStream;
+use super::token::random_text;
+use crate::handler::{Client, Exchange, Handler, SessionKey};
+
+/// The number of the stream for what no request asked for.
+pub(super) const STANDALONE: u64 = 0;
+
+/// How many streams a session keeps after they have ended.
+const MAX_ENDED_STREAMS: usize = 64;
+
+/// All sessions.
+pub(super) struct Sessions {
+    open: Mutex<HashMap<SessionKey, Arc<Session>>>,
+    max_sessions: usize,
+    idle: Duration,
+    max_replay_bytes: usize,
+}
+
+/// A session that is not known to its client yet.
+pub(super) struct Beginning {
+    pub(super) key: SessionKey,
+    pub(super) exchange: Box<dyn Exchange>,
+    standalone: Arc<EventStream>,
+    sink: Arc<dyn Sink>,
+}
+
+/// One client's session.
+pub(super) struct Session {
+    /// The revision its handshake settled.
+    pub(super) revision: Revision,
+    pub(super) exchange: Box<dyn Exchange>,
+    /// Where what no request asked for goes.
+    pub(super) sink: Arc<dyn Sink>,
+    state: Mutex<State>,
+    max_replay_bytes: usize,
+}
+
+struct State {
+    streams: BTreeMap<u64, Arc<EventStream>>,
+    next: u64,
+    /// How many connections there are to it right now.
+    connected: usize,
+    /// When the last one ended.
+    used: Instant,
+}
+
+impl Sessions {
+    pub(super) fn new(limits: &HttpLimits) -> Self {
+        Self {
+            open: Mutex::default(),
+            max_sessions: limits.max_sessions,
+            idle: limits.session_idle,
+            max_replay_bytes: limits.max_replay_bytes,
+        }
+    }
+
+    /// Begins a session; `None` where the system has no randomness for its name.
+    pub(super) fn begin(&self, handler: &dyn Handler, limits: &HttpLimits) -> Option<Beginning> {
+        let key = SessionKey::new(&random_text()?)?;
+        let (standalone, sink) = self.standalone(limits);
+        let exchange = handler.open(&Client::Session(key.clone()), Arc::clone(&sink));
+        Some(Beginning {
+            key,
+            exchange,
+            standalone,
+            sink,
+        })
+    }
+
+    /// Enters a session whose handshake is done; `false` where there is no room for it.
+    pub(super) fn enter(&self, beginning: Beginning, revision: Revision) -> bool {
+        let mut open = self.lock();
+        let given_way = if open.len() < self.max_sessions {
+            None
+        } else {
+            // The one that is idle longest gives way.
+            let idle = open.iter().filter_map(|(key, session)| {
+                let since = session.idle_since()?;
+                Some((since, key.clone()))
+            });
+            let Some((_, key)) = idle.min_by_key(|(since, _)| *since) else {
+                return false;
+            };
+            open.remove(&key)
+        };
+        let key = beginning.key.clone();
+        open.insert(
+            key,
+            Arc::new(beginning.into_session(self.max_replay_bytes, revision)),
+        );
+        drop(open);
+        if let Some(session) = given_way {
+            session.end();
+        }
+        true
+    }
+
+    /// The session with this name. The handler may know one that this process has not begun.
+    pub(super) fn find(
+        &self,
+        name: &str,
+        handler: &dyn Handler,
+        limits: &HttpLimits,
+    ) -> Option<Arc<Session>> {
+        let key = SessionKey::new(name)?;
+        if let Some(session) = self.lock().get(&key) {
+            return Some(Arc::clone(session));
+        }
+        let (standalone, sink) = self.standalone(limits);
+        let (exchange, revision) = handler.resume(&key, Arc::clone(&sink))?;
+        let resumed = Beginning {
+            key: key.clone(),
+            exchange,
+            standalone,
+            sink,
+        };
+        if !self.enter(resumed, revision) {
+            return None;
+        }
+        self.lock().get(&key).map(Arc::clone)
+    }
+
+    /// Ends the session with this name; `false` where there is none.
+    pub(super) fn end(&self, name: &str) -> bool {
+        let ended = SessionKey::new(name).and_then(|key| self.lock().remove(&key));
+        ended.is_some_and(|session| {
+            session.end();
+            true
+        })
+    }
+
+    /// Ends the sessions that nobody has used for too long.
+    pub(super) fn end_idle(&self) {
+        let now = Instant::now();
+        let mut ended = Vec::new();
+        self.lock().retain(|_, session| {
+            let since = session.idle_since();
+            let is_old = since.is_some_and(|since| now.duration_since(since) >= self.idle);
+            if is_old {
+                ended.push(Arc::clone(session));
+            }
+            !is_old
+        });
+        for session in ended {
+            session.end();
+        }
+    }
+
+    /// Ends all sessions; they may still take a moment.
+    pub(super) fn end_all(&self) -> Vec<Arc<Session>> {
+        let ended: Vec<_> = self.lock().drain().map(|(_, session)| session).collect();
+        for session in &ended {
+            session.end();
+        }
+        ended
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn standalone(&self, limits: &HttpLimits) -> (Arc<EventStream>, Arc<dyn Sink>) {
+        let stream = EventStream::new(limits.max_queued_bytes, self.max_replay_bytes);
+        let sink = stream.sink();
+        (stream, sink)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<Session>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Beginning {
+    fn into_session(self, max_replay_bytes: usize, revision: Revision) -> Session {
+        Session {
+            revision,
+            exchange: self.exchange,
+            sink: self.sink,
+            state: Mutex::new(State {
+                streams: [(STANDALONE, self.standalone)].into(),
+                next: STANDALONE + 1,
+                connected: 0,
+                used: Instant::now(),
+            }),
+            max_replay_bytes,
+        }
+    }
+}
+
+impl Session {
+    /// Says that somebody is connected, for as long as what this returns is there.
+    pub(super) fn connect(self: &Arc<Self>) -> Connected {
+        self.lock().connected += 1;
+        Connected(Arc::clone(self))
+    }
+
+    /// Keeps a stream, so that it can be asked for again; its number. Older ones that have ended make room.
+    pub(super) fn keep(&self, stream: &Arc<EventStream>) -> u64 {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.streams.insert(number, Arc::clone(stream));
+        // The newest first, so that the oldest are those that are over the bound.
+        let (mut bytes, mut count) = (0, 0);
+        let mut dropped = Vec::new();
+        for (number, stream) in state.streams.iter().rev() {
+            if *number == STANDALONE || !stream.is_finished() {
+                continue;
+            }
+            bytes += stream.bytes();
+            count += 1;
+            if bytes > self.max_replay_bytes || count > MAX_ENDED_STREAMS {
+                dropped.push(*number);
+            }
+        }
+        for number in dropped {
+            state.streams.remove(&number);
+        }
+        number
+    }
+
+    /// The stream with this number.
+    pub(super) fn stream(&self, number: u64) -> Option<Arc<EventStream>> {
+        self.lock().streams.get(&number).map(Arc::clone)
+    }
+
+    /// Cancels what is running and ends its streams.
+    fn end(&self) {
+        self.exchange.close();
+        let streams = std::mem::take(&mut self.lock().streams);
+        for stream in streams.into_values() {
+            stream.finish();
+        }
+    }
+
+    /// Since when nobody is connected and nothing is running; `None` while it is in use.
+    fn idle_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        (state.connected == 0 && self.exchange.in_flight() == 0).then_some(state.used)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection to a session.
+pub(super) struct Connected(Arc<Session>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.connected -= 1;
+        state.used = Instant::now();
+    }
+}

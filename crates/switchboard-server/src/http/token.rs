@@ -1,0 +1,223 @@
+//! The secret that clients show: made, kept, compared.
+//!
+//! Owns the file it is kept in and the comparison, which takes as long for a near miss as for anything else.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+use sha2::{Digest as _, Sha256};
+
+/// How many random bytes a token or a session id has.
+const RANDOM_BYTES: usize = 32;
+
+/// The shortest token that is not refused: whoever chooses one has to mean it.
+const MIN_LENGTH: usize = 16;
+
+/// The bearer token of a server. It is shown by [`expose`](Self::expose) alone.
+#[derive(Clone)]
+pub struct Token {
+    text: String,
+    digest: [u8; 32],
+}
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// It is too short, too long, or has characters a header cannot carry.
+    #[error("a token has {MIN_LENGTH} to 1024 characters: letters, digits and -._~+/=")]
+    Unfit,
+    /// The system has no randomness to give.
+    #[error("the system gives no random bytes")]
+    NoRandomness,
+    /// Others can read the file.
+    #[error("{} can be read by other users", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl TokenError {
+    /// What to do about it, if there is something.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Exposed { .. } => {
+                Some("chmod 600 the file, or delete it to have a new token made")
+            }
+            Self::Unfit => Some("delete the file to have a new token made, or choose a longer one"),
+            Self::NoRandomness | Self::File { .. } => None,
+        }
+    }
+}
+
+impl Token {
+    /// A token that somebody has chosen.
+    pub fn new(text: &str) -> Result<Self, TokenError> {
+        let text = text.trim();
+        let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+        if !(MIN_LENGTH..=1024).contains(&text.len()) || !text.bytes().all(is_fit) {
+            return Err(TokenError::Unfit);
+        }
+        Ok(Self {
+            digest: Sha256::digest(text).into(),
+            text: text.to_owned(),
+        })
+    }
+
+    /// A new token.
+    pub fn generate() -> Result<Self, TokenError> {
+        Self::new(&random_text().ok_or(TokenError::NoRandomness)?)
+    }
+
+    /// The token in this file, which is made with a new one if it is not there. Only its owner may read it.
+    ///
+    /// Two that make it at a time end up with the same token. Blocks on the disk.
+    pub fn load_or_create(path: &Path) -> Result<Self, TokenError> {
+        match Self::load(path) {
+            Err(TokenError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            loaded => return loaded,
+        }
+        let token = Self::generate()?;
+        match token.create(path) {
+            Ok(()) => Ok(token),
+            // Somebody else was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Self::load(path),
+            Err(source) => Err(TokenError::File {
+                path: path.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// The token itself, to hand to a client.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether this is the token.
+    pub(super) fn is(&self, shown: &[u8]) -> bool {
+        // Digests have one length, and nobody can choose a near miss of one.
+        let shown: [u8; 32] = Sha256::digest(shown).into();
+        let pairs = self.digest.iter().zip(shown);
+        std::hint::black_box(pairs.fold(0, |differences, (ours, theirs)| {
+            differences | (ours ^ theirs)
+        })) == 0
+    }
+
+    fn load(path: &Path) -> Result<Self, TokenError> {
+        let failed = |source| TokenError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let file = std::fs::File::open(path).map_err(failed)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = file.metadata().map_err(failed)?.permissions().mode();
+            if mode & 0o077 != 0 {
+                return Err(TokenError::Exposed {
+                    path: path.to_owned(),
+                });
+            }
+        }
+        let mut text = String::new();
+        io::Read::read_to_string(&mut io::Read::take(file, 4096), &mut text).map_err(failed)?;
+        Self::new(&text)
+    }
+
+    /// Writes the file whole or not at all, and never over another.
+    fn create(&self, path: &Path) -> io::Result<()> {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder)?;
+        // Such a file is readable by its owner alone from the beginning.
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        writeln!(file, "{}", self.text)?;
+        file.as_file().sync_all()?;
+        file.persist_noclobber(path)?;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(…)")
+    }
+}
+
+/// Text that nobody can guess; `None` where the system has no randomness.
+pub(super) fn random_text() -> Option<String> {
+    let mut bytes = [0; RANDOM_BYTES];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    let mut text = String::with_capacity(2 * RANDOM_BYTES);
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_told_from_all_others() {
+        let token = Token::new("0123456789abcdef").unwrap();
+        assert!(token.is(b"0123456789abcdef"));
+        for other in [
+            "",
+            "0123456789abcde",
+            "0123456789abcdeg",
+            "0123456789abcdef0",
+        ] {
+            assert!(!token.is(other.as_bytes()), "{other}");
+        }
+        assert_eq!(format!("{token:?}"), "Token(…)");
+        for unfit in ["", "short", "has a space in it!!", "non-ascii-§§§§§§§§§§§"] {
+            assert!(
+                matches!(Token::new(unfit), Err(TokenError::Unfit)),
+                "{unfit}"
+            );
+        }
+        let (one, other) = (Token::generate().unwrap(), Token::generate().unwrap());
+        assert_ne!(one.expose(), other.expose());
+    }
+
+    #[test]
+    fn a_token_is_kept_in_a_file_of_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nested/token");
+        let made = Token::load_or_create(&path).unwrap();
+        let again = Token::load_or_create(&path).unwrap();
+        assert_eq!(made.expose(), again.expose());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&path), 0o600);
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+            let error = Token::load_or_create(&path).unwrap_err();
+            assert!(matches!(error, TokenError::Exposed { .. }), "{error}");
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        }
+        std::fs::write(&path, "short").unwrap();
+        assert!(matches!(
+            Token::load_or_create(&path),
+            Err(TokenError::Unfit)
+        ));
+    }
+}

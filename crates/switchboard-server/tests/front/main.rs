@@ -1,0 +1,16 @@
+//! The front ends over real streams and sockets: what clients see, and what hostile ones cannot do.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod attacks;
+mod bench;
+mod cancelling;
+mod client;
+mod sessions;
+mod single_requests;
+mod stdio;
+mod streams;

@@ -1,0 +1,325 @@
+//! A question, taken apart: the words that count and how much, the names in it, and what it needs without saying so.
+//!
+//! Owns what a question is. It knows no tools; how words become scores is the index's business.
+
+use super::document::beginning;
+use super::lexicon::Lexicon;
+use super::needs::{Need, Signs};
+use super::text::{Shape, Splitter};
+
+/// The most of a question that is read, in bytes. A page of text is no question any more.
+const MAX_QUERY: usize = 4 * 1024;
+
+/// The most different words that are looked up.
+const MAX_WORDS: usize = 96;
+
+/// The most names that are looked up.
+const MAX_NAMES: usize = 16;
+
+/// The longest name that is looked up, in bytes.
+const MAX_NAME: usize = 200;
+
+/// A question with at most so many words is one that somebody is typing.
+const FEW_WORDS: usize = 4;
+
+/// How much a word counts that most questions have in them.
+const LITTLE: f32 = 0.5;
+
+/// What begins a list of tools that are wanted by name.
+const SELECT: &str = "select:";
+
+/// A question.
+#[derive(Debug, Default)]
+pub(super) struct Query {
+    /// The words that count, each once, in the order of the question.
+    pub(super) words: Vec<Word>,
+    /// Neighbouring words, written as one.
+    pub(super) pairs: Vec<Word>,
+    /// Lower-case texts that may be names of tools.
+    pub(super) names: Vec<String>,
+    /// What it needs without saying so.
+    pub(super) needs: Vec<Need>,
+}
+
+/// A word of a question.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Word {
+    /// The stem.
+    pub(super) word: Box<str>,
+    /// How much it counts.
+    pub(super) weight: f32,
+}
+
+/// The names of a question that is a list of names, in its order.
+pub(super) fn selected(query: &str) -> Option<impl Iterator<Item = &str>> {
+    let names = query.trim_start().strip_prefix(SELECT)?;
+    let names = names.split([',', ' ', '\n']).map(str::trim);
+    Some(names.filter(|name| !name.is_empty() && name.len() <= MAX_NAME))
+}
+
+impl Query {
+    /// Takes a question apart.
+    pub(super) fn parse(text: &str) -> Self {
+        let text = beginning(text, MAX_QUERY).trim();
+        let mut reader = Reader::default();
+        if text.len() <= MAX_NAME {
+            reader.query.names.push(text.to_lowercase());
+        }
+        for chunk in text.split_whitespace() {
+            reader.chunk(chunk);
+        }
+        reader.finish()
+    }
+
+    /// Whether it is so short that its words may be typed in half.
+    pub(super) fn is_short(&self) -> bool {
+        self.words.len() <= FEW_WORDS
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    splitter: Splitter,
+    query: Query,
+    counts: Vec<u16>,
+    signs: Signs,
+    /// The word before, if it counted.
+    before: Option<usize>,
+}
+
+impl Reader {
+    fn chunk(&mut self, chunk: &str) {
+        let core = chunk.trim_matches(|character: char| {
+            !character.is_alphanumeric() && !matches!(character, '/' | '~' | '.' | '_')
+        });
+        let core = core.trim_end_matches(['.', '/', '~']);
+        if is_address(core) {
+            let host = core.split_once("://").map_or(core, |(_, rest)| rest);
+            let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+            let host = host.strip_prefix("www.").unwrap_or(host);
+            self.signs.address();
+            self.text("url");
+            self.text(host.rsplit_once('.').map_or(host, |(name, _)| name));
+        } else if is_path(core) {
+            // Folders and files have any name; what kind of file it is tells more.
+            match extension(core) {
+                Some(extension) => {
+                    self.signs.file(&extension);
+                    self.text("file");
+                    self.text(&extension);
+                }
+                None => self.text("folder"),
+            }
+        } else {
+            if is_identifier(core) && self.query.names.len() < MAX_NAMES {
+                self.query.names.push(core.to_lowercase());
+            }
+            self.text(core);
+        }
+        let closing = |character: char| matches!(character, '"' | '\'' | ')' | '”' | '’');
+        if chunk
+            .trim_end_matches(closing)
+            .ends_with(['.', '!', '?', ';', '。', '？', '！'])
+        {
+            self.signs.end_sentence();
+            self.before = None;
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let Self {
+            splitter,
+            query,
+            counts,
+            signs,
+            before,
+        } = self;
+        splitter.split(text, |word, shape| {
+            signs.word(word);
+            let entry = Lexicon::get().entry(word);
+            if entry.is_some_and(|entry| entry.says_nothing) {
+                return;
+            }
+            let known = query.words.iter().position(|known| &*known.word == word);
+            let place = match known {
+                Some(place) => place,
+                None if query.words.len() == MAX_WORDS => return,
+                None => {
+                    let weight = match entry {
+                        Some(entry) if entry.says_little => LITTLE,
+                        _ => 1.0,
+                    };
+                    let word = word.into();
+                    query.words.push(Word { word, weight });
+                    counts.push(0);
+                    query.words.len() - 1
+                }
+            };
+            if let Some(count) = counts.get_mut(place) {
+                *count = count.saturating_add(1);
+            }
+            if shape == Shape::Whole {
+                return;
+            }
+            if let Some(before) = before.replace(place)
+                && before != place
+                && let (Some(left), Some(right)) = (query.words.get(before), query.words.get(place))
+            {
+                let word = format!("{}{}", left.word, right.word).into();
+                let weight = left.weight.max(right.weight);
+                query.pairs.push(Word { word, weight });
+            }
+        });
+    }
+
+    fn finish(self) -> Query {
+        let mut query = self.query;
+        for (word, count) in query.words.iter_mut().zip(&self.counts) {
+            // A word that comes twice counts a third more, one that comes a hundred times not twice.
+            let count = f32::from(*count);
+            word.weight *= 2.0 * count / (count + 1.0);
+        }
+        query.pairs.truncate(MAX_WORDS);
+        query.needs = self.signs.into_needs();
+        query
+    }
+}
+
+fn is_address(chunk: &str) -> bool {
+    chunk.contains("://") || chunk.starts_with("www.")
+}
+
+fn is_path(chunk: &str) -> bool {
+    let is_rooted = ["/", "~/", "./", "../"]
+        .iter()
+        .any(|root| chunk.starts_with(root));
+    is_rooted
+        || matches!(chunk.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic())
+}
+
+/// The extension of a file's name, lower-case.
+fn extension(path: &str) -> Option<String> {
+    let name = path.rsplit(['/', '\\']).next()?;
+    let (_, extension) = name.rsplit_once('.')?;
+    let is_short = (1..=5).contains(&extension.len());
+    let is_plain = extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_short && is_plain).then(|| extension.to_ascii_lowercase())
+}
+
+/// Whether it looks like a name that a program was given, and not like a word.
+fn is_identifier(chunk: &str) -> bool {
+    let inner = chunk.as_bytes().get(1..).unwrap_or_default();
+    chunk.len() <= MAX_NAME
+        && inner
+            .iter()
+            .any(|byte| matches!(byte, b'_' | b'-' | b'/' | b'.' | b'A'..=b'Z'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::needs::Access;
+    use super::*;
+
+    fn words(text: &str) -> String {
+        let query = Query::parse(text);
+        let words: Vec<&str> = query.words.iter().map(|word| &*word.word).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn words_of_questions_are_left_out() {
+        assert_eq!(words("What's the weather like in Beijing?"), "weather beij");
+        assert_eq!(words("please help me with this"), "");
+        assert_eq!(words(""), "");
+    }
+
+    #[test]
+    fn a_path_is_its_kind_of_file() {
+        assert_eq!(
+            words("Read /root/word/Exchange.docx, please"),
+            "read file docx"
+        );
+        assert_eq!(words(r"open `C:\data\b.XLSX`."), "open file xlsx");
+        assert_eq!(words("what is in /root/music/"), "folder");
+        assert_eq!(words("~/notes.md"), "file md");
+    }
+
+    #[test]
+    fn an_address_is_its_host() {
+        assert_eq!(
+            words("see https://www.youtube.com/watch?v=arj7oStGLkU"),
+            "see url youtub"
+        );
+        assert_eq!(words("www.example.org"), "url exampl");
+    }
+
+    #[track_caller]
+    fn check_needs(text: &str, expected: &[Need]) {
+        assert_eq!(Query::parse(text).needs, expected, "{text}");
+    }
+
+    #[test]
+    fn needs_are_told_by_their_signs() {
+        let file = Need::of_file;
+        check_needs("a flight for tomorrow", &[Need::CLOCK]);
+        check_needs("trains of next Wednesday", &[Need::CLOCK]);
+        check_needs("the last few days", &[Need::CLOCK]);
+        check_needs("the last of the Mohicans", &[]);
+        check_needs("what percentage is that", &[Need::CALCULATOR]);
+        check_needs("cafés near the station", &[Need::COORDINATES]);
+        check_needs("read https://example.org/a", &[Need::WEB_PAGE]);
+        check_needs("Read /a/b.docx", &[file("docx", Access::Read)]);
+        check_needs("save it in /a/b.xlsx", &[file("xlsx", Access::Write)]);
+        check_needs(
+            "Write a poem. Then look at /a/b.md.",
+            &[file("md", Access::Read)],
+        );
+        check_needs(
+            "Read /a/b.md, then save /a/c.md",
+            &[file("md", Access::Read), file("md", Access::Write)],
+        );
+    }
+
+    #[test]
+    fn repeated_words_count_more_but_not_much() {
+        let query = Query::parse("gold gold weather");
+        let weights: Vec<f32> = query.words.iter().map(|word| word.weight).collect();
+        assert_eq!(weights, [4.0 / 3.0, 1.0]);
+    }
+
+    #[test]
+    fn neighbours_make_pairs() {
+        let pairs = |text: &str| {
+            let pairs = Query::parse(text).pairs.into_iter();
+            pairs
+                .map(|pair| pair.word.into_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(pairs("draw a mind map. Gold!"), ["drawmind", "mindmap"]);
+    }
+
+    #[test]
+    fn names_may_stand_in_a_sentence() {
+        let query = Query::parse("use create_issue and mcp__git__log");
+        assert_eq!(
+            query.names,
+            [
+                "use create_issue and mcp__git__log",
+                "create_issue",
+                "mcp__git__log"
+            ]
+        );
+        let names: Vec<&str> = selected(" select:a, b,,c").into_iter().flatten().collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert!(selected("a, b").is_none());
+    }
+
+    #[test]
+    fn a_huge_question_is_cut() {
+        let query = Query::parse(&"word1 wörd2 /a.b ".repeat(100_000));
+        assert!(query.words.len() <= MAX_WORDS && query.names.len() <= MAX_NAMES);
+        let distinct: String = (0..100_000).map(|number| format!("w{number}x ")).collect();
+        assert_eq!(Query::parse(&distinct).words.len(), MAX_WORDS);
+        assert_eq!(Query::parse(&"长".repeat(400_000)).words.len(), 1);
+    }
+}

@@ -1,0 +1,420 @@
+//! From a question to the tools that answer it best.
+//!
+//! Owns the order of results: BM25 over the terms of the question, then what stands beside a tool: its server's best,
+//! its server's instructions, namesakes on other servers. Equal scores are in the order of exposed names, so that the
+//! same tools and the same question give the same list. It changes nothing in the index but what is kept of needs.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use super::index::{Index, Posting, Segment, Tool, to_u32};
+use super::lexicon::Lexicon;
+use super::needs::Need;
+use super::query::{Query, selected};
+use crate::names::{ExposedName, ToolRef};
+
+/// How much a word counts that means the same as one of the question.
+const SYNONYM: f32 = 0.6;
+
+/// How much a word counts that a word of the question leads to.
+const LEADS_TO: f32 = 0.5;
+
+/// How much a word counts that the question has mistyped or typed in half.
+const GUESSED: f32 = 0.7;
+
+/// How much of the best score on a server goes to all tools of it that have any: what is needed together lies together.
+const SERVER: f32 = 0.3;
+
+/// How much of the score of a server's instructions goes to its tools.
+const INSTRUCTIONS: f32 = 0.2;
+
+/// What is left of a score for each better tool of the same name: what one server offers need not be offered twice.
+const NAMESAKE: f32 = 0.8;
+
+/// The most places that go to what the question needs without saying so.
+const MAX_IMPLIED: usize = 3;
+
+/// A tool fits a need only with a word of it in its name; this is what such a word says about it at least.
+const IN_NAME: f32 = 0.65;
+
+/// The fewest characters of a word that is typed in half.
+const MIN_START: usize = 3;
+
+/// A tool that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// The name the model calls it by.
+    pub name: ExposedName,
+    /// The tool as the wire has it.
+    pub tool: ToolRef,
+    /// How well it fits; comparable within one list only. Never rises from one hit to the next.
+    pub score: f32,
+}
+
+/// A tool that may be among the results.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    slot: u32,
+    score: f32,
+}
+
+thread_local! {
+    /// One score for each slot, all zero between two searches.
+    static SCORES: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Index {
+    /// The tools that answer a question best, the best first.
+    ///
+    /// A question may be a few keywords or several sentences. A tool that it names, by its exposed name, its bare name
+    /// or `server/tool`, comes first. `select:` and names with commas between them gets those tools and no others.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
+        if limit == 0 {
+            return Vec::new();
+        }
+        if let Some(names) = selected(query) {
+            return self.select(names, limit);
+        }
+        let query = Query::parse(query);
+        let found = SCORES.with_borrow_mut(|scores| {
+            scores.resize(scores.len().max(self.slots.len()), 0.0);
+            self.score(&query, scores);
+            self.favour_named(&query, scores);
+            let found = self.best(scores, limit);
+            scores.fill(0.0);
+            found
+        });
+        let found = self.spread(found, limit);
+        let found = self.with_implied(found, &query.needs, limit);
+        found.into_iter().filter_map(|hit| self.hit(hit)).collect()
+    }
+
+    fn select<'q>(&self, names: impl Iterator<Item = &'q str>, limit: usize) -> Vec<Hit> {
+        let mut seen = HashSet::new();
+        let slots = names.flat_map(|name| self.slots_named(&name.to_lowercase()));
+        slots
+            .filter(|slot| seen.insert(*slot))
+            .take(limit)
+            .filter_map(|slot| self.hit(Candidate { slot, score: 1.0 }))
+            .collect()
+    }
+
+    /// Adds up what every term of the question says.
+    fn score(&self, query: &Query, scores: &mut [f32]) {
+        for (term, weight) in self.terms(query) {
+            let postings = self.postings(term);
+            let weight = weight * self.rarity(postings.len());
+            for Posting { slot, weight: says } in postings {
+                if let Some(score) = scores.get_mut(*slot as usize) {
+                    *score += weight * says;
+                }
+            }
+        }
+    }
+
+    /// The terms of a question and how much each counts, in an order that the question alone decides.
+    fn terms(&self, query: &Query) -> Vec<(u32, f32)> {
+        let lexicon = Lexicon::get();
+        let mut terms: Vec<(u32, usize, f32)> = Vec::with_capacity(4 * query.words.len());
+        let mut add = |term: u32, weight: f32| {
+            if !self.postings(term).is_empty() {
+                terms.push((term, terms.len(), weight));
+            }
+        };
+        let mut add_word = |number: Option<u32>, word: &str, weight: f32| {
+            if let Some(number) = number {
+                add(Self::term(number), weight);
+            }
+            for group in lexicon.groups_of(word) {
+                add(u32::from(*group), weight * SYNONYM);
+            }
+        };
+        for word in &query.words {
+            let (word, weight) = (&*word.word, word.weight);
+            let number = self.vocabulary.get(word);
+            let leads_to = lexicon.entry(word).map_or(&[][..], |entry| &entry.leads_to);
+            if self.reach(number, word) == 0 && leads_to.is_empty() {
+                if let Some(number) = self.guess(word, query.is_short())
+                    && let Some(guessed) = self.vocabulary.word(number)
+                {
+                    add_word(Some(number), guessed, weight * GUESSED);
+                }
+                continue;
+            }
+            add_word(number, word, weight);
+            for need in leads_to {
+                add_word(self.vocabulary.get(need), need, weight * LEADS_TO);
+            }
+        }
+        for pair in &query.pairs {
+            if let Some(number) = self.vocabulary.get(&pair.word) {
+                add(Self::term(number), pair.weight);
+            }
+        }
+        // A term that several words lead to counts as the strongest of them.
+        terms.sort_unstable_by(|left, right| {
+            (left.0.cmp(&right.0)).then_with(|| right.2.total_cmp(&left.2))
+        });
+        terms.dedup_by_key(|(term, ..)| *term);
+        terms.sort_unstable_by_key(|(_, place, _)| *place);
+        terms
+            .into_iter()
+            .map(|(term, _, weight)| (term, weight))
+            .collect()
+    }
+
+    /// How many postings a word leads to, by itself or by others that mean the same.
+    fn reach(&self, number: Option<u32>, word: &str) -> usize {
+        let own = number.map_or(0, |number| self.postings(Self::term(number)).len());
+        let groups = Lexicon::get().groups_of(word).iter();
+        own + groups
+            .map(|group| self.postings(u32::from(*group)).len())
+            .sum::<usize>()
+    }
+
+    /// What a word may stand for that leads to nothing.
+    fn guess(&self, word: &str, is_short: bool) -> Option<u32> {
+        let reach = |number: u32| {
+            let word = self.vocabulary.word(number).unwrap_or_default();
+            self.reach(Some(number), word)
+        };
+        let completed = (is_short && word.len() >= MIN_START)
+            .then(|| self.vocabulary.complete(word, reach))
+            .flatten();
+        completed.or_else(|| self.vocabulary.correct(word, reach))
+    }
+
+    /// How much it says that a tool has a term, by how many have it.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are far fewer tools than a float can count"
+    )]
+    fn rarity(&self, having: usize) -> f32 {
+        let having = having as f32;
+        let others = (self.len() as f32 - having).max(0.0);
+        (1.0 + (others + 0.5) / (having + 0.5)).ln()
+    }
+
+    /// Puts the tools that the question names before all others.
+    fn favour_named(&self, query: &Query, scores: &mut [f32]) {
+        let mut named: Vec<u32> = (query.names.iter())
+            .flat_map(|name| self.slots_named(name))
+            .collect();
+        if named.is_empty() {
+            return;
+        }
+        named.sort_unstable();
+        named.dedup();
+        let best = scores.iter().copied().fold(0.0, f32::max);
+        for slot in named {
+            if let Some(score) = scores.get_mut(slot as usize) {
+                *score += 1.0 + best * (1.0 + SERVER + INSTRUCTIONS);
+            }
+        }
+    }
+
+    /// The slots of tools with that lower-case name: exposed, bare, `server/tool` or `server.tool`.
+    fn slots_named(&self, name: &str) -> Vec<u32> {
+        let is = |own: &str, name: &str| own.to_lowercase() == name;
+        let of_slot = |slot: &u32| self.slots.get(*slot as usize)?.as_ref();
+        let whole = self.named(name).iter().filter(|slot| {
+            of_slot(slot)
+                .is_some_and(|tool| is(tool.name.as_str(), name) || is(tool.tool.as_str(), name))
+        });
+        let mut slots: Vec<u32> = whole.copied().collect();
+        for (at, separator) in name.match_indices(['/', '.']) {
+            let (server, tool) = (name.get(..at), name.get(at + separator.len()..));
+            let (Some(server), Some(tool)) = (server, tool) else {
+                continue;
+            };
+            let parts = self.named(tool).iter().copied().filter(|slot| {
+                let segment = self.segment(*slot);
+                segment.is_some_and(|segment| is(segment.server.as_str(), server))
+                    && of_slot(slot).is_some_and(|found| is(found.tool.as_str(), tool))
+            });
+            slots.extend(parts);
+        }
+        slots
+    }
+
+    /// More tools with the best scores than are wanted, the best first.
+    fn best(&self, scores: &[f32], limit: usize) -> Vec<Candidate> {
+        let most = limit.saturating_mul(4).max(64);
+        let mut pool: Vec<Candidate> = Vec::new();
+        let mut least = f32::MIN_POSITIVE;
+        for segment in &self.segments {
+            let start = segment.start as usize;
+            let scores = scores.get(start..start + segment.length as usize);
+            let Some((instructions, scores)) = scores.and_then(<[f32]>::split_first) else {
+                continue;
+            };
+            let best = highest(scores);
+            let server = best * SERVER + instructions * INSTRUCTIONS;
+            if best <= 0.0 || best + server < least {
+                continue;
+            }
+            for (slot, score) in (segment.start + 1..).zip(scores) {
+                let total = score + server;
+                if *score > 0.0 && total >= least {
+                    pool.push(Candidate { slot, score: total });
+                }
+            }
+            if pool.len() >= 2 * most {
+                least = self.keep_best(&mut pool, most);
+            }
+        }
+        self.keep_best(&mut pool, most);
+        pool.sort_unstable_by(|left, right| self.compare(*left, *right));
+        pool
+    }
+
+    /// Keeps so many of the best and tells the least score among them.
+    fn keep_best(&self, pool: &mut Vec<Candidate>, most: usize) -> f32 {
+        if pool.len() <= most {
+            return f32::MIN_POSITIVE;
+        }
+        let order = |left: &Candidate, right: &Candidate| self.compare(*left, *right);
+        let (_, last, _) = pool.select_nth_unstable_by(most - 1, order);
+        let least = last.score;
+        pool.truncate(most);
+        least
+    }
+
+    fn compare(&self, left: Candidate, right: Candidate) -> Ordering {
+        let name = |candidate: Candidate| self.tool(candidate.slot).map(|tool| &tool.name);
+        (right.score.total_cmp(&left.score)).then_with(|| name(left).cmp(&name(right)))
+    }
+
+    /// Chooses from candidates in order, each namesake of a chosen one for less.
+    fn spread(&self, mut candidates: Vec<Candidate>, limit: usize) -> Vec<Candidate> {
+        let mut chosen: Vec<Candidate> = Vec::with_capacity(limit.min(candidates.len()));
+        while chosen.len() < limit {
+            // The first of the highest: candidates are in order, and those that were marked down come after.
+            let mut best: Option<(usize, f32)> = None;
+            for (place, candidate) in candidates.iter().enumerate() {
+                if best.is_none_or(|(_, score)| candidate.score > score) {
+                    best = Some((place, candidate.score));
+                }
+            }
+            let Some((place, _)) = best else {
+                break;
+            };
+            let taken = candidates.remove(place);
+            chosen.push(taken);
+            let likeness = self.tool(taken.slot).map(|tool| tool.likeness);
+            for candidate in &mut candidates {
+                if self.tool(candidate.slot).map(|tool| tool.likeness) == likeness {
+                    candidate.score *= NAMESAKE;
+                }
+            }
+        }
+        chosen
+    }
+
+    /// Gives the last places to what the question needs without saying so, unless it is there already.
+    fn with_implied(
+        &self,
+        mut chosen: Vec<Candidate>,
+        needs: &[Need],
+        limit: usize,
+    ) -> Vec<Candidate> {
+        let likeness = |slot: u32| self.tool(slot).map(|tool| tool.likeness);
+        let mut implied: Vec<u32> = Vec::new();
+        for need in needs.iter().take(MAX_IMPLIED.min(limit / 3)) {
+            if let Some(slot) = self.best_for(*need)
+                && !implied.contains(&slot)
+            {
+                implied.push(slot);
+            }
+        }
+        // Those that are kept anyway need no place of their own; what they free may bring in one more.
+        let kept = |chosen: &[Candidate], places: usize, slot: u32| {
+            let kept = chosen.iter().take(limit - places);
+            kept.into_iter()
+                .any(|candidate| likeness(candidate.slot) == likeness(slot))
+        };
+        let places = implied.len();
+        implied.retain(|slot| !kept(&chosen, places, *slot));
+        chosen.retain(|candidate| !implied.contains(&candidate.slot));
+        chosen.truncate(limit - implied.len());
+        let least = chosen.last().map_or(1.0, |candidate| candidate.score);
+        let implied = implied.into_iter();
+        chosen.extend(implied.map(|slot| Candidate { slot, score: least }));
+        chosen
+    }
+
+    /// The best tool for a need: it has all words of it, one of them in its name.
+    fn best_for(&self, need: Need) -> Option<u32> {
+        *self.implied.get(need.place())?.get_or_init(|| {
+            let words = need.words();
+            let mut fits: Vec<(f32, f32, u8)> = vec![(0.0, 0.0, 0); self.slots.len()];
+            for (bit, word) in (0_u8..8).zip(&words) {
+                let number = self.vocabulary.get(word).map(Self::term);
+                let groups = Lexicon::get().groups_of(word).iter();
+                let groups = groups.map(|group| (u32::from(*group), SYNONYM));
+                for (term, weight) in number.map(|term| (term, 1.0)).into_iter().chain(groups) {
+                    let postings = self.postings(term);
+                    let weight = weight * self.rarity(postings.len());
+                    for posting in postings {
+                        if let Some((score, most, has)) = fits.get_mut(posting.slot as usize) {
+                            *score += weight * posting.weight;
+                            *most = most.max(posting.weight);
+                            *has |= 1 << bit;
+                        }
+                    }
+                }
+            }
+            let all = (0..words.len()).fold(0_u8, |all, bit| {
+                all | 1_u8.checked_shl(to_u32(bit)).unwrap_or(0)
+            });
+            let fitting = (0_u32..).zip(&fits);
+            let fitting = fitting.filter(|(_, (_, most, has))| *has == all && *most >= IN_NAME);
+            fitting
+                .map(|(slot, (score, ..))| Candidate {
+                    slot,
+                    score: *score,
+                })
+                .filter(|candidate| self.tool(candidate.slot).is_some())
+                .min_by(|left, right| self.compare(*left, *right))
+                .map(|candidate| candidate.slot)
+        })
+    }
+
+    fn hit(&self, Candidate { slot, score }: Candidate) -> Option<Hit> {
+        let tool = self.tool(slot)?;
+        Some(Hit {
+            name: tool.name.clone(),
+            tool: ToolRef {
+                server: self.segment(slot)?.server.clone(),
+                tool: tool.tool.clone(),
+            },
+            score,
+        })
+    }
+
+    fn tool(&self, slot: u32) -> Option<&Tool> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
+    /// The segment that a slot lies in. They are in the order of names, so this looks at all; it is for few slots.
+    fn segment(&self, slot: u32) -> Option<&Segment> {
+        self.segments.iter().find(|segment| {
+            let range = segment.start..segment.start + segment.length;
+            range.contains(&slot)
+        })
+    }
+}
+
+/// The highest of some scores. Eight at a time, so that it is done in registers.
+fn highest(scores: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; 8];
+    let chunks = scores.chunks_exact(8);
+    let rest = chunks.remainder().iter().copied().fold(0.0, f32::max);
+    for chunk in chunks {
+        for (lane, score) in lanes.iter_mut().zip(chunk) {
+            *lane = if *score > *lane { *score } else { *lane };
+        }
+    }
+    lanes.into_iter().fold(rest, f32::max)
+}

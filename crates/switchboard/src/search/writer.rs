@@ -1,0 +1,202 @@
+//! How much a word says about a tool: BM25F over the parts of the tool, settled when the tool is indexed.
+//!
+//! Owns the weights of the parts. Lengths are compared with fixed ones, where the textbook has averages over all
+//! tools: so a tool weighs the same whatever stands beside it, and no other tool has to be touched when one changes.
+//! How rare a word is, is known when somebody asks.
+
+use std::mem;
+
+use super::document::{Document, MAX_DESCRIPTION, beginning};
+use super::index::{Index, Tool, to_u32};
+use super::lexicon::Lexicon;
+use super::text::{Shape, Splitter};
+use super::vocabulary::Vocabulary;
+use crate::names::ServerName;
+
+/// How soon more of the same word says nothing more.
+const SATURATION: f32 = 1.2;
+
+/// How much a pair of neighbours in a name counts, written as one word.
+const PAIR: f32 = 2.0;
+
+/// The longest name that is read, in bytes.
+const MAX_NAME: usize = 256;
+
+/// How a part of a tool counts.
+struct Field {
+    /// How much a word counts that stands in it once.
+    weight: f32,
+    /// How much its length matters, from 0 to 1.
+    by_length: f32,
+    /// The length at which a word counts as it is.
+    length: f32,
+}
+
+#[rustfmt::skip]
+impl Field {
+    const NAME: Self = Self { weight: 4.0, by_length: 0.5, length: 3.0 };
+    const TITLE: Self = Self { weight: 2.0, by_length: 0.5, length: 3.0 };
+    const SERVER: Self = Self { weight: 2.0, by_length: 0.0, length: 2.0 };
+    const DESCRIPTION: Self = Self { weight: 1.0, by_length: 0.75, length: 25.0 };
+    const PARAMETER_NAMES: Self = Self { weight: 0.7, by_length: 0.5, length: 4.0 };
+    const PARAMETER_TEXTS: Self = Self { weight: 0.3, by_length: 0.7, length: 20.0 };
+    const INSTRUCTIONS: Self = Self { weight: 1.0, by_length: 0.75, length: 50.0 };
+}
+
+/// Turns tools into postings. Its buffers are kept from one tool to the next.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    splitter: Splitter,
+    /// The terms of the part at hand, as often as they stand there.
+    terms: Vec<u32>,
+    /// The groups that these words are in.
+    groups: Vec<u32>,
+    /// What each term comes to in the tool at hand; zero for those it has not.
+    sums: Vec<f32>,
+    /// The terms it has.
+    touched: Vec<u32>,
+}
+
+/// What has been written of a server.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// Term, place in the segment, and what the term says.
+    pub(super) postings: Vec<(u32, u32, f32)>,
+    pub(super) tools: Vec<Tool>,
+}
+
+impl Writer {
+    /// Writes the instructions of a server, which have the first place.
+    pub(super) fn instructions(
+        &mut self,
+        vocabulary: &mut Vocabulary,
+        text: &str,
+        written: &mut Written,
+    ) {
+        let text = beginning(text, MAX_DESCRIPTION);
+        self.field(vocabulary, text, &Field::INSTRUCTIONS);
+        self.finish(0, written);
+    }
+
+    /// Writes the next tool of a server.
+    pub(super) fn tool(
+        &mut self,
+        vocabulary: &mut Vocabulary,
+        server: &ServerName,
+        document: &Document<'_>,
+        written: &mut Written,
+    ) {
+        let name = beginning(document.tool.as_str(), MAX_NAME);
+        self.field(vocabulary, name, &Field::NAME);
+        self.pairs(vocabulary, name);
+        self.server(vocabulary, beginning(server.as_str(), MAX_NAME));
+        for (text, field) in [
+            (&document.title, Field::TITLE),
+            (&document.description, Field::DESCRIPTION),
+            (&document.parameter_names, Field::PARAMETER_NAMES),
+            (&document.parameter_texts, Field::PARAMETER_TEXTS),
+        ] {
+            self.field(vocabulary, beginning(text, MAX_DESCRIPTION), &field);
+        }
+        self.finish(to_u32(written.tools.len() + 1), written);
+        written.tools.push(Tool {
+            name: document.name.clone(),
+            tool: document.tool.clone(),
+            likeness: likeness(&document.tool.as_str().to_lowercase()),
+        });
+    }
+
+    fn field(&mut self, vocabulary: &mut Vocabulary, text: &str, field: &Field) {
+        self.read(vocabulary, text, |_| true);
+        self.weigh(field);
+    }
+
+    /// Neighbouring words of a name are one word too: `mind_map` is found by `mindmap`.
+    fn pairs(&mut self, vocabulary: &mut Vocabulary, name: &str) {
+        let mut before = String::new();
+        let mut pairs: Vec<u32> = Vec::new();
+        self.splitter.split(name, |word, shape| {
+            let entry = Lexicon::get().entry(word);
+            if shape == Shape::Whole || entry.is_some_and(|entry| entry.says_nothing) {
+                return;
+            }
+            if !before.is_empty() {
+                before.push_str(word);
+                pairs.push(Index::term(vocabulary.number(&before)));
+            }
+            before.clear();
+            before.push_str(word);
+        });
+        for term in pairs {
+            self.add(term, PAIR);
+        }
+    }
+
+    fn server(&mut self, vocabulary: &mut Vocabulary, name: &str) {
+        let lexicon = Lexicon::get();
+        self.read(vocabulary, name, |word| {
+            lexicon.entry(word).is_none_or(|entry| !entry.says_server)
+        });
+        self.weigh(&Field::SERVER);
+    }
+
+    /// Reads the words of a part that count.
+    fn read(&mut self, vocabulary: &mut Vocabulary, text: &str, counts: impl Fn(&str) -> bool) {
+        let lexicon = Lexicon::get();
+        let (terms, groups) = (&mut self.terms, &mut self.groups);
+        self.splitter.split(text, |word, _| {
+            let entry = lexicon.entry(word);
+            if entry.is_some_and(|entry| entry.says_nothing) || !counts(word) {
+                return;
+            }
+            terms.push(Index::term(vocabulary.number(word)));
+            let entry_groups = entry.map_or(&[][..], |entry| &entry.groups);
+            groups.extend(entry_groups.iter().map(|group| u32::from(*group)));
+        });
+    }
+
+    fn weigh(&mut self, field: &Field) {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a text of some kilobytes has few enough words"
+        )]
+        let length = self.terms.len() as f32;
+        let relative = 1.0 - field.by_length + field.by_length * length / field.length;
+        let weight = field.weight / relative;
+        let (mut terms, mut groups) = (mem::take(&mut self.terms), mem::take(&mut self.groups));
+        for term in terms.drain(..).chain(groups.drain(..)) {
+            self.add(term, weight);
+        }
+        (self.terms, self.groups) = (terms, groups);
+    }
+
+    fn add(&mut self, term: u32, weight: f32) {
+        let place = term as usize;
+        if self.sums.len() <= place {
+            self.sums.resize(place + 1, 0.0);
+        }
+        if let Some(sum) = self.sums.get_mut(place) {
+            if *sum == 0.0 {
+                self.touched.push(term);
+            }
+            *sum += weight;
+        }
+    }
+
+    fn finish(&mut self, place: u32, written: &mut Written) {
+        for term in self.touched.drain(..) {
+            if let Some(sum) = self.sums.get_mut(term as usize) {
+                let weight = *sum / (*sum + SATURATION);
+                written.postings.push((term, place, weight));
+                *sum = 0.0;
+            }
+        }
+    }
+}
+
+/// A number that is the same for the same lower-case name.
+pub(super) fn likeness(name: &str) -> u64 {
+    name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    })
+}

@@ -1,7 +1,26 @@
 //! Models: one trait, and one file for each kind of endpoint.
 //!
 //! Owns the seam. A provider turns a [`Request`] into its wire format, and what streams back into [`Chunk`]s. It makes
-//! one attempt; trying again is the business of `retry`, which wraps any provider.
+//! one attempt; trying again is the business of [`retry`], which wraps any provider.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`settings`] | from keys, addresses and the name of a model to a provider |
+//! | [`anthropic`], [`openai`] | the wire formats |
+//! | [`retry`] | asking once more |
+//! | [`models`] | what is known of models |
+//! | `http`, `failure`, `express` | what the wire formats share: streams, errors, and what none of them takes |
+
+pub mod anthropic;
+mod express;
+mod failure;
+#[cfg(test)]
+mod fixture;
+mod http;
+pub mod models;
+pub mod openai;
+pub mod retry;
+pub mod settings;
 
 use std::fmt;
 use std::time::Duration;
@@ -10,6 +29,7 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
 use crate::message::{Message, ToolDefinition};
+pub use settings::{ProviderSettings, SettingsError};
 
 /// A model that can be asked.
 pub trait Provider: fmt::Debug + Send + Sync + 'static {

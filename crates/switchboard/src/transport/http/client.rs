@@ -142,6 +142,11 @@ impl HttpClient {
         }
     }
 
+    /// The pooled client itself, for whatever else is reached over HTTP with the same trust and proxies.
+    pub fn pooled(&self) -> &reqwest::Client {
+        &self.pooled
+    }
+
     /// A client of the same trust and proxies that connects only to what this resolver finds.
     pub(crate) fn guarded<R: reqwest::dns::Resolve + 'static>(
         &self,

@@ -30,7 +30,7 @@ impl EventStream {
         address: &Address,
     ) -> Result<Option<Decoded>, TransportError> {
         loop {
-            if let Some(decoded) = self.decoder.next() {
+            if let Some(decoded) = self.decoder.take() {
                 return Ok(Some(decoded));
             }
             match self.response.chunk().await {

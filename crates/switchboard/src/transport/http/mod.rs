@@ -25,7 +25,7 @@ mod legacy;
 mod lifetime;
 mod permit;
 mod resume;
-mod sse;
+pub mod sse;
 mod streamable;
 
 use std::sync::Arc;

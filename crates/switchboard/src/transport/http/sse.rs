@@ -3,7 +3,8 @@
 //! Owns the reading of `text/event-stream`: lines that end in CR, LF or both, however they are cut into chunks; a
 //! byte order mark; comments; `data` joined by line breaks; the last id and the wish for a reconnection time. It
 //! must not know HTTP or what the data means. An event over the limit costs that event: its beginning is kept and
-//! the rest is skipped, so that memory stays within the limit and every byte is looked at once.
+//! the rest is skipped, so that memory stays within the limit and every byte is looked at once. It is public because
+//! models stream in this format, too.
 
 use std::mem;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const DATA: &[u8] = b"data";
 
 /// What a stream of events holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Decoded {
+pub enum Decoded {
     /// An event with data.
     Event {
         /// The name; empty means `message`.
@@ -39,7 +40,7 @@ pub(super) enum Decoded {
 
 /// Reads events from chunks of bytes: [`push`](Self::push) a chunk, then take events until there are none.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub struct Decoder {
     limit: usize,
     input: Bytes,
     /// The beginning of a line whose end has not come.
@@ -78,7 +79,7 @@ enum Data {
 impl Decoder {
     /// A decoder for events of at most `limit` bytes of data. A stream that is resumed begins with the id where
     /// the one before it ended.
-    pub(super) fn new(limit: usize, last_id: Option<Bytes>) -> Self {
+    pub fn new(limit: usize, last_id: Option<Bytes>) -> Self {
         Self {
             limit,
             input: Bytes::new(),
@@ -95,12 +96,12 @@ impl Decoder {
     }
 
     /// Takes the next chunk. The events of the chunk before it must have been taken out.
-    pub(super) fn push(&mut self, chunk: Bytes) {
+    pub fn push(&mut self, chunk: Bytes) {
         self.input = chunk;
     }
 
     /// The next complete event of what was pushed.
-    pub(super) fn next(&mut self) -> Option<Decoded> {
+    pub fn take(&mut self) -> Option<Decoded> {
         while !self.input.is_empty() {
             if mem::take(&mut self.after_carriage_return) && self.input.first() == Some(&b'\n') {
                 self.input.advance(1);
@@ -116,12 +117,12 @@ impl Decoder {
     }
 
     /// The id to resume after: that of the last complete event.
-    pub(super) fn last_id(&self) -> Option<&Bytes> {
+    pub fn last_id(&self) -> Option<&Bytes> {
         self.last_id.as_ref()
     }
 
     /// How long the server wants clients to wait before they come back.
-    pub(super) fn retry(&self) -> Option<Duration> {
+    pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
@@ -295,7 +296,7 @@ mod tests {
         let mut events = Vec::new();
         for chunk in chunks {
             decoder.push(Bytes::copy_from_slice(chunk));
-            while let Some(event) = decoder.next() {
+            while let Some(event) = decoder.take() {
                 events.push(event);
             }
             assert!(

@@ -1,0 +1,128 @@
+//! What no endpoint takes, turned into what they all take.
+//!
+//! Owns the repairs that wire formats have in common: arguments that are no object, names and ids with letters that are
+//! refused, pictures in formats nobody reads. All of it depends on nothing but the value itself, so that the beginning
+//! of a conversation is written the same way in every request.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::message::Image;
+
+/// The name under which arguments that are no object are given back to the model, as text.
+pub(super) const UNREADABLE: &str = "unreadable_arguments";
+
+/// Pictures that every model which sees any can see.
+const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/// Arguments as an object: as the model wrote them where they are one, and wrapped as text where they are not, so that
+/// the model sees what it did wrong and the conversation can go on.
+pub(super) fn arguments(text: &str) -> Cow<'_, RawValue> {
+    if text.trim().is_empty() {
+        return Cow::Owned(raw("{}"));
+    }
+    // A whole parse, because a raw value may hold escapes that endpoints refuse, such as half a surrogate pair.
+    let is_object = serde_json::from_str::<Map<String, Value>>(text).is_ok();
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(raw) if is_object => Cow::Borrowed(raw),
+        _ => Cow::Owned(raw(&json!({UNREADABLE: text}).to_string())),
+    }
+}
+
+/// A tool's name with nothing but the letters that are taken, no longer than this.
+pub(super) fn name(name: &str, longest: usize) -> Cow<'_, str> {
+    if is_word(name, longest) {
+        return Cow::Borrowed(name);
+    }
+    let good = name.chars().map(|letter| {
+        let is_good = letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+        if is_good { letter } else { '_' }
+    });
+    let good: String = good.take(longest).collect();
+    if good.is_empty() {
+        return Cow::Borrowed("unknown");
+    }
+    Cow::Owned(good)
+}
+
+/// A call's id with nothing but the letters that are taken, no longer than this. Different ids stay different.
+pub(super) fn id(id: &str, longest: usize) -> Cow<'_, str> {
+    if is_word(id, longest) {
+        return Cow::Borrowed(id);
+    }
+    let start = name(id, longest.saturating_sub(17));
+    let mut unique = start.into_owned();
+    let _ = write!(unique, "_{:016x}", hash(id));
+    Cow::Owned(unique)
+}
+
+/// The note that stands in place of a picture that cannot be shown; nothing if it can.
+pub(super) fn unseen(image: &Image, vision: bool) -> Option<String> {
+    let kind = &image.mime_type;
+    if !vision {
+        return Some(format!("[a picture ({kind}), which this model cannot see]"));
+    }
+    if !PICTURES.contains(&kind.as_str()) || image.data.is_empty() {
+        return Some(format!(
+            "[a picture ({kind}) in a format that cannot be shown]"
+        ));
+    }
+    None
+}
+
+fn is_word(text: &str, longest: usize) -> bool {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=longest).contains(&text.len()) && text.bytes().all(is_good)
+}
+
+/// FNV-1a: the same in every process and every release.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_become_objects() {
+        let check =
+            |text: &str, expected: &str| assert_eq!(arguments(text).get(), expected, "{text}");
+        check(r#"{"b": 1, "a": [2]}"#, r#"{"b": 1, "a": [2]}"#);
+        check(" {} ", "{}");
+        check("", "{}");
+        check("\n", "{}");
+        check("[1]", r#"{"unreadable_arguments":"[1]"}"#);
+        check("null", r#"{"unreadable_arguments":"null"}"#);
+        check(r#"{"a": "#, r#"{"unreadable_arguments":"{\"a\": "}"#);
+        check(
+            r#"{"a": "\ud800"}"#,
+            r#"{"unreadable_arguments":"{\"a\": \"\\ud800\"}"}"#,
+        );
+    }
+
+    #[test]
+    fn names_and_ids_are_words() {
+        assert_eq!(name("mcp__a__b", 64), "mcp__a__b");
+        assert_eq!(name("functions.read file", 64), "functions_read_file");
+        assert_eq!(name("", 64), "unknown");
+        assert_eq!(name("abcdef", 3), "abc");
+        assert_eq!(id("call_1", 40), "call_1");
+        let (dot, colon) = (id("call.1", 40), id("call:1", 40));
+        assert_eq!(dot, "call_1_958ca8995d7ef1bc");
+        assert!(is_word(&dot, 40) && is_word(&colon, 40));
+        assert_ne!(dot, colon);
+        let long = "x".repeat(300);
+        assert_eq!(id(&long, 40).len(), 40);
+        assert!(is_word(&id("", 40), 40));
+    }
+}

@@ -1,0 +1,389 @@
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use serde_json::{Value, json};
+use switchboard_test::model::{
+    Refusal, ScriptedModel, Step, Stop as ScriptedStop, StreamError, Thought, Turn,
+    Usage as ScriptedUsage, Wire,
+};
+
+use super::super::retry::RetryPolicy;
+use super::super::settings::ProviderSettings;
+use super::super::{Provider, Request, Stop, Usage};
+use super::*;
+use crate::message::{Message, Part, Role};
+use std::sync::Arc;
+
+const WIRES: [Wire; 2] = [Wire::Anthropic, Wire::OpenAi];
+/// A key that must be seen nowhere.
+const KEY: &str = "sk-very-secret-indeed";
+
+fn settings(model: &ScriptedModel, wire: Wire, attempts: u32) -> ProviderSettings {
+    let key = Some(Secret::new(KEY));
+    let retry = RetryPolicy {
+        attempts,
+        first_wait: Duration::from_millis(2),
+        ..RetryPolicy::default()
+    };
+    match wire {
+        Wire::Anthropic => ProviderSettings {
+            anthropic_key: key,
+            anthropic_url: Some(model.anthropic_url()),
+            model: Some("anthropic/test".to_owned()),
+            retry,
+            ..ProviderSettings::default()
+        },
+        Wire::OpenAi => ProviderSettings {
+            openai_key: key,
+            openai_url: Some(model.openai_url()),
+            model: Some("openai/test".to_owned()),
+            retry,
+            ..ProviderSettings::default()
+        },
+    }
+}
+
+async fn provider(model: &ScriptedModel, wire: Wire, attempts: u32) -> Arc<dyn Provider> {
+    settings(model, wire, attempts).provider().await.unwrap()
+}
+
+async fn ask(provider: &dyn Provider) -> Result<Vec<Chunk>, ProviderError> {
+    let messages = [Message::text(Role::User, "Hello")];
+    let request = Request {
+        system: "Be good.",
+        tools: &[],
+        messages: &messages,
+        max_output_tokens: None,
+    };
+    provider.ask(request).try_collect().await
+}
+
+fn answer_of(chunks: &[Chunk]) -> Answer {
+    match chunks.last() {
+        Some(Chunk::End(answer)) => answer.clone(),
+        other => panic!("no end: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_script_is_the_same_answer_in_both_formats() {
+    let turn = Turn::new()
+        .step(Step::Ping)
+        .step(Step::Thinking(Thought {
+            text: "Hm.".to_owned(),
+            seal: Some("c2VhbA==".to_owned()),
+        }))
+        .say("I lö")
+        .say("ok.")
+        .call("call_1", "Read", json!({"path": "ä"}))
+        .call_with_text("call_2", "Grep", "{\"pattern\": ")
+        .usage(ScriptedUsage {
+            input: 3,
+            cache_read: 2,
+            cache_write: 0,
+            output: 9,
+        });
+    for wire in WIRES {
+        for piece_bytes in [None, Some(1), Some(7)] {
+            let turn = Turn {
+                piece_bytes,
+                ..turn.clone()
+            };
+            let model = ScriptedModel::start(vec![turn]).await.unwrap();
+            let provider = provider(&model, wire, 1).await;
+            let chunks = ask(&*provider).await.unwrap();
+            let answer = answer_of(&chunks);
+            assert_eq!(answer.message.all_text(), "I löok.", "{wire:?}");
+            let calls: Vec<_> = answer
+                .message
+                .calls()
+                .map(|call| (call.id.as_str(), call.arguments.as_str()))
+                .collect();
+            assert_eq!(
+                calls,
+                [("call_1", "{\"path\":\"ä\"}"), ("call_2", "{\"pattern\": ")]
+            );
+            assert_eq!(answer.stop, Stop::Calls);
+            assert_eq!(
+                answer.usage,
+                Usage {
+                    input: 3,
+                    cache_read: 2,
+                    cache_write: 0,
+                    output: 9
+                }
+            );
+            let thoughts = answer
+                .message
+                .parts
+                .iter()
+                .filter(|part| matches!(part, Part::Thinking(_)));
+            assert_eq!(thoughts.count(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_say_who_asks() {
+    for wire in WIRES {
+        let model = ScriptedModel::start(vec![Turn::text("Hi")]).await.unwrap();
+        ask(&*provider(&model, wire, 1).await).await.unwrap();
+        let request = model.request(1).await;
+        let headers: Value = serde_json::to_value(&request.headers).unwrap();
+        let expected = match wire {
+            Wire::Anthropic => json!({
+                "accept": "text/event-stream",
+                "anthropic-version": "2023-06-01",
+                "content-type": "application/json",
+                "x-api-key": KEY,
+            }),
+            Wire::OpenAi => json!({
+                "accept": "text/event-stream",
+                "authorization": format!("Bearer {KEY}"),
+                "content-type": "application/json",
+            }),
+        };
+        assert_eq!(headers, expected);
+        assert_eq!(model.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn failures_are_told_for_what_they_are() {
+    use ProviderErrorKind as Kind;
+    let refusal = |body: &str| Turn {
+        refuse: Some(Refusal {
+            status: 401,
+            body: Some(body.to_owned()),
+            ..Refusal::default()
+        }),
+        ..Turn::default()
+    };
+    let error = |kind: &str| {
+        Step::Error(StreamError {
+            kind: kind.to_owned(),
+            message: "Overloaded".to_owned(),
+        })
+    };
+    let cases: Vec<(Turn, Kind, &str)> = vec![
+        (Turn::refuse(401, "bad key"), Kind::Unauthorized, "bad key"),
+        (
+            refusal(&format!("{{\"error\":{{\"message\":\"{KEY} is wrong\"}}}}")),
+            Kind::Unauthorized,
+            "******** is wrong",
+        ),
+        (
+            Turn::refuse(404, "no model test"),
+            Kind::UnknownModel,
+            "no model test",
+        ),
+        (
+            Turn::refuse(429, "slow down"),
+            Kind::RateLimited,
+            "slow down",
+        ),
+        (Turn::refuse(500, "oops"), Kind::Unavailable, "oops"),
+        (Turn::refuse(529, "busy"), Kind::Unavailable, "busy"),
+        (
+            Turn::text("half").step(error("overloaded_error")),
+            Kind::Unavailable,
+            "Overloaded",
+        ),
+        (
+            Turn::text("half").step(Step::End),
+            Kind::Broken,
+            "the answer broke off",
+        ),
+        (
+            Turn::text("half").step(Step::Raw("data: }garbage{\n\n".to_owned())),
+            Kind::Broken,
+            "an event is no JSON: expected value at line 1 column 1",
+        ),
+    ];
+    for wire in WIRES {
+        for (turn, kind, message) in &cases {
+            let model = ScriptedModel::start(vec![turn.clone()]).await.unwrap();
+            let error = ask(&*provider(&model, wire, 1).await).await.unwrap_err();
+            assert_eq!(
+                (error.kind, error.message.as_str()),
+                (*kind, *message),
+                "{wire:?}"
+            );
+        }
+        let model = ScriptedModel::start(vec![
+            Turn::text("half").step(Step::Cut),
+            Turn::refuse(0, ""),
+        ])
+        .await
+        .unwrap();
+        let provider = provider(&model, wire, 1).await;
+        for _ in 0..2 {
+            let error = ask(&*provider).await.unwrap_err();
+            assert_eq!(error.kind, Kind::Broken, "{error}");
+        }
+        drop(model);
+        let error = ask(&*provider).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Unreachable, "{error}");
+        assert!(
+            error
+                .message
+                .contains("cannot be reached: Connection refused"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_passes_is_asked_again() {
+    for wire in WIRES {
+        let model = ScriptedModel::start(vec![
+            Turn::refuse(429, "slow down").retry_after(0),
+            Turn::text("half of it").step(Step::Cut),
+            Turn::text("it").stop(ScriptedStop::Length),
+        ])
+        .await
+        .unwrap();
+        let chunks = ask(&*provider(&model, wire, 3).await).await.unwrap();
+        let told: Vec<String> = chunks
+            .iter()
+            .map(|chunk| match chunk {
+                Chunk::Again(retry) => format!("again {}", retry.attempt),
+                Chunk::End(answer) => format!("end {:?}", answer.stop),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "again 2",
+                "Text(\"half of it\")",
+                "again 3",
+                "Text(\"it\")",
+                "end Length"
+            ],
+            "{wire:?}"
+        );
+        let requests = model.requests();
+        assert!(
+            requests
+                .iter()
+                .all(|request| request.body == requests[0].body)
+        );
+        assert!(model.left().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_stream_calls_the_answer_off() {
+    for wire in WIRES {
+        let model =
+            ScriptedModel::start(vec![Turn::text("a").step(Step::Wait("never".to_owned()))])
+                .await
+                .unwrap();
+        let provider = provider(&model, wire, 1).await;
+        let messages = [Message::text(Role::User, "Hello")];
+        let request = Request {
+            system: "",
+            tools: &[],
+            messages: &messages,
+            max_output_tokens: None,
+        };
+        let mut stream = provider.ask(request);
+        assert_eq!(
+            stream.next().await.unwrap().unwrap(),
+            Chunk::Text("a".to_owned())
+        );
+        drop(stream);
+        model.abandoned(1).await;
+    }
+}
+
+#[tokio::test]
+async fn silence_has_an_end_and_a_complete_answer_does_not_wait_for_one() {
+    let model = ScriptedModel::start(vec![
+        Turn::text("a").step(Step::Wait("never".to_owned())),
+        Turn::new().step(Step::Raw("data: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\n".to_owned())).step(Step::Wait("never".to_owned())),
+    ])
+    .await
+    .unwrap();
+    let client = switchboard::transport::http::HttpClient::new(
+        switchboard::transport::http::HttpSettings::default(),
+    )
+    .unwrap();
+    let endpoint = Endpoint {
+        provider: "openai".to_owned(),
+        client: client.pooled().clone(),
+        url: format!("{}/chat/completions", model.openai_url())
+            .parse()
+            .unwrap(),
+        headers: HeaderMap::new(),
+        key: None,
+        idle: Duration::from_millis(100),
+    };
+    let provider = super::super::openai::OpenAi {
+        endpoint,
+        model: super::super::models::describe(super::super::models::Kind::Local, "test"),
+        limit: super::super::openai::Limit::MaxTokens,
+    };
+    let error = ask(&provider).await.unwrap_err();
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (ProviderErrorKind::TimedOut, "nothing came for 100ms")
+    );
+    let answer = answer_of(&ask(&provider).await.unwrap());
+    assert_eq!(answer.message.all_text(), "b");
+}
+
+#[tokio::test]
+async fn a_server_of_ones_own_tells_which_model_it_has() {
+    let model = ScriptedModel::start(vec![Turn::text("Hi")]).await.unwrap();
+    let settings = ProviderSettings {
+        openai_url: Some(model.openai_url()),
+        ..ProviderSettings::default()
+    };
+    let provider = settings.provider().await.unwrap();
+    assert_eq!(
+        (provider.model().id.as_str(), provider.model().window),
+        ("scripted", 65_536)
+    );
+    ask(&*provider).await.unwrap();
+    let request = model.request(1).await;
+    assert_eq!(request.body["model"], "scripted");
+    assert_eq!(request.headers.get("authorization"), None);
+}
+
+#[tokio::test]
+async fn thoughts_that_are_no_longer_good_are_left_out() {
+    let refusal = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    let model = ScriptedModel::start(vec![Turn::refuse(400, refusal), Turn::text("Hi")])
+        .await
+        .unwrap();
+    let provider = provider(&model, Wire::Anthropic, 1).await;
+    let thought = super::super::fixture::thinking("Hm.", Some("b2xk"), "anthropic/test");
+    let messages = [
+        Message::text(Role::User, "Hello"),
+        Message {
+            role: Role::Assistant,
+            parts: vec![thought, super::super::fixture::text("Yes?")],
+        },
+        Message::text(Role::User, "Go on."),
+    ];
+    let request = Request {
+        system: "",
+        tools: &[],
+        messages: &messages,
+        max_output_tokens: None,
+    };
+    let chunks: Vec<Chunk> = provider.ask(request).try_collect().await.unwrap();
+    assert_eq!(answer_of(&chunks).message.all_text(), "Hi");
+    let said: Vec<Value> = model
+        .requests()
+        .iter()
+        .map(|request| request.body["messages"][1]["content"].clone())
+        .collect();
+    assert_eq!(
+        said,
+        [
+            json!([{"type": "thinking", "thinking": "Hm.", "signature": "b2xk"}, {"type": "text", "text": "Yes?"}]),
+            json!([{"type": "text", "text": "Yes?"}]),
+        ]
+    );
+}

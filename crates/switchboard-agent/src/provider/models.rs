@@ -1,0 +1,169 @@
+//! What is known of models: `models.toml`, and how a name is looked up in it.
+//!
+//! Owns the table. A name that is not in it gets what its kind of endpoint has by default; nothing is asked over the
+//! network here.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::Model;
+
+/// The model that Anthropic is asked for when nobody says which.
+pub const DEFAULT_ANTHROPIC: &str = "claude-sonnet-5-5";
+/// The model that `OpenAI` is asked for when nobody says which.
+pub const DEFAULT_OPENAI: &str = "gpt-5.5";
+
+/// What kind of endpoint a model is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Anthropic.
+    Anthropic,
+    /// `OpenAI`.
+    OpenAi,
+    /// A server of somebody's own that speaks as `OpenAI` does.
+    Local,
+}
+
+/// What a model is told about thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkingMode {
+    /// Nothing.
+    #[default]
+    Default,
+    /// To think when it helps.
+    Adaptive,
+    /// To think when it helps, and to tell in short what it thought.
+    AdaptiveSummarized,
+}
+
+/// What is known of a model.
+pub fn describe(kind: Kind, id: &str) -> Model {
+    look_up(kind, id).0
+}
+
+/// What is known of a model, and what it is told about thinking.
+pub(super) fn look_up(kind: Kind, id: &str) -> (Model, ThinkingMode) {
+    let (provider, default) = match kind {
+        Kind::Anthropic => (super::anthropic::NAME, &TABLE.default.anthropic),
+        Kind::OpenAi => (super::openai::NAME, &TABLE.default.openai),
+        Kind::Local => (super::openai::NAME, &TABLE.default.local),
+    };
+    // Servers of one's own and gateways put a family or a folder before the name.
+    let bare = id.rsplit('/').next().unwrap_or(id);
+    let families = TABLE
+        .model
+        .iter()
+        .filter(|family| family.provider == provider);
+    let fitting = families.flat_map(|family| {
+        let prefixes = family.prefixes.iter();
+        let fitting = prefixes.filter(|prefix| bare.starts_with(prefix.as_str()));
+        fitting.map(|prefix| (prefix.len(), &family.facts))
+    });
+    let facts = fitting
+        .max_by_key(|(length, _)| *length)
+        .map_or(default, |(_, facts)| facts);
+    let model = Model {
+        id: id.to_owned(),
+        provider: provider.to_owned(),
+        window: facts.window,
+        max_output: facts.max_output,
+        vision: facts.vision,
+        tools: facts.tools,
+    };
+    (model, facts.thinking)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    default: Defaults,
+    model: Vec<Family>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Defaults {
+    anthropic: Facts,
+    openai: Facts,
+    local: Facts,
+}
+
+#[derive(Debug, Deserialize)]
+struct Family {
+    provider: String,
+    prefixes: Vec<String>,
+    #[serde(flatten)]
+    facts: Facts,
+}
+
+#[derive(Debug, Deserialize)]
+struct Facts {
+    window: u64,
+    max_output: u64,
+    #[serde(default)]
+    vision: bool,
+    #[serde(default = "yes")]
+    tools: bool,
+    #[serde(default)]
+    thinking: ThinkingMode,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "the table is part of the program, and a test reads it"
+)]
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| toml::from_str(include_str!("models.toml")).expect("models.toml is right"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_beginning_counts() {
+        let check = |kind: Kind, id: &str, window: u64, max_output: u64, vision: bool| {
+            let model = describe(kind, id);
+            let found = (model.window, model.max_output, model.vision, model.tools);
+            assert_eq!(found, (window, max_output, vision, true), "{id}");
+            assert_eq!(model.id, id);
+        };
+        check(
+            Kind::Anthropic,
+            "claude-sonnet-4-5-20250929",
+            200_000,
+            64_000,
+            true,
+        );
+        check(Kind::Anthropic, "claude-opus-4-1", 200_000, 32_000, true);
+        check(Kind::Anthropic, DEFAULT_ANTHROPIC, 1_000_000, 128_000, true);
+        check(Kind::Anthropic, "claude-7", 200_000, 32_000, true);
+        check(Kind::OpenAi, "gpt-4o-mini", 128_000, 16_384, true);
+        check(Kind::OpenAi, DEFAULT_OPENAI, 1_050_000, 128_000, true);
+        check(Kind::OpenAi, "gpt-5-mini", 400_000, 128_000, true);
+        check(Kind::OpenAi, "o3-mini", 200_000, 100_000, false);
+        check(Kind::Local, "openai/gpt-oss-20b", 131_072, 32_768, false);
+        check(Kind::Local, "qwen3:4b", 32_768, 8_192, false);
+    }
+
+    #[test]
+    fn every_family_is_sensible() {
+        for family in &TABLE.model {
+            let facts = &family.facts;
+            let known = [super::super::anthropic::NAME, super::super::openai::NAME];
+            assert!(known.contains(&family.provider.as_str()), "{family:?}");
+            assert!(facts.max_output < facts.window, "{family:?}");
+            assert!(!family.prefixes.is_empty(), "{family:?}");
+            let thinks = facts.thinking != ThinkingMode::Default;
+            assert!(
+                !thinks || family.provider == super::super::anthropic::NAME,
+                "{family:?}"
+            );
+        }
+    }
+}

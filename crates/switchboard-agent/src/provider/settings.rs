@@ -1,0 +1,340 @@
+//! From keys, addresses and the name of a model to a provider.
+//!
+//! Owns the choice: which endpoint a name belongs to, what is asked when there is no name, and what to tell somebody who
+//! has set nothing. It reads no environment: values come in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use switchboard::transport::TransportError;
+use switchboard::transport::http::{HttpClient, HttpSettings};
+use switchboard_config::secret::Secret;
+
+use super::anthropic::{self, Anthropic};
+use super::http::{Endpoint, secret_header};
+use super::models::{self, Kind};
+use super::openai::{self, Limit, OpenAi};
+use super::retry::{RetryPolicy, Retrying};
+use super::{Provider, ProviderError};
+
+/// How long nothing may come from an endpoint: a model may think for minutes without a word.
+const IDLE: Duration = Duration::from_secs(5 * 60);
+/// The same for a server of one's own, which may have to read a long conversation on a slow machine first.
+const IDLE_LOCAL: Duration = Duration::from_secs(20 * 60);
+
+/// Keys, addresses and the name of a model, as somebody has set them.
+#[derive(Debug, Clone, Default)]
+pub struct ProviderSettings {
+    /// `ANTHROPIC_API_KEY`.
+    pub anthropic_key: Option<Secret>,
+    /// `ANTHROPIC_BASE_URL`.
+    pub anthropic_url: Option<String>,
+    /// `OPENAI_API_KEY`.
+    pub openai_key: Option<Secret>,
+    /// `OPENAI_BASE_URL`.
+    pub openai_url: Option<String>,
+    /// The model: `anthropic/NAME`, `openai/NAME`, or a bare name.
+    pub model: Option<String>,
+    /// How often it is asked.
+    pub retry: RetryPolicy,
+    /// How endpoints are reached: proxies, certificates, time to connect.
+    pub http: HttpSettings,
+}
+
+/// Why there is no provider.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// Nothing is set.
+    #[error(
+        "no model can be asked: neither ANTHROPIC_API_KEY nor OPENAI_API_KEY nor OPENAI_BASE_URL is set"
+    )]
+    Nothing,
+    /// A model was chosen whose endpoint wants a key.
+    #[error("the model {model} needs a key: {variable} is not set")]
+    NoKey {
+        /// The model.
+        model: String,
+        /// What has to be set.
+        variable: &'static str,
+    },
+    /// An address is none.
+    #[error("{variable} is no address: {reason}")]
+    BadUrl {
+        /// The variable.
+        variable: &'static str,
+        /// Why not.
+        reason: String,
+    },
+    /// A key has letters that no key has.
+    #[error("{variable} is no key: it has line breaks or other letters that cannot be sent")]
+    BadKey {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// A server of one's own has no model.
+    #[error("{url} offers no model")]
+    NoModels {
+        /// Where.
+        url: String,
+    },
+    /// A server of one's own could not be asked which model it has.
+    #[error("which model is there cannot be found out: {0}")]
+    Asking(#[from] ProviderError),
+    /// The client cannot be set up.
+    #[error(transparent)]
+    Client(#[from] TransportError),
+}
+
+impl SettingsError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Nothing | Self::NoKey { .. } => Some(
+                "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, \
+                 such as http://localhost:11434/v1",
+            ),
+            Self::BadUrl { .. } => Some("an address looks like http://localhost:8080/v1"),
+            Self::NoModels { .. } | Self::Asking(_) => Some("name a model with --model"),
+            _ => None,
+        }
+    }
+}
+
+/// An endpoint and a name, as they were chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Choice {
+    kind: Kind,
+    /// Nothing: whatever the server has.
+    id: Option<String>,
+}
+
+impl ProviderSettings {
+    /// The settings in the variables of these names. The environment itself is not read here; `variable` looks a name
+    /// up.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let find = |name: &str| {
+            let value = variable(name)?;
+            let value = value.trim();
+            (!value.is_empty()).then(|| value.to_owned())
+        };
+        Self {
+            anthropic_key: find("ANTHROPIC_API_KEY").map(Secret::new),
+            anthropic_url: find("ANTHROPIC_BASE_URL"),
+            openai_key: find("OPENAI_API_KEY").map(Secret::new),
+            openai_url: find("OPENAI_BASE_URL"),
+            ..Self::default()
+        }
+    }
+
+    /// The provider that these settings lead to, which tries again when that may help.
+    ///
+    /// Only a server of one's own is asked anything, and only when no model is named: which one it has.
+    pub async fn provider(&self) -> Result<Arc<dyn Provider>, SettingsError> {
+        let choice = self.choose()?;
+        let client = HttpClient::new(self.http.clone())?;
+        let client = client.pooled().clone();
+        let provider: Arc<dyn Provider> = match choice.kind {
+            Kind::Anthropic => Arc::new(self.anthropic(client, choice.id)?),
+            Kind::OpenAi | Kind::Local => Arc::new(self.openai(client, choice).await?),
+        };
+        Ok(Arc::new(Retrying::new(provider, self.retry)))
+    }
+
+    fn choose(&self) -> Result<Choice, SettingsError> {
+        let has_anthropic = self.anthropic_key.is_some() || self.anthropic_url.is_some();
+        let has_openai = self.openai_key.is_some() || self.openai_url.is_some();
+        let of_openai = if self.openai_url.is_some() {
+            Kind::Local
+        } else {
+            Kind::OpenAi
+        };
+        let Some(model) = self
+            .model
+            .as_deref()
+            .map(str::trim)
+            .filter(|model| !model.is_empty())
+        else {
+            return match (has_anthropic, of_openai) {
+                (true, _) => Ok(Choice::of(Kind::Anthropic, models::DEFAULT_ANTHROPIC)),
+                (false, Kind::Local) => Ok(Choice {
+                    kind: Kind::Local,
+                    id: None,
+                }),
+                (false, _) if has_openai => Ok(Choice::of(Kind::OpenAi, models::DEFAULT_OPENAI)),
+                (false, _) => Err(SettingsError::Nothing),
+            };
+        };
+        let choice = if let Some(id) = model.strip_prefix("anthropic/") {
+            Choice::of(Kind::Anthropic, id)
+        } else if let Some(id) = model.strip_prefix("openai/") {
+            Choice::of(of_openai, id)
+        } else if model.starts_with("claude") && (has_anthropic || of_openai != Kind::Local) {
+            // A gateway of one's own may have models of others; a key for the others goes before it.
+            Choice::of(Kind::Anthropic, model)
+        } else {
+            Choice::of(of_openai, model)
+        };
+        let (has_any, variable) = match choice.kind {
+            Kind::Anthropic => (has_anthropic, "ANTHROPIC_API_KEY"),
+            Kind::OpenAi | Kind::Local => (has_openai, "OPENAI_API_KEY"),
+        };
+        if !has_any {
+            let model = model.to_owned();
+            return Err(SettingsError::NoKey { model, variable });
+        }
+        Ok(choice)
+    }
+
+    fn anthropic(
+        &self,
+        client: reqwest::Client,
+        id: Option<String>,
+    ) -> Result<Anthropic, SettingsError> {
+        let base = self.anthropic_url.as_deref().unwrap_or(anthropic::BASE_URL);
+        let base = base_url("ANTHROPIC_BASE_URL", base)?;
+        let mut headers = HeaderMap::new();
+        let version = HeaderValue::from_static(anthropic::VERSION);
+        headers.insert(HeaderName::from_static("anthropic-version"), version);
+        if let Some(key) = &self.anthropic_key {
+            let name = HeaderName::from_static("x-api-key");
+            secret_header(&mut headers, name, key.expose()).map_err(|_| SettingsError::BadKey {
+                variable: "ANTHROPIC_API_KEY",
+            })?;
+        }
+        let id = id.unwrap_or_else(|| models::DEFAULT_ANTHROPIC.to_owned());
+        let (model, thinking) = models::look_up(Kind::Anthropic, &id);
+        let endpoint = Endpoint {
+            provider: anthropic::NAME.to_owned(),
+            client,
+            url: below(&base, "messages"),
+            headers,
+            key: self.anthropic_key.clone(),
+            idle: IDLE,
+        };
+        Ok(Anthropic {
+            endpoint,
+            model,
+            thinking,
+        })
+    }
+
+    async fn openai(
+        &self,
+        client: reqwest::Client,
+        choice: Choice,
+    ) -> Result<OpenAi, SettingsError> {
+        let base = self.openai_url.as_deref().unwrap_or(openai::BASE_URL);
+        let base = base_url("OPENAI_BASE_URL", base)?;
+        let is_theirs = base.host_str() == Some("api.openai.com");
+        let kind = if is_theirs { Kind::OpenAi } else { choice.kind };
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &self.openai_key {
+            let value = format!("Bearer {}", key.expose());
+            secret_header(&mut headers, AUTHORIZATION, &value).map_err(|_| {
+                SettingsError::BadKey {
+                    variable: "OPENAI_API_KEY",
+                }
+            })?;
+        }
+        let mut endpoint = Endpoint {
+            provider: openai::NAME.to_owned(),
+            client,
+            url: below(&base, "models"),
+            headers,
+            key: self.openai_key.clone(),
+            idle: if kind == Kind::Local {
+                IDLE_LOCAL
+            } else {
+                IDLE
+            },
+        };
+        let model = match choice.id {
+            Some(id) => models::describe(kind, &id),
+            None if is_theirs => models::describe(kind, models::DEFAULT_OPENAI),
+            None => offered(&endpoint).await?,
+        };
+        endpoint.url = below(&base, "chat/completions");
+        let limit = if is_theirs {
+            Limit::MaxCompletionTokens
+        } else {
+            Limit::MaxTokens
+        };
+        Ok(OpenAi {
+            endpoint,
+            model,
+            limit,
+        })
+    }
+}
+
+impl Choice {
+    fn of(kind: Kind, id: &str) -> Self {
+        let id = Some(id.to_owned());
+        Self { kind, id }
+    }
+}
+
+/// The first model that a server of one's own offers, and its window where the server tells.
+async fn offered(endpoint: &Endpoint) -> Result<super::Model, SettingsError> {
+    let list = endpoint.get().await?;
+    let list: Value = serde_json::from_slice(&list).unwrap_or_default();
+    let offers = list["data"]
+        .as_array()
+        .or_else(|| list["models"].as_array());
+    let first = offers.and_then(|offers| offers.first());
+    let name = |offer: &Value| {
+        let names = [&offer["id"], &offer["name"], &offer["model"]];
+        names.into_iter().find_map(Value::as_str).map(str::to_owned)
+    };
+    let Some((offer, id)) = first.and_then(|offer| Some((offer, name(offer)?))) else {
+        let url = endpoint.url.to_string();
+        return Err(SettingsError::NoModels { url });
+    };
+    let mut model = models::describe(Kind::Local, &id);
+    // vLLM, LM Studio, llama.cpp and gateways, in this order.
+    let windows = [
+        &offer["max_model_len"],
+        &offer["loaded_context_length"],
+        &offer["meta"]["n_ctx"],
+        &offer["context_length"],
+    ];
+    if let Some(window) = windows
+        .into_iter()
+        .find_map(Value::as_u64)
+        .filter(|window| *window >= 512)
+    {
+        model.window = window;
+        model.max_output = model.max_output.min(window / 2);
+    }
+    Ok(model)
+}
+
+/// An address with `/v1` at its end, also where somebody left it out.
+fn base_url(variable: &'static str, text: &str) -> Result<Url, SettingsError> {
+    let bad = |reason: &str| SettingsError::BadUrl {
+        variable,
+        reason: reason.to_owned(),
+    };
+    let mut url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(bad("it does not begin with http:// or https://"));
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    let is_bare = path.is_empty() || (variable == "ANTHROPIC_BASE_URL" && !path.ends_with("/v1"));
+    url.set_path(&if is_bare { format!("{path}/v1") } else { path });
+    Ok(url)
+}
+
+fn below(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}/{path}", base.path()));
+    url
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

@@ -269,7 +269,8 @@ impl Session<'_> {
         }
     }
 
-    fn tell(&self, status: &ServerStatus) {
+    /// Tells how a server stands that was just started.
+    pub(crate) fn tell(&self, status: &ServerStatus) {
         let printer = &self.context.printer;
         let name = visible(status.name.as_str());
         match status.state {

@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod call;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod content;
@@ -71,6 +72,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Doctor { server } => doctor::run(server.as_deref(), &with(cli.global)?),
         Command::Permissions(command) => permissions::run(&command, &with(cli.global)?),
         Command::Audit(arguments) => audit::run(&arguments, &with(cli.global)?),
+        Command::Chat(arguments) => chat::run(&arguments, &with(cli.global)?),
         Command::Completions { shell } => completions::run(shell, &context::printer(&cli.global)),
         Command::Version => version::run(&context::printer(&cli.global)),
     }

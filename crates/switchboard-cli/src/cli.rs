@@ -108,6 +108,9 @@ pub(crate) enum Command {
     /// Talk with a model that uses your servers
     #[command(after_help = crate::commands::chat::HELP)]
     Chat(ChatArguments),
+    /// Let other programs talk with the agent: serve it over MCP
+    #[command(after_help = crate::commands::serve::HELP)]
+    Serve(ServeArguments),
     /// Print a completion script
     Completions {
         /// The shell
@@ -445,6 +448,25 @@ pub(crate) struct ChatArguments {
     /// Delete a conversation
     #[arg(long, value_name = "ID", conflicts_with_all = ["prompt", "resume", "latest"])]
     pub(crate) delete: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Speak over standard input and output; this is what happens without --http
+    #[arg(long, conflicts_with = "http")]
+    pub(crate) stdio: bool,
+    /// Listen for HTTP on this port, address and port, or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<String>,
+    /// Listen where other machines can connect, too
+    #[arg(long, requires = "http")]
+    pub(crate) allow_remote: bool,
+    /// The file with the token that clients have to show; made if it is not there
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The model, such as anthropic/NAME or openai/NAME
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
 }
 
 /// What an answer is put out as.

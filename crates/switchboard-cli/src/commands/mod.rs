@@ -15,6 +15,7 @@ pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
 pub(crate) mod resources;
+pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod trust;
@@ -73,6 +74,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Permissions(command) => permissions::run(&command, &with(cli.global)?),
         Command::Audit(arguments) => audit::run(&arguments, &with(cli.global)?),
         Command::Chat(arguments) => chat::run(&arguments, &with(cli.global)?),
+        Command::Serve(arguments) => serve::run(&arguments, &with(cli.global)?),
         Command::Completions { shell } => completions::run(shell, &context::printer(&cli.global)),
         Command::Version => version::run(&context::printer(&cli.global)),
     }

@@ -32,11 +32,12 @@ pub(super) fn manner(attended: bool) -> Manner {
         front_end: FRONT_END,
         attended,
         logins: true,
+        clients: None,
     }
 }
 
 /// The agent of a host.
-pub(super) fn agent(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
+pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
     let context = session.context;
     let settings = &session.servers.config.settings;
     let environment = context.environment.all.iter().cloned();
@@ -60,7 +61,7 @@ pub(super) fn agent(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agen
 }
 
 /// The model that was asked for, or the one that the environment leads to.
-pub(super) async fn provider(
+pub(in crate::commands) async fn provider(
     model: Option<&str>,
     context: &Context,
 ) -> Result<Arc<dyn Provider>, Failure> {

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         None => None,
     };
     let servers = Servers::load(context, None)?;
-    let questions = ClientQuestions::new();
+    let questions = ClientQuestions::new().about(&context.project);
     let manner = Manner {
         policy: Policy::agent(),
         front_end: FRONT_END,

@@ -22,6 +22,7 @@ mod pins;
 mod sandbox;
 mod scopes;
 mod secrets;
+mod serve;
 mod servers;
 mod support;
 mod tools_of_others;

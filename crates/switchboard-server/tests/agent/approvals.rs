@@ -157,3 +157,56 @@ async fn a_turn_does_not_wait_for_ever() {
         "{answer}"
     );
 }
+
+#[tokio::test]
+async fn what_a_server_of_the_agent_asks_is_passed_on() {
+    let world = World::new();
+    let mut client = Client::new(&world, Era::Stateful).await;
+    let prompt = "call mcp__inquirer__inquire {}";
+    let id = client.send("tools/call", start(prompt)).await;
+    let mut asked = Vec::new();
+    let answers = [
+        accept("once"),
+        json!({"action": "accept", "content": {"count": 3}}),
+    ];
+    for result in answers {
+        let question = loop {
+            let message = client.next().await;
+            if message["method"] == "elicitation/create" {
+                break message;
+            }
+        };
+        asked.push(question["params"]["message"].as_str().unwrap().to_owned());
+        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+        client.say(&answer).await;
+    }
+    assert!(
+        asked[0].starts_with("Allow the tool inquire of the server inquirer?"),
+        "{asked:?}"
+    );
+    assert_eq!(asked[1], "How many?");
+    let (_, answer) = client.answer(id).await;
+    assert_eq!(answered(&answer).1, r#"result: Accept {"count":3}"#);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_what_somebody_else_may_be_meant_to_answer() {
+    let world = World::new();
+    let mut other = Client::new(&world, Era::Stateful).await;
+    other.send("tools/call", start("wait")).await;
+    soon(world.model.waits(1)).await;
+    let mut client = Client::new(&world, Era::Stateful).await;
+    let id = client
+        .send("tools/call", start("call mcp__inquirer__inquire {}"))
+        .await;
+    let question = loop {
+        let message = client.next().await;
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    let yes = json!({"jsonrpc": "2.0", "id": question["id"], "result": accept("once")});
+    client.say(&yes).await;
+    let (_, answer) = client.answer(id).await;
+    assert_eq!(answered(&answer).1, "result: Decline nothing");
+}

@@ -9,6 +9,7 @@
 mod approvals;
 mod conversations;
 mod http;
+mod inquirer;
 mod model;
 mod rmcp_client;
 mod stdio;
@@ -60,6 +61,7 @@ impl World {
         });
         let model = Arc::new(Obedient::default());
         let mut options = AgentOptions::new(host, guard, model.clone());
+        options.servers = vec![inquirer::spec()];
         options.store = store.clone();
         options.shell = Shell::new(std::env::vars_os());
         let agent = Agent::new(options);

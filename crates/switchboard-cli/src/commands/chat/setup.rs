@@ -41,10 +41,15 @@ pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provi
     let context = session.context;
     let settings = &session.servers.config.settings;
     let environment = context.environment.all.iter().cloned();
+    // Commands have no business with the tokens of servers.
+    let servers = session.servers.config.servers.iter();
+    let tokens = servers.filter_map(|server| server.effective().bearer_token_env_var.as_deref());
     Agent::new(AgentOptions {
         servers: session.specs.clone(),
         store: Arc::clone(&session.store),
-        shell: Shell::new(environment).guarded_by(session.servers.guard()),
+        shell: Shell::new(environment)
+            .without(tokens)
+            .guarded_by(session.servers.guard()),
         spill_folder: Some(session::spill_folder(context)),
         max_output_tokens: settings.count(Setting::MaxOutputTokens),
         search: match settings.tool_search() {

@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod call;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod content;
@@ -15,6 +16,7 @@ pub(crate) mod prompts;
 pub(crate) mod read;
 pub(crate) mod resources;
 pub(crate) mod search;
+pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod trust;
@@ -73,6 +75,8 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Doctor { server } => doctor::run(server.as_deref(), &with(cli.global)?),
         Command::Permissions(command) => permissions::run(&command, &with(cli.global)?),
         Command::Audit(arguments) => audit::run(&arguments, &with(cli.global)?),
+        Command::Chat(arguments) => chat::run(&arguments, &with(cli.global)?),
+        Command::Serve(arguments) => serve::run(&arguments, &with(cli.global)?),
         Command::Completions { shell } => completions::run(shell, &context::printer(&cli.global)),
         Command::Version => version::run(&context::printer(&cli.global)),
     }

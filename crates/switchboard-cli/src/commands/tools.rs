@@ -178,7 +178,7 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
 }
 
 /// One block for each server: what it costs, and its tools with their costs and first lines.
-fn to_text(catalog: &Catalog, all: bool, width: Option<usize>) -> String {
+pub(super) fn to_text(catalog: &Catalog, all: bool, width: Option<usize>) -> String {
     let blocks: Vec<(&CatalogServer, Vec<Row>)> = catalog
         .servers()
         .iter()
@@ -268,7 +268,7 @@ pub(super) fn about(tool: &CatalogTool, all: bool) -> (Style, String) {
 }
 
 /// The first line of what a tool does that says something.
-fn first_line(tool: &CatalogTool) -> String {
+pub(super) fn first_line(tool: &CatalogTool) -> String {
     let description = tool.description().or_else(|| tool.title());
     let description = description.unwrap_or_default();
     let mut lines = description.lines().map(str::trim);

@@ -23,6 +23,7 @@ mod sandbox;
 mod scopes;
 mod search;
 mod secrets;
+mod serve;
 mod servers;
 mod support;
 mod tools_of_others;

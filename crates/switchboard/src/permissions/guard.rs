@@ -261,9 +261,10 @@ impl Guard {
                 _ => Err(grounds),
             };
         };
-        let turn = match approver.asks_one_at_a_time() {
-            true => Some(self.asking.acquire().await),
-            false => None,
+        let turn = if approver.asks_one_at_a_time() {
+            Some(self.asking.acquire().await)
+        } else {
+            None
         };
         // Somebody may have granted it while this one waited for its turn.
         if self.grants.has(tool, &asked) {

@@ -29,7 +29,7 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
-use crate::questions::AtTerminal;
+use crate::questions::{AtTerminal, Lent};
 use crate::servers::{HeldBack, Servers, look_closer};
 use crate::startup;
 use crate::terminal::{self, fitted};
@@ -58,6 +58,8 @@ pub(crate) struct Session<'c> {
     pub(crate) guard: Arc<Guard>,
     /// What is remembered between runs.
     pub(crate) store: Arc<dyn Store>,
+    /// The model that servers may ask, where there is one.
+    pub(crate) lent: Arc<Lent>,
     told: OnceCell<()>,
 }
 
@@ -121,18 +123,20 @@ pub(crate) fn run_in(
         let settings = AuditSettings::from(&servers.config.settings);
         let audit = Audit::start(Arc::clone(&store), settings, manner.front_end);
         let guard = guard(servers, context, audit.clone(), manner);
+        let lent = Arc::new(Lent::default());
         let logins = manner.logins.then(|| servers.logins(context));
         let session = Session {
             host: Host::new(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
                 gate: Arc::clone(&guard) as Arc<dyn Gate>,
-                handler: Arc::new(AtTerminal::new(context, manner.attended)),
+                handler: Arc::new(AtTerminal::new(context, manner.attended, Arc::clone(&lent))),
                 store: Arc::clone(&store),
                 spill_folder: Some(spill_folder(context)),
                 logins: logins.map(|logins| Arc::new(logins) as Arc<dyn Logins>),
             }),
             guard,
             store,
+            lent,
             context,
             servers,
             specs,

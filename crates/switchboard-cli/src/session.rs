@@ -31,7 +31,7 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
-use crate::questions::AtTerminal;
+use crate::questions::{AtTerminal, Lent};
 use crate::servers::{HeldBack, Servers, look_closer};
 use crate::startup;
 use crate::terminal::{self, fitted};
@@ -60,6 +60,8 @@ pub(crate) struct Session<'c> {
     pub(crate) guard: Arc<Guard>,
     /// What is remembered between runs.
     pub(crate) store: Arc<dyn Store>,
+    /// The model that servers may ask, where there is one.
+    pub(crate) lent: Arc<Lent>,
     told: OnceCell<()>,
 }
 
@@ -126,6 +128,7 @@ pub(crate) fn run_in(
         let settings = AuditSettings::from(&servers.config.settings);
         let audit = Audit::start(Arc::clone(&store), settings, manner.front_end);
         let guard = guard(servers, context, audit.clone(), &manner);
+        let lent = Arc::new(Lent::default());
         let logins = manner.logins.then(|| servers.logins(context));
         let session = Session {
             host: Host::new(HostOptions {
@@ -133,7 +136,7 @@ pub(crate) fn run_in(
                 gate: Arc::clone(&guard) as Arc<dyn Gate>,
                 handler: match manner.clients {
                     Some(clients) => Arc::new(clients) as Arc<dyn ClientHandler>,
-                    None => Arc::new(AtTerminal::new(context, manner.attended)),
+                    None => Arc::new(AtTerminal::new(context, manner.attended, Arc::clone(&lent))),
                 },
                 store: Arc::clone(&store),
                 spill_folder: Some(spill_folder(context)),
@@ -141,6 +144,7 @@ pub(crate) fn run_in(
             }),
             guard,
             store,
+            lent,
             context,
             servers,
             specs,

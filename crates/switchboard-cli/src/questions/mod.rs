@@ -1,4 +1,5 @@
-//! What servers ask the person at the terminal (CALL-7): forms, pages to visit, and the folder that is worked in.
+//! What servers ask the person at the terminal (CALL-7): forms, pages to visit, an answer of the model, and the folder that
+//! is worked in.
 //!
 //! Owns the handler that every host of this program has. One question is asked at a time. With no terminal, nothing is
 //! asked: servers are told beforehand that they cannot, and one that asks all the same is declined.
@@ -7,6 +8,7 @@ mod entry;
 mod field;
 mod form;
 mod page;
+mod sampling;
 
 use std::ffi::OsString;
 use std::io;
@@ -16,18 +18,20 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use switchboard::catalog::text::{MAX_DESCRIPTION, cut, neutralise};
-use switchboard::handler::ClientHandler;
+use switchboard::handler::{ClientHandler, declined};
 use switchboard::names::ServerName;
 use switchboard_config::text::visible;
 use switchboard_protocol::ErrorObject;
 use switchboard_protocol::types::capabilities::{
-    ClientCapabilities, ElicitationCapability, RootsCapability,
+    ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
 };
 use switchboard_protocol::types::elicitation::{ElicitAction, ElicitRequestParams, ElicitResult};
 use switchboard_protocol::types::roots::{ListRootsResult, Root};
+use switchboard_protocol::types::sampling::{CreateMessageRequestParams, CreateMessageResult};
 use switchboard_protocol::types::wire::Raw;
 use url::Url;
 
+pub(crate) use self::sampling::Lent;
 use crate::context::Context;
 use crate::printer::Printer;
 use crate::{live, terminal};
@@ -40,16 +44,19 @@ pub(crate) struct AtTerminal {
     variables: Arc<[(OsString, OsString)]>,
     /// Whether somebody can be asked.
     is_attended: bool,
+    /// The model, where there is one.
+    lent: Arc<Lent>,
 }
 
 impl AtTerminal {
     /// Asks on the terminal, if there is one and somebody is to be asked.
-    pub(crate) fn new(context: &Context, attended: bool) -> Self {
+    pub(crate) fn new(context: &Context, attended: bool, lent: Arc<Lent>) -> Self {
         Self {
             printer: context.printer.clone(),
             project: context.project.clone(),
             variables: Arc::clone(&context.environment.all),
             is_attended: attended && terminal::is_there(),
+            lent,
         }
     }
 
@@ -83,6 +90,7 @@ impl ClientHandler for AtTerminal {
         ClientCapabilities {
             roots: Some(RootsCapability::default()),
             elicitation: self.is_attended.then_some(elicitation),
+            sampling: (self.is_attended && self.lent.is_there()).then(SamplingCapability::default),
             ..ClientCapabilities::default()
         }
     }
@@ -106,6 +114,22 @@ impl ClientHandler for AtTerminal {
                 self.printer.warning(message, None);
                 ElicitResult::new(ElicitAction::Cancel)
             }))
+        }
+        .boxed()
+    }
+
+    fn create_message<'a>(
+        &'a self,
+        server: &'a ServerName,
+        params: CreateMessageRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<CreateMessageResult<'static>, ErrorObject<'static>>> {
+        async move {
+            if !self.is_attended {
+                return Err(declined(
+                    "there is nobody to ask whether the model may be asked",
+                ));
+            }
+            self.lent.ask(server, &params, &self.printer).await
         }
         .boxed()
     }

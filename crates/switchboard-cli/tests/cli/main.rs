@@ -7,6 +7,10 @@
 
 mod add;
 mod attacks;
+#[cfg(target_os = "linux")]
+mod chat;
+#[cfg(target_os = "linux")]
+mod chat_terminal;
 mod cloud;
 mod content;
 mod contract;

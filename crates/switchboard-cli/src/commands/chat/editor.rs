@@ -3,9 +3,8 @@
 //! Reading a terminal blocks, so the editor has a thread that lives as long as the program, and what it needs to know on
 //! the way (completions) is asked of the chat, which goes on while somebody types.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustyline::completion::{Completer, Pair};
@@ -14,14 +13,12 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{
-    ColorMode, CompletionType, Config, Editor as LineEditor, ExternalPrinter as _, Helper,
-};
+use rustyline::{ColorMode, CompletionType, Config, Editor as LineEditor, Helper};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Failure;
 use crate::live;
-use crate::printer::Colors;
+use crate::printer::Printer;
 
 /// How long somebody waits for completions. A server that is slower completes nothing.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -76,16 +73,17 @@ struct Wish {
 
 impl Editor {
     /// Starts the thread.
-    pub(super) fn start(history: PathBuf, colors: Colors) -> Result<Self, Failure> {
+    pub(super) fn start(history: PathBuf, printer: &Printer) -> Result<Self, Failure> {
         let unable = |error: &dyn std::fmt::Display| {
             Failure::failed("the prompt cannot be shown").because(error)
         };
         let (ask, questions) = mpsc::channel(1);
         let assistant = Assistant {
             ask,
-            has_text: Arc::default(),
+            typed: Arc::default(),
         };
-        let color = if colors.stdout {
+        announce_by(printer, &assistant.typed);
+        let color = if printer.colors.stdout {
             ColorMode::Forced
         } else {
             ColorMode::Disabled
@@ -154,24 +152,21 @@ fn gone() -> Failure {
 fn read_lines(
     config: Config,
     assistant: Assistant,
-    history: &PathBuf,
+    history: &Path,
     mut wanted: mpsc::Receiver<Wish>,
 ) {
-    let has_text = Arc::clone(&assistant.has_text);
+    let typed = Arc::clone(&assistant.typed);
     let Ok(mut editor) = LineEditor::<Assistant, FileHistory>::with_config(config) else {
         return;
     };
     editor.set_helper(Some(assistant));
-    if let Ok(mut printer) = editor.create_external_printer() {
-        live::set_messenger(Box::new(move |message| {
-            // Nobody sees it where it cannot be shown, and the question waits all the same.
-            let _ = printer.print(format!("{message}\n"));
-        }));
-    }
     // Without a history that can be read there is none yet.
     let _ = editor.load_history(history);
     while let Some(wish) = wanted.blocking_recv() {
-        has_text.store(false, Ordering::Relaxed);
+        *lock(&typed) = Typed {
+            prompt: wish.prompt.clone(),
+            line: String::new(),
+        };
         let read = match editor.readline(&wish.prompt) {
             Ok(line) => {
                 if wish.remembered && editor.add_history_entry(&line).is_ok_and(|added| added) {
@@ -180,9 +175,7 @@ fn read_lines(
                 }
                 Ok(Read::Line(joined(&line)))
             }
-            Err(ReadlineError::Interrupted) if has_text.load(Ordering::Relaxed) => {
-                Ok(Read::Cleared)
-            }
+            Err(ReadlineError::Interrupted) if !lock(&typed).line.is_empty() => Ok(Read::Cleared),
             Err(ReadlineError::Interrupted) => Ok(Read::Interrupted),
             Err(ReadlineError::Eof) => Ok(Read::Ended),
             Err(error) => Err(error),
@@ -209,8 +202,33 @@ fn goes_on(text: &str) -> bool {
 /// What the editor asks while somebody types.
 struct Assistant {
     ask: mpsc::Sender<Question>,
-    /// Whether there is anything in the line.
-    has_text: Arc<AtomicBool>,
+    typed: Arc<Mutex<Typed>>,
+}
+
+/// What stands at the prompt.
+#[derive(Debug, Default)]
+struct Typed {
+    prompt: String,
+    line: String,
+}
+
+/// Shows messages to somebody who types: above the prompt, which is drawn anew below with what is in it.
+///
+/// The editor has a way of its own for this, but while that is in use it leaves keys lying that come faster than it reads.
+fn announce_by(printer: &Printer, typed: &Arc<Mutex<Typed>>) {
+    let (printer, typed) = (printer.clone(), Arc::clone(typed));
+    live::set_messenger(Box::new(move |message| {
+        let Typed { prompt, line } = &*lock(&typed);
+        printer.draw(&if printer.can_draw {
+            format!("\r\u{1b}[J{message}\r\n{prompt}{line}")
+        } else {
+            format!("\n{message}\n")
+        });
+    }));
+}
+
+fn lock(typed: &Mutex<Typed>) -> MutexGuard<'_, Typed> {
+    typed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Helper for Assistant {}
@@ -222,7 +240,7 @@ impl Hinter for Assistant {
 
     fn hint(&self, line: &str, _: usize, _: &rustyline::Context<'_>) -> Option<String> {
         // This is called whenever the line has changed, and the only way to know what Ctrl-C throws away.
-        self.has_text.store(!line.is_empty(), Ordering::Relaxed);
+        line.clone_into(&mut lock(&self.typed).line);
         None
     }
 }

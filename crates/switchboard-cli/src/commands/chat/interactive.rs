@@ -58,6 +58,7 @@ pub(super) async fn run(
     interrupts: Interrupts,
 ) -> Outcome {
     terminal::remember();
+    session.lent.lend(&provider);
     let context = session.context;
     let history = context.environment.state.join(HISTORY_FILE);
     let messages = conversation.messages().await;
@@ -70,7 +71,7 @@ pub(super) async fn run(
         provider,
         session,
         interrupts,
-        editor: Editor::start(history, context.printer.colors)?,
+        editor: Editor::start(history, &context.printer)?,
         current: Current::default(),
         told: HashSet::new(),
     };
@@ -432,6 +433,7 @@ impl Chat<'_> {
             let provider = setup::provider(Some(name), context).await?;
             self.conversation.set_provider(Arc::clone(&provider));
             self.agent = setup::agent(self.session, &provider);
+            self.session.lent.lend(&provider);
             self.provider = provider;
         }
         let model = self.provider.model();

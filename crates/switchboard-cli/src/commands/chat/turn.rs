@@ -16,6 +16,7 @@ use crate::live::{self, Line, Live, spinner};
 use crate::markdown::{Look, Markdown};
 use crate::printer::{Printer, Verbosity, paint, style};
 use crate::questions::safe;
+use crate::servers::look_closer;
 use crate::startup::counted;
 use crate::terminal::{self, fitted};
 
@@ -37,6 +38,8 @@ pub(super) struct Turn<'p> {
     doing: Doing,
     /// The model's words since the last call.
     text: Option<Markdown>,
+    /// What the model thinks, the line that is not whole.
+    thought: String,
     calls: Vec<Running>,
     /// How deep calls are within others.
     depths: HashMap<String, usize>,
@@ -85,6 +88,7 @@ impl<'p> Turn<'p> {
             ticks: 0,
             doing: Doing::Connecting,
             text: None,
+            thought: String::new(),
             calls: Vec::new(),
             depths: HashMap::new(),
             shown: Shown::Nothing,
@@ -95,11 +99,15 @@ impl<'p> Turn<'p> {
 
     /// Something happened.
     pub(super) fn event(&mut self, event: SessionEvent) -> Result<(), Failure> {
-        if live::is_paused() {
+        // How far a call is shows nothing by itself, and may be told any number of times while somebody thinks.
+        let is_progress = matches!(event, SessionEvent::CallProgress { .. });
+        if live::is_paused() && !is_progress {
             self.held.push_back(event);
             return Ok(());
         }
-        self.release()?;
+        if !is_progress {
+            self.release()?;
+        }
         self.show(event)
     }
 
@@ -133,6 +141,12 @@ impl<'p> Turn<'p> {
     }
 
     fn show(&mut self, event: SessionEvent) -> Result<(), Failure> {
+        if !matches!(
+            event,
+            SessionEvent::Thinking { .. } | SessionEvent::CallProgress { .. }
+        ) {
+            self.think("\n");
+        }
         match event {
             SessionEvent::Started { failed_servers, .. } => {
                 self.doing = Doing::Waiting;
@@ -145,7 +159,7 @@ impl<'p> Turn<'p> {
                         let reason = safe(&reason);
                         let reason = fitted(&reason, room.max(30));
                         self.printer
-                            .warning(format!("{start}{reason}"), Some("/mcp shows all servers"));
+                            .warning(format!("{start}{reason}"), Some(&look_closer(&name)));
                     }
                 }
             }
@@ -158,12 +172,7 @@ impl<'p> Turn<'p> {
             }
             SessionEvent::Thinking { text } => {
                 self.doing = Doing::Thinking;
-                if self.printer.verbosity >= Verbosity::Verbose {
-                    self.live.clear();
-                    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-                        self.printer.detail(safe(line));
-                    }
-                }
+                self.think(&text);
             }
             SessionEvent::Retrying {
                 reason,
@@ -252,6 +261,22 @@ impl<'p> Turn<'p> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What the model thinks, line by line, for those who want to know.
+    fn think(&mut self, more: &str) {
+        if self.printer.verbosity < Verbosity::Verbose {
+            return;
+        }
+        self.thought.push_str(more);
+        while let Some(end) = self.thought.find('\n') {
+            let rest = self.thought.split_off(end + 1);
+            let line = std::mem::replace(&mut self.thought, rest);
+            if !line.trim().is_empty() {
+                self.live.clear();
+                self.printer.detail(safe(line.trim_end()));
+            }
+        }
     }
 
     fn ended(&mut self, reply: &Reply) {

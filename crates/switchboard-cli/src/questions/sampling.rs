@@ -1,0 +1,209 @@
+//! A server that wants to ask the chat's model something (CALL-7): only with consent, and within a budget.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::StreamExt as _;
+use switchboard::handler::declined;
+use switchboard::names::ServerName;
+use switchboard_agent::message::{Image, Message, Part, Role};
+use switchboard_agent::provider::{Answer, Chunk, Provider, Request, Stop};
+use switchboard_protocol::types::content::{ContentBlock, Role as WireRole};
+use switchboard_protocol::types::sampling::{
+    CreateMessageRequestParams, CreateMessageResult, SamplingMessage,
+};
+use switchboard_protocol::types::wire::OneOrMany;
+use switchboard_protocol::{ErrorCode, ErrorObject};
+
+use super::{paragraph, safe};
+use crate::live;
+use crate::printer::{Printer, paint, style};
+use crate::terminal::{self, Key, Keyboard};
+
+/// So many tokens one server may use of the model, in and out, until the program ends.
+const BUDGET: u64 = 200_000;
+/// So many characters of a question are shown.
+const SHOWN: usize = 600;
+
+/// A model that servers may ask, once there is one.
+#[derive(Default)]
+pub(crate) struct Lent {
+    provider: Mutex<Option<Arc<dyn Provider>>>,
+    /// Servers that need not ask again.
+    granted: Mutex<HashSet<ServerName>>,
+    /// What each has used.
+    used: Mutex<HashMap<ServerName, u64>>,
+}
+
+impl Lent {
+    /// From now on this model may be asked.
+    pub(crate) fn lend(&self, provider: &Arc<dyn Provider>) {
+        *lock(&self.provider) = Some(Arc::clone(provider));
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        lock(&self.provider).is_some()
+    }
+
+    /// Asks the person, then the model.
+    pub(super) async fn ask(
+        &self,
+        server: &ServerName,
+        params: &CreateMessageRequestParams<'_>,
+        printer: &Printer,
+    ) -> Result<CreateMessageResult<'static>, ErrorObject<'static>> {
+        let provider = lock(&self.provider).clone();
+        let provider = provider.ok_or_else(|| declined("there is no model to ask"))?;
+        let wrong = |message: &'static str| ErrorObject::new(ErrorCode::INVALID_PARAMS, message);
+        if !params.tools.items.is_empty() {
+            return Err(wrong("this client lends its model without tools"));
+        }
+        let messages = params.messages.items.iter().map(message);
+        let messages: Option<Vec<Message>> = messages.collect();
+        let messages =
+            messages.ok_or_else(|| wrong("only text and pictures can be asked about"))?;
+        if messages.is_empty() {
+            return Err(wrong("there is nothing to answer"));
+        }
+        if lock(&self.used)
+            .get(server)
+            .is_some_and(|used| *used >= BUDGET)
+        {
+            return Err(declined(
+                "this server has used up what it may use of the model",
+            ));
+        }
+        let most = params.max_tokens.as_u64().unwrap_or(1).max(1);
+        let most = most.min(provider.model().max_output);
+        let is_granted = lock(&self.granted).contains(server);
+        if !is_granted {
+            let said = messages.last().map(Message::all_text).unwrap_or_default();
+            let allowed = self
+                .consent(server, &said, messages.len(), most, printer)
+                .await;
+            if !allowed.unwrap_or(false) {
+                return Err(declined("the user does not want this"));
+            }
+        }
+        let system = params
+            .system_prompt
+            .as_ref()
+            .map(|text| text.decode().into_owned());
+        let answer = answer(&*provider, &system.unwrap_or_default(), &messages, most).await?;
+        let usage = answer.usage.total();
+        *lock(&self.used).entry(server.clone()).or_default() += usage;
+        Ok(result(&answer, &provider.model().id))
+    }
+
+    async fn consent(
+        &self,
+        server: &ServerName,
+        said: &str,
+        messages: usize,
+        most: u64,
+        printer: &Printer,
+    ) -> io::Result<bool> {
+        let name = safe(server.as_str());
+        live::knock(&format!(
+            "{name} wants to ask your model: press enter to see it"
+        ));
+        let _floor = live::floor(printer).await;
+        terminal::forget_keys();
+        let key = |key: &str| paint(style::NAME, key);
+        printer.ask(format!(
+            "{} {} wants to ask your model, for an answer of at most {most} tokens:\n",
+            paint(style::WARNING, "?"),
+            paint(style::NAME, &name),
+        ));
+        let short: String = said.chars().take(SHOWN).collect();
+        printer.ask(paragraph(&short));
+        if said.chars().count() > SHOWN || messages > 1 {
+            let told = format!(
+                "  … of {messages} messages, {} characters in the last\n",
+                said.chars().count()
+            );
+            printer.ask(paint(style::QUIET, told));
+        }
+        printer.ask(format!(
+            "  {} once  {} until this program ends  {} no (default) ",
+            key("y"),
+            key("s"),
+            key("n"),
+        ));
+        let pressed = Keyboard::open()?.key().await?;
+        if let Key::Character(character) = pressed {
+            printer.ask(safe(&character.to_string()));
+        }
+        printer.ask("\n");
+        if matches!(pressed, Key::Character('s' | 'S')) {
+            lock(&self.granted).insert(server.clone());
+        }
+        Ok(matches!(pressed, Key::Character('y' | 'Y' | 's' | 'S')))
+    }
+}
+
+async fn answer(
+    provider: &dyn Provider,
+    system: &str,
+    messages: &[Message],
+    most: u64,
+) -> Result<Answer, ErrorObject<'static>> {
+    let failed = |message: String| ErrorObject::new(ErrorCode::INTERNAL_ERROR, message);
+    let mut chunks = provider.ask(Request {
+        system,
+        tools: &[],
+        messages,
+        max_output_tokens: Some(most),
+    });
+    while let Some(chunk) = chunks.next().await {
+        match chunk {
+            Ok(Chunk::End(answer)) => return Ok(answer),
+            Ok(_) => {}
+            Err(error) => return Err(failed(format!("the model gave no answer: {error}"))),
+        }
+    }
+    Err(failed("the model gave no answer".to_owned()))
+}
+
+fn message(message: &SamplingMessage<'_>) -> Option<Message> {
+    let parts = message.content.as_slice().iter().map(|block| match block {
+        ContentBlock::Image(image) => Some(Part::Image(Image {
+            mime_type: image.mime_type.clone().into_owned(),
+            data: image.data.decode().into_owned(),
+        })),
+        block => {
+            let text = block.as_text()?.decode().into_owned();
+            Some(Part::Text { text })
+        }
+    });
+    Some(Message {
+        role: match message.role {
+            WireRole::User => Role::User,
+            WireRole::Assistant => Role::Assistant,
+            _ => return None,
+        },
+        parts: parts.collect::<Option<_>>()?,
+    })
+}
+
+fn result(answer: &Answer, model: &str) -> CreateMessageResult<'static> {
+    let text = ContentBlock::text(answer.message.all_text());
+    let stop = match answer.stop {
+        Stop::Length | Stop::Window => "maxTokens",
+        Stop::Refused => "refusal",
+        _ => "endTurn",
+    };
+    CreateMessageResult {
+        stop_reason: Some(stop.into()),
+        ..CreateMessageResult::new(
+            WireRole::Assistant,
+            OneOrMany::One(text),
+            model.to_owned().into(),
+        )
+    }
+}
+
+fn lock<T>(place: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}

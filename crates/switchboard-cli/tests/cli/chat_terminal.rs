@@ -1,0 +1,412 @@
+//! A chat at a terminal: what a person sees, key by key.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::Winsize;
+use serde_json::json;
+use switchboard_test::model::{Step, Turn};
+
+use crate::chat::Machine;
+use crate::servers::PYTHON;
+
+/// How long anything is waited for. It is only ever used up by a test that fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes the terminal the one that sends signals to the program, as a shell does.
+const AS_A_SHELL: &str = "import os, sys
+os.setsid()
+terminal = os.open(sys.argv[1], os.O_RDWR)
+for stream in range(3):
+    os.dup2(terminal, stream)
+os.execv(sys.argv[2], sys.argv[2:])";
+
+/// What the terminal has received, and its screen.
+struct Shown {
+    bytes: Vec<u8>,
+    screen: vt100::Parser,
+    ended: bool,
+}
+
+/// A program on a terminal.
+struct Terminal {
+    child: Child,
+    keys: File,
+    shown: Arc<(Mutex<Shown>, Condvar)>,
+}
+
+impl Terminal {
+    fn start(
+        machine: &Machine,
+        arguments: &[&str],
+        columns: u16,
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let controller =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let size = Winsize {
+            ws_row: 50,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        rustix::termios::tcsetwinsize(&controller, size).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap();
+        let context = &machine.context;
+        let child = Command::new(&*PYTHON)
+            .args(["-c", AS_A_SHELL, name.to_str().unwrap()])
+            .arg(assert_cmd::cargo::cargo_bin("switchboard"))
+            .args(arguments)
+            .env_clear()
+            .env("TERM", "xterm")
+            .env("NO_COLOR", "1")
+            .env("HOME", context.path("home"))
+            .env("PATH", context.path("bin"))
+            .env("SWITCHBOARD_CONFIG_DIR", context.path("config"))
+            .env("SWITCHBOARD_STATE_DIR", context.path("state"))
+            .env("SWITCHBOARD_MANAGED_FILE", context.path("managed.toml"))
+            .env("ANTHROPIC_API_KEY", "key")
+            .env("ANTHROPIC_BASE_URL", machine.model.anthropic_url())
+            .envs(variables.iter().copied())
+            .current_dir(context.path("project"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let keys = File::from(controller);
+        let shown = Arc::new((
+            Mutex::new(Shown {
+                bytes: Vec::new(),
+                screen: vt100::Parser::new(50, columns, 500),
+                ended: false,
+            }),
+            Condvar::new(),
+        ));
+        let mut output = keys.try_clone().unwrap();
+        std::thread::spawn({
+            let shown = Arc::clone(&shown);
+            move || {
+                let mut buffer = [0; 4096];
+                loop {
+                    // The other end is not there yet, or not any more.
+                    let read = output.read(&mut buffer).unwrap_or(0);
+                    let mut place = shown.0.lock().unwrap();
+                    let chunk = &buffer[..read];
+                    place.bytes.extend_from_slice(chunk);
+                    place.screen.process(chunk);
+                    place.ended = read == 0 && !place.bytes.is_empty();
+                    shown.1.notify_all();
+                    if place.ended {
+                        return;
+                    }
+                }
+            }
+        });
+        Self { child, keys, shown }
+    }
+
+    /// Presses keys. Whoever reads a line may forget those that come after its end, so a prompt is waited for first.
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until the screen has this.
+    #[track_caller]
+    fn sees(&self, text: &str) {
+        self.until(text, |screen| screen.contains(text));
+    }
+
+    /// Waits until there is a prompt with nothing in it at the end of the screen.
+    #[track_caller]
+    fn sees_prompt(&self) {
+        self.until("a prompt", |screen| screen.trim_end().ends_with("\n›"));
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, is_there: impl Fn(&str) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        let mut shown = self.shown.0.lock().unwrap();
+        loop {
+            let screen = shown.screen.screen().contents();
+            if is_there(&screen) {
+                return;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero() && !shown.ended, "no {what} in:\n{screen}");
+            shown = self.shown.1.wait_timeout(shown, left).unwrap().0;
+        }
+    }
+
+    /// The screen, without the spaces at the ends of its lines.
+    fn screen(&self) -> String {
+        let shown = self.shown.0.lock().unwrap();
+        let contents = shown.screen.screen().contents();
+        let lines = contents.lines().map(str::trim_end);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn bytes(&self) -> String {
+        String::from_utf8_lossy(&self.shown.0.lock().unwrap().bytes).into_owned()
+    }
+
+    /// Waits for the end of the program.
+    #[track_caller]
+    fn end(mut self) -> (Option<i32>, String) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut shown = self.shown.0.lock().unwrap();
+        while !shown.ended {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.child.kill().unwrap();
+            }
+            shown = self.shown.1.wait_timeout(shown, left).unwrap().0;
+        }
+        drop(shown);
+        (self.child.wait().unwrap().code(), self.screen())
+    }
+}
+
+/// Times and ids differ from run to run.
+fn steady(machine: &Machine, screen: &str) -> String {
+    let text = machine.context.filtered(screen);
+    let mut steady = String::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let word = |index: usize| words.get(index).copied().unwrap_or_default();
+        let shown = (0..words.len()).map(|index| {
+            let is_time = word(index).parse::<f64>().is_ok() && word(index + 1) == "s";
+            let is_id = index > 0 && word(index - 1) == "--resume";
+            match (is_time, is_id) {
+                (true, _) => "#",
+                (_, true) => "[ID]",
+                _ => word(index),
+            }
+        });
+        steady.push_str(&shown.collect::<Vec<_>>().join(" "));
+        steady.push('\n');
+    }
+    steady
+}
+
+fn call(id: &str, tool: &str, arguments: serde_json::Value) -> Turn {
+    Turn::new().call(id, tool, arguments)
+}
+
+#[test]
+fn a_conversation_with_a_call_an_approval_a_form_and_an_interrupt() {
+    let machine = Machine::with_desk(
+        "",
+        "",
+        vec![
+            Turn::text("I *echo*:\n\n- one\n- two").call(
+                "call_1",
+                "mcp__desk__echo",
+                json!({"text": "hi"}),
+            ),
+            Turn::text("It said `hi`."),
+            call("call_2", "mcp__desk__ask", json!({})),
+            Turn::text("The parcel is on its way."),
+            Turn::text("a long story").step(Step::Wait("for ever".to_owned())),
+            Turn::text("Back again."),
+        ],
+    );
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+    terminal.sees("Ask something.");
+    terminal.sees_prompt();
+    terminal.press("echo\r");
+    terminal.sees("no (default)");
+    terminal.press("y");
+    terminal.sees("It said `hi`.");
+    terminal.sees_prompt();
+
+    terminal.press("where does it go?\r");
+    terminal.until("the second question", |screen| {
+        screen.matches("no (default)").count() == 2
+    });
+    terminal.press("s");
+    terminal.sees("Your name");
+    terminal.press("A\r");
+    terminal.sees("this has 1, and must have at least 2 characters");
+    terminal.press("Adaa\u{7f}\r");
+    terminal.sees("a whole number");
+    terminal.press("\r");
+    terminal.sees("[green] ›");
+    terminal.press("red\r");
+    terminal.sees("[n] ›");
+    terminal.press("y\r");
+    terminal.sees("y send it to desk");
+    terminal.press("y");
+    terminal.sees("The parcel is on its way.");
+    terminal.sees_prompt();
+
+    terminal.press("tell me a story\r");
+    terminal.sees("a long story");
+    terminal.press("\u{3}");
+    terminal.sees("interrupted; what was said so far is remembered");
+    terminal.sees_prompt();
+    machine.runtime.block_on(machine.model.abandoned(5));
+
+    terminal.press("are you there?\r");
+    terminal.sees("Back again.");
+    terminal.sees_prompt();
+    terminal.press("\u{4}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    let answer = machine.model.requests()[3].body["messages"][6].to_string();
+    let content = "\\\"content\\\": {\\\"colour\\\": \\\"red\\\", \\\"gift\\\": true, \\\"name\\\": \\\"Ada\\\"}";
+    assert!(answer.contains(content), "{answer}");
+    insta::assert_snapshot!(steady(&machine, &screen));
+}
+
+#[test]
+fn commands_prompts_and_completion() {
+    let machine = Machine::with_desk("", "", vec![Turn::text("Reviewed.")]);
+    let mut terminal = Terminal::start(&machine, &["chat"], 100, &[]);
+    terminal.sees_prompt();
+    terminal.press("/mcp\r");
+    terminal.sees("not started");
+    terminal.sees_prompt();
+    terminal.press("/tools\r");
+    terminal.sees("mcp__desk__visit");
+    terminal.sees_prompt();
+    terminal.press("/hlep\r");
+    terminal.sees("did you mean `/help`?");
+    terminal.sees_prompt();
+    terminal.press("/mcp disabel desk\r");
+    terminal.sees("did you mean `/mcp disable`?");
+    terminal.sees_prompt();
+    terminal.press("/cost\r");
+    terminal.sees("MOST EXPENSIVE");
+    terminal.sees_prompt();
+    terminal.press("/mcp__d\t");
+    terminal.sees("› /mcp__desk__review");
+    terminal.press("wh\t");
+    terminal.sees("/mcp__desk__review what=");
+    terminal.press("code tone=h\t");
+    terminal.sees("tone=harsh");
+    terminal.press("\r");
+    terminal.sees("Reviewed.");
+    terminal.sees_prompt();
+    assert_eq!(
+        machine.asked(0),
+        "Please review {\"tone\": \"harsh\", \"what\": \"code\"}"
+    );
+    terminal.press("/mcp__desk__review\r");
+    terminal.sees("the prompt wants the argument `what`");
+    terminal.sees_prompt();
+    terminal.press("/mcp disable desk\r");
+    terminal.sees("disabled desk in user scope");
+    terminal.sees_prompt();
+    terminal.press("/help\r");
+    terminal.sees("/compact");
+    terminal.sees_prompt();
+    // Ctrl-C throws away what was typed, and leaves when there is nothing.
+    terminal.press("half a thought");
+    terminal.sees("› half a thought");
+    terminal.press("\u{3}");
+    terminal.sees_prompt();
+    terminal.press("\u{3}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(130), "{screen}");
+    assert!(
+        machine
+            .context
+            .read("config/mcp.toml")
+            .contains("enabled = false")
+    );
+    insta::assert_snapshot!(steady(&machine, &screen));
+}
+
+#[test]
+fn a_page_is_visited_only_by_whoever_wants_to() {
+    let machine = Machine::with_desk(
+        "",
+        "",
+        vec![
+            call("call_1", "mcp__desk__visit", json!({})),
+            Turn::text("Fine."),
+        ],
+    );
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+    terminal.sees_prompt();
+    terminal.press("connect\r");
+    terminal.sees("no (default)");
+    terminal.press("y");
+    terminal.sees("https://bank.example@login.example/connect");
+    terminal.sees("y I open it myself");
+    terminal.press("\u{1b}");
+    terminal.sees("Fine.");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
+    let answer = machine.model.requests()[1].body["messages"][2].to_string();
+    assert!(
+        answer.contains("{\\\"action\\\": \\\"cancel\\\"}"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_server_asks_the_model_with_consent_only() {
+    for (key, expected) in [
+        ("y", "\\\"text\\\": \\\"Forty-two.\\\""),
+        ("n", "the user does not want this"),
+    ] {
+        let mut turns = vec![call("call_1", "mcp__desk__sample", json!({}))];
+        if key == "y" {
+            turns.push(Turn::text("Forty-two.").when("6 times 7"));
+        }
+        turns.push(Turn::text("Fine."));
+        let machine = Machine::with_desk("", "", turns);
+        let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+        terminal.sees_prompt();
+        terminal.press("sample\r");
+        terminal.sees("no (default)");
+        terminal.press("y");
+        terminal.sees("desk wants to ask your model, for an answer of at most 50 tokens:");
+        terminal.sees("What is 6 times 7?");
+        terminal.press(key);
+        terminal.sees("Fine.");
+        terminal.sees_prompt();
+        terminal.press("/exit\r");
+        assert_eq!(terminal.end().0, Some(0));
+        let requests = machine.model.requests();
+        let answer = requests.last().unwrap().body["messages"][2].to_string();
+        assert!(answer.contains(expected), "{answer}");
+    }
+}
+
+#[test]
+fn a_terminal_that_can_do_nothing_is_enough() {
+    let machine = Machine::new(vec![Turn::text("# Hello\n\nworld")]);
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[("TERM", "dumb")]);
+    terminal.sees("Ask something.");
+    terminal.press("hello\n");
+    terminal.sees("world");
+    terminal.press("/exit\n");
+    let bytes = terminal.bytes();
+    assert_eq!(terminal.end().0, Some(0));
+    assert!(!bytes.contains('\u{1b}'), "{bytes:?}");
+}
+
+#[test]
+fn what_a_model_says_moves_no_cursor() {
+    let evil = "x\u{1b}[2Jy\u{1b}]0;t\u{7}\n\n```\n\u{9b}31m\n```\n&#27;[2J\u{202e}";
+    let machine = Machine::new(vec![Turn::text(evil)]);
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[("TERM", "dumb")]);
+    terminal.sees("Ask something.");
+    terminal.press("hello\n");
+    terminal.sees("\\u{202e}");
+    terminal.press("/exit\n");
+    let bytes = terminal.bytes();
+    assert_eq!(terminal.end().0, Some(0));
+    let is_bad = |character: char| matches!(character, '\u{1b}' | '\u{7}' | '\u{9b}' | '\u{202e}');
+    assert!(!bytes.contains(is_bad), "{bytes:?}");
+}

@@ -53,13 +53,12 @@ pub(super) struct Told<'a> {
 /// The error of a request that was refused.
 pub(super) fn refused(told: &Told<'_>) -> ProviderError {
     let parsed: Value = serde_json::from_slice(told.body).unwrap_or_default();
-    let (words, message) = match error_of(&parsed) {
-        Some(error) => (words(error), message_of(error)),
-        None => {
-            let text = String::from_utf8_lossy(told.body).into_owned();
-            let is_page = text.trim_start().starts_with('<');
-            (text.clone(), Some(text).filter(|_| !is_page))
-        }
+    let (words, message) = if let Some(error) = error_of(&parsed) {
+        (words(error), message_of(error))
+    } else {
+        let text = String::from_utf8_lossy(told.body).into_owned();
+        let is_page = text.trim_start().starts_with('<');
+        (text.clone(), Some(text).filter(|_| !is_page))
     };
     let kind = kind_of_status(told.status, &words);
     let message = message.filter(|message| !message.trim().is_empty());
@@ -118,7 +117,7 @@ fn kind_of_status(status: u16, words: &str) -> ProviderErrorKind {
     let lower = words.to_ascii_lowercase();
     let says = |list: &[&str]| list.iter().any(|word| lower.contains(word));
     match status {
-        401 | 402 | 403 => Kind::Unauthorized,
+        401..=403 => Kind::Unauthorized,
         429 if says(&NO_CREDIT) => Kind::Unauthorized,
         429 => Kind::RateLimited,
         408 => Kind::TimedOut,

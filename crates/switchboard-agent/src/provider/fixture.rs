@@ -136,9 +136,9 @@ pub(super) fn decode<D: Decode>(
 
 /// A stream of events with these data.
 pub(super) fn events(data: &[serde_json::Value]) -> String {
-    data.iter()
-        .map(|data| format!("data: {data}\n\n"))
-        .collect()
+    data.iter().fold(String::new(), |stream, data| {
+        stream + &format!("data: {data}\n\n")
+    })
 }
 
 /// However a stream is cut, the same comes of it.

@@ -259,7 +259,7 @@ fn push_user<'a>(message: &'a Message, model: &Model, messages: &mut Vec<WireMes
     for part in &message.parts {
         match part {
             Part::Text { text } if !text.is_empty() => {
-                parts.push(UserPart::Text { text: text.into() })
+                parts.push(UserPart::Text { text: text.into() });
             }
             Part::Image(image) => parts.push(image_part(image, model)),
             _ => {}

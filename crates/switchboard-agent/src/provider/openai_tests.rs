@@ -153,6 +153,10 @@ fn a_model_may_be_told_not_to_reason_where_it_has_tools() {
     );
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "what a test writes down is short that way"
+)]
 fn delta(delta: Value) -> Value {
     json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
 }

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::unnecessary_wraps,
+    reason = "what stands in a stream is a result"
+)]
+
 use std::sync::Mutex;
 
 use futures_util::stream;

@@ -1,11 +1,19 @@
 //! Conversations written by hand, each a file of its own, played in both wire formats with a model that says what the
 //! file says. What the agent asks is compared whole, as far as `render` says.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "test helpers fail by panicking"
+)]
+
 mod play;
 mod render;
 mod script;
 mod servers;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use switchboard_test::model::Wire;
@@ -45,7 +53,7 @@ async fn check(name: String, file: PathBuf) {
         told[0], told[1],
         "{name}: people are told the same whatever the format"
     );
-    rendered.push_str(&format!("\n== told\n{}\n", told[0].join("\n")));
+    let _ = writeln!(rendered, "\n== told\n{}", told[0].join("\n"));
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(folder().join("snapshots"));
     settings.set_prepend_module_to_snapshot(false);
@@ -67,10 +75,10 @@ fn in_order(told: &mut [String]) {
         }
         open = if is_end(line) { open - 1 } else { open + 1 };
         if open == 0 {
-            told[start..=place].sort_by_key(|line| match is_end(line) {
+            told[start..=place].sort_by_key(|line| {
                 // Beginnings keep their order.
-                false => (false, 0, String::new()),
-                true => (true, line.len(), line.clone()),
+                let name = is_end(line).then(|| (line.len(), line.clone()));
+                (is_end(line), name)
             });
             start = place + 1;
         }

@@ -290,7 +290,7 @@ impl Options {
         options.max_requests = self.max_requests.unwrap_or(options.max_requests);
         options.max_tokens = self.max_tokens;
         options.max_output_tokens = self.max_output_tokens.unwrap_or(options.max_output_tokens);
-        options.instructions = self.instructions.clone();
+        options.instructions.clone_from(&self.instructions);
     }
 }
 

@@ -69,7 +69,8 @@ impl Request {
             .enumerate()
         {
             if message["role"] == "system" {
-                request.system = message["content"].as_str().unwrap_or_default().to_owned();
+                let system = message["content"].as_str().unwrap_or_default();
+                system.clone_into(&mut request.system);
                 continue;
             }
             let place = format!("message {number}");
@@ -113,9 +114,9 @@ impl Request {
             } else {
                 ""
             };
-            let named = new.iter().map(|(name, definition)| match shows_tools {
-                true => format!(" {name}:{:08x}", hash(definition)),
-                false => format!(" {name}"),
+            let named = new.iter().map(|(name, definition)| {
+                let hash = shows_tools.then(|| format!(":{:08x}", hash(definition)));
+                format!(" {name}{}", hash.unwrap_or_default())
             });
             let _ = writeln!(text, "tools:{more}{}", named.collect::<String>());
             let shown = new

@@ -65,9 +65,7 @@ fn bench() -> Script {
         )
         .tool(
             text_tool("long", "Tells at length.").replies(
-                &(0..2000)
-                    .map(|line| format!("line {line}\n"))
-                    .collect::<String>(),
+                &(0..2000).fold(String::new(), |text, line| text + &format!("line {line}\n")),
             ),
         )
         .tool(

@@ -6,6 +6,7 @@
 mod answer;
 mod calls;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -324,7 +325,14 @@ impl<'a> Turn<'a> {
             model: provider.model(),
             mode: core.options.search,
         };
-        self.state.view.update(&offer, &search.definition, moment)
+        let mut change = self.state.view.update(&offer, &search.definition, moment);
+        // To a session that is resumed its tools come again, and that is no news.
+        let viewed = self.state.journal.conversation().viewed();
+        if !viewed.is_empty() && !change.added.is_empty() {
+            let viewed: HashSet<&str> = viewed.iter().map(String::as_str).collect();
+            change.added.retain(|name| !viewed.contains(name.as_str()));
+        }
+        change
     }
 
     /// Records what has changed about the tools, and tells the model of servers that have joined.

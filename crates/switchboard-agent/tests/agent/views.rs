@@ -82,6 +82,29 @@ async fn the_tenth_is_exact() {
 }
 
 #[tokio::test]
+async fn searching_for_five_hundred_tools_saves_nine_tenths_of_what_they_cost() {
+    let cost = async |mode: SearchMode| {
+        let provider = Scripted::new([says("hi")]);
+        let bench = Arc::new(Bench::with(tools_of(500, 60)));
+        let options = AgentOptions {
+            search: mode,
+            ..options(&provider, vec![spec("bench", &bench)])
+        };
+        let session = Agent::new(options).session(&workspace());
+        session.send("hello").await.expect("a reply");
+        let tools = provider.last().tools;
+        let of_servers = tools
+            .iter()
+            .filter(|tool| tool.name.starts_with("mcp__") || tool.name == "McpSearch");
+        of_servers
+            .map(|tool| format!("{tool:?}").len())
+            .sum::<usize>()
+    };
+    let (listed, searched) = (cost(SearchMode::Off).await, cost(SearchMode::Auto).await);
+    assert!(searched * 10 <= listed, "{searched} instead of {listed}");
+}
+
+#[tokio::test]
 async fn a_model_that_cannot_call_is_told_of_no_tools() {
     let mut model = model();
     model.tools = false;
@@ -136,7 +159,8 @@ async fn found_tools_join_at_the_end_and_can_be_called() {
         .resume(session.id())
         .await
         .expect("a session");
-    resumed.send("and now?").await.expect("a reply");
+    let seen = events(&resumed, "and now?").await;
+    assert_eq!(kinds(&seen), ["started", "text", "usage", "ended"]);
     assert_eq!(provider.last().tool_names(), known);
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) view: View,
     /// What the model has said of an answer that has not ended.
     unfinished: String,
+    /// The model that was asked last.
+    model: Option<String>,
 }
 
 /// Where the events of a turn go.
@@ -66,6 +68,7 @@ impl State {
             journal,
             view,
             unfinished: String::new(),
+            model: None,
         }
     }
 
@@ -318,11 +321,14 @@ impl<'a> Turn<'a> {
             return Change::default();
         };
         let provider = core.provider();
+        let model = provider.model();
+        let before = self.state.model.replace(model.id.clone());
         let offer = Offer {
             catalog: &host.catalog(),
             statuses: &host.statuses(),
             subset: &core.subset,
-            model: provider.model(),
+            is_new_model: before.is_some_and(|before| before != model.id),
+            model,
             mode: core.options.search,
         };
         let mut change = self.state.view.update(&offer, &search.definition, moment);

@@ -11,6 +11,9 @@ use switchboard::permissions::{Answer, Approver, Because, Question};
 use switchboard_config::mask;
 use switchboard_config::text::visible;
 
+use anstream::adapter::strip_str;
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::cli::WritableScope;
 use crate::context::Context;
 use crate::local_file::Target;
@@ -85,12 +88,21 @@ impl Terminal {
         } else {
             String::new()
         };
-        lines.push(format!(
-            "  {} once  {} until this program ends{always}  {} no (default) ",
-            key("y"),
-            key("s"),
-            key("n")
-        ));
+        let choices = |between: &str| {
+            format!(
+                "  {} once  {} until this program ends{between}{always}  {} no (default) ",
+                key("y"),
+                key("s"),
+                key("n")
+            )
+        };
+        let line = choices("");
+        let is_narrow = strip_str(&line).to_string().width() >= columns;
+        lines.push(if is_narrow && question.can_remember {
+            choices("\n")
+        } else {
+            line
+        });
         lines.join("\n")
     }
 

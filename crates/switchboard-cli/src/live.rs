@@ -4,6 +4,7 @@
 //! taken away again.
 
 use std::fmt::Write as _;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -63,10 +64,34 @@ static FLOOR: Mutex<()> = Mutex::const_new(());
 /// Waits until nobody else asks the person something. What moves is taken away and nothing is drawn for as long as what
 /// this gives lives.
 pub(crate) async fn floor(printer: &Printer) -> Floor {
+    // What has happened is shown before anything is asked about it.
+    tokio::task::yield_now().await;
     let turn = FLOOR.lock().await;
     PAUSED.store(true, Ordering::Relaxed);
     printer.draw(&removal());
     Floor { _turn: turn }
+}
+
+/// Who shows a line to somebody who has the floor.
+type Messenger = Box<dyn FnMut(&str) + Send>;
+
+static MESSENGER: std::sync::Mutex<Option<Messenger>> = std::sync::Mutex::new(None);
+
+/// From now on, whoever has the floor for long can be told something by this.
+pub(crate) fn set_messenger(messenger: Messenger) {
+    let mut place = MESSENGER.lock().unwrap_or_else(PoisonError::into_inner);
+    *place = Some(messenger);
+}
+
+/// Tells whoever has the floor that somebody else wants it; nobody is told if nobody has it.
+pub(crate) fn knock(message: &str) {
+    if FLOOR.try_lock().is_ok() {
+        return;
+    }
+    let mut messenger = MESSENGER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(messenger) = messenger.as_mut() {
+        messenger(message);
+    }
 }
 
 /// Whether somebody is being asked something, so that nothing may be shown.

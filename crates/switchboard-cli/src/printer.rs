@@ -90,6 +90,11 @@ impl Printer {
         self.write_data(&(escape_invisible(&value.to_string()) + "\n"))
     }
 
+    /// Prints one line of a stream of JSON from its text.
+    pub(crate) fn json_line_text(&self, json: &str) -> Result<(), Failure> {
+        self.write_data(&(escape_invisible(json) + "\n"))
+    }
+
     /// Whether data goes to a terminal.
     pub(crate) fn is_on_terminal() -> bool {
         io::stdout().is_terminal()

@@ -198,13 +198,19 @@ impl Servers {
     pub(crate) fn recipes(&self, context: &Context) -> Recipes {
         let environment = Arc::clone(&context.environment.all);
         let mut recipes = Recipes::new(environment, context.project.clone());
-        recipes.guard = guard();
+        recipes.guard = self.guard();
         recipes.vault = self.vault(context);
         recipes.private = vec![
             context.environment.config.clone(),
             context.environment.state.clone(),
         ];
         recipes
+    }
+
+    /// What processes are started under.
+    #[expect(clippy::unused_self, reason = "servers alone start processes")]
+    pub(crate) fn guard(&self) -> Option<GuardCommand> {
+        guard()
     }
 
     /// Logins that a model may begin, to every server that can be logged in to.

@@ -16,7 +16,7 @@ fn model(vision: bool) -> Model {
 }
 
 fn body(request: &Request<'_>, model: &Model, limit: Limit) -> Value {
-    serde_json::from_slice(&encode(request, model, limit).unwrap()).unwrap()
+    serde_json::from_slice(&encode(request, model, limit, Reasoning::AsItLikes).unwrap()).unwrap()
 }
 
 #[test]
@@ -108,8 +108,10 @@ fn a_model_is_told_only_what_it_understands() {
         max_output_tokens: None,
         ..request
     };
-    let body = serde_json::from_slice::<Value>(&encode(&short, &blind, Limit::MaxTokens).unwrap())
-        .unwrap();
+    let body = serde_json::from_slice::<Value>(
+        &encode(&short, &blind, Limit::MaxTokens, Reasoning::NotWithTools).unwrap(),
+    )
+    .unwrap();
     assert_eq!(
         body,
         json!({
@@ -118,6 +120,36 @@ fn a_model_is_told_only_what_it_understands() {
             "stream_options": {"include_usage": true},
             "messages": [{"role": "user", "content": "Hi"}],
         })
+    );
+}
+
+#[test]
+fn a_model_may_be_told_not_to_reason_where_it_has_tools() {
+    let messages = [Message::text(Role::User, "Hi")];
+    let tools = [tool("Read")];
+    let request = Request {
+        system: "",
+        tools: &tools,
+        messages: &messages,
+        max_output_tokens: None,
+    };
+    let effort = |request: &Request<'_>| {
+        let bytes = encode(
+            request,
+            &model(true),
+            Limit::MaxTokens,
+            Reasoning::NotWithTools,
+        )
+        .unwrap();
+        serde_json::from_slice::<Value>(&bytes).unwrap()["reasoning_effort"].clone()
+    };
+    assert_eq!(effort(&request), "none");
+    assert_eq!(
+        effort(&Request {
+            tools: &[],
+            ..request
+        }),
+        Value::Null
     );
 }
 

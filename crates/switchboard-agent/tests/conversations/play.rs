@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -14,6 +14,7 @@ use switchboard::hooks::{HookAnswer, HookInput, Registration};
 use switchboard::json::SharedJson;
 use switchboard::options::HostOptions;
 use switchboard::permissions::{Engine, Guard, Policy};
+use switchboard::transport::http::{HttpClient, HttpSettings};
 use switchboard_agent::agent::SearchMode;
 use switchboard_agent::events::SessionEvent;
 use switchboard_agent::message::{Image, Part};
@@ -39,6 +40,10 @@ use crate::servers;
 
 /// How long anything may take. It is only ever used up by a conversation that fails.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One for all: reading what the machine trusts takes its time.
+static CLIENT: LazyLock<HttpClient> =
+    LazyLock::new(|| HttpClient::new(HttpSettings::default()).unwrap());
 
 /// What came of a conversation.
 pub(crate) struct Played {
@@ -403,6 +408,7 @@ fn engine(conversation: &Conversation) -> Engine {
 async fn provider(model: &ScriptedModel, wire: Wire, options: &Options) -> Arc<dyn Provider> {
     let key = Some(Secret::new("sk-of-nobody"));
     let mut settings = ProviderSettings {
+        client: Some(CLIENT.clone()),
         retry: RetryPolicy {
             first_wait: Duration::from_millis(2),
             ..RetryPolicy::default()

@@ -1,7 +1,8 @@
 //! What was asked, so that it can be read and compared.
 //!
-//! Nothing is left out, but nothing is said twice: of each request what is new since the one before. Definitions of
-//! tools, the beginning of the system prompt and long texts are given by a hash, by which a change is seen.
+//! Nothing is said twice: of each request what is new since the one before. Definitions of tools and the part of the
+//! system prompt that is always the same are compared where the file asks for it, so that a change of words does not change
+//! everything; elsewhere tools are given by name. Long texts are given by a hash, by which a change is seen.
 
 use std::fmt::Write as _;
 
@@ -112,9 +113,10 @@ impl Request {
             } else {
                 ""
             };
-            let named = new
-                .iter()
-                .map(|(name, definition)| format!(" {name}:{:08x}", hash(definition)));
+            let named = new.iter().map(|(name, definition)| match shows_tools {
+                true => format!(" {name}:{:08x}", hash(definition)),
+                false => format!(" {name}"),
+            });
             let _ = writeln!(text, "tools:{more}{}", named.collect::<String>());
             let shown = new
                 .iter()
@@ -130,12 +132,14 @@ impl Request {
                 .unwrap_or((&self.system, ""));
             // The folder and the date differ from run to run.
             let rest: Vec<&str> = rest.lines().skip(2).collect();
-            let _ = writeln!(
-                text,
-                "system: {:08x} {}",
-                hash(usual),
-                rest.join("\n  ").trim_end()
-            );
+            let (first, _) = usual.split_once('.').unwrap_or((usual, ""));
+            let whole = if shows_tools {
+                format!(" {:08x}", hash(usual))
+            } else {
+                String::new()
+            };
+            let rest = rest.join("\n  ");
+            let _ = writeln!(text, "system: {first}.{whole}\n  {}", rest.trim());
         }
         let is_longer = self.messages.starts_with(&known.messages);
         if !is_longer {

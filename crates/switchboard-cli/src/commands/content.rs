@@ -67,6 +67,14 @@ pub(super) async fn list_all(
 }
 
 impl Listed {
+    pub(super) fn new(server: ServerName, pages: Arc<Pages>, kind: ListKind) -> Self {
+        Self {
+            server,
+            pages,
+            field: field(kind),
+        }
+    }
+
     /// The items as the server wrote them.
     pub(super) fn items(&self) -> Vec<&RawValue> {
         let pages = self.pages.pages.iter();

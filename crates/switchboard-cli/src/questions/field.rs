@@ -230,9 +230,6 @@ impl Field {
                 parts.extend(range("value", least, *most));
             }
         }
-        if !self.required && self.default().is_none() {
-            parts.push("may be left empty".to_owned());
-        }
         parts.join(", ")
     }
 

@@ -58,6 +58,8 @@ impl AtTerminal {
         server: &ServerName,
         params: &ElicitRequestParams<'_>,
     ) -> io::Result<ElicitResult<'static>> {
+        let name = visible(server.as_str());
+        live::knock(&format!("{name} asks something: press enter to see it"));
         let _floor = live::floor(&self.printer).await;
         terminal::forget_keys();
         let server = server.as_str();
@@ -123,6 +125,14 @@ impl ClientHandler for AtTerminal {
         });
         let roots = root.into_iter().collect();
         std::future::ready(Ok(ListRootsResult::new(roots))).boxed()
+    }
+}
+
+/// A line that is typed or pasted; `None` if nothing is to be. Dropping the future leaves the terminal as it was.
+pub(crate) async fn line(printer: &Printer, prompt: &str) -> Option<String> {
+    match entry::line(printer, prompt).await {
+        Ok(entry::Entered::Line(line)) => Some(line),
+        Ok(entry::Entered::Left) | Err(_) => None,
     }
 }
 

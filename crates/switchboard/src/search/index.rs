@@ -54,7 +54,7 @@ pub(super) struct Posting {
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) name: ExposedName,
-    pub(super) tool: ToolRef,
+    pub(super) reference: ToolRef,
     /// The same for tools with the same bare name, whatever their server.
     pub(super) likeness: u64,
 }

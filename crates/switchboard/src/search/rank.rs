@@ -231,7 +231,7 @@ impl Index {
         let is = |own: &str, name: &str| own.to_lowercase() == name;
         let whole = self.named(name).iter().filter(|slot| {
             self.tool(**slot).is_some_and(|found| {
-                is(found.name.as_str(), name) || is(found.tool.tool.as_str(), name)
+                is(found.name.as_str(), name) || is(found.reference.tool.as_str(), name)
             })
         });
         let mut slots: Vec<u32> = whole.copied().collect();
@@ -242,7 +242,8 @@ impl Index {
             };
             let parts = self.named(tool).iter().copied().filter(|slot| {
                 self.tool(*slot).is_some_and(|found| {
-                    is(found.tool.server.as_str(), server) && is(found.tool.tool.as_str(), tool)
+                    is(found.reference.server.as_str(), server)
+                        && is(found.reference.tool.as_str(), tool)
                 })
             });
             slots.extend(parts);
@@ -409,7 +410,7 @@ impl Index {
         let tool = self.tool(slot)?;
         Some(Hit {
             name: tool.name.clone(),
-            tool: tool.tool.clone(),
+            tool: tool.reference.clone(),
             score,
         })
     }
@@ -438,8 +439,7 @@ fn keep_best(pool: &mut Vec<Candidate>, most: usize) -> f32 {
     if pool.len() <= most {
         return f32::MIN_POSITIVE;
     }
-    let (_, last, _) = pool.select_nth_unstable_by(most - 1, by_score);
-    let least = last.score;
+    let least = pool.select_nth_unstable_by(most - 1, by_score).1.score;
     pool.truncate(most);
     least
 }

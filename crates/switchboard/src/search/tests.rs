@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Document, Hit, Index};
+use super::{Document, Hit, Index, LiveIndex};
 use crate::catalog::disguise::KnownServers;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerTools, ToolRules, exposed::exposed_name,
@@ -12,8 +12,15 @@ use crate::catalog::{
 use crate::json::SharedJson;
 use crate::names::ServerName;
 
-/// Servers with their instructions and tools: a small world in which every question of the tests has an answer.
-const SERVERS: &[(&str, &str, &[(&str, &str)])] = &[
+/// A server: its name, its instructions, and its tools with what they do.
+type Server = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+/// A small world in which every question of the tests has an answer.
+const SERVERS: &[Server] = &[
     (
         "github",
         "Manages repositories, issues and pull requests",
@@ -276,13 +283,13 @@ fn hostile_tools_cost_little_and_break_nothing() {
 #[test]
 fn hostile_questions_are_cut() {
     let index = world();
-    let words: String = (0..100_000)
-        .map(|number| format!("weath{number} "))
+    let words: Vec<String> = (0..100_000)
+        .map(|number| format!("weath{number}"))
         .collect();
     for query in [
         "weather ".repeat(200_000),
         "a".repeat(1_000_000),
-        words,
+        words.join(" "),
         "/a/b.c".repeat(200_000),
         "select:x,".to_owned() + &"x,".repeat(500_000),
         "..//..//".repeat(100_000),
@@ -352,6 +359,24 @@ fn the_index_follows_the_catalogue() {
     );
     index.update(&Catalog::default());
     assert!(index.is_empty());
+}
+
+#[test]
+fn what_a_host_keeps_is_of_the_catalogue_at_hand() {
+    let sky: ServerName = "sky".into();
+    let (known, _) = KnownServers::admit([&sky]);
+    let tools = listed(&sky, &[("get_weather", "Tell the weather")]);
+    let full = Arc::new(Catalog::assemble(&known, [(sky, tools, None)]));
+    let empty = Arc::new(Catalog::default());
+    let live = LiveIndex::default();
+    for _ in 0..2 {
+        assert_eq!(
+            names(&live.search(&full, "weather", 5)),
+            ["sky/get_weather"]
+        );
+        assert_eq!(live.search(&full, "weather", 5).len(), 1);
+        assert_eq!(live.search(&empty, "weather", 5), []);
+    }
 }
 
 /// What may happen to an index.

@@ -101,7 +101,7 @@ impl Writer {
         self.finish(to_u32(written.tools.len() + 1), written);
         written.tools.push(Tool {
             name: document.name.clone(),
-            tool: ToolRef {
+            reference: ToolRef {
                 server: server.clone(),
                 tool: document.tool.clone(),
             },

@@ -4,6 +4,7 @@
 //! and the answer comes from the browser or is pasted. At the end the server is connected once, which is the proof.
 
 use std::io::{self, BufRead as _, Read as _};
+use std::time::Duration;
 
 use serde_json::json;
 use switchboard::auth::interactive::browser::{self, Opening};
@@ -27,7 +28,8 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::journal;
-use crate::printer::{paint, style};
+use crate::printer::{Printer, paint, style};
+use crate::questions;
 use crate::servers::{Servers, look_closer};
 use crate::session::{self, Session};
 use crate::startup::counted;
@@ -37,6 +39,8 @@ use crate::terminal;
 const MOST_LINES: usize = 8;
 /// More than anybody pastes.
 const MAXIMUM_INPUT: u64 = 256 * 1024;
+/// How long a login within something else waits for the browser.
+const PATIENCE_WITHIN: Duration = Duration::from_secs(300);
 
 pub(super) fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, Some(&arguments.name))?;
@@ -53,9 +57,28 @@ pub(super) fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
             arguments,
             session,
             name: arguments.name.as_str().into(),
+            is_within: false,
         };
         command.run(target).await
     })
+}
+
+/// Logs in to a server of a session that goes on afterwards.
+pub(crate) async fn within(name: &str, servers: &Servers, session: &Session<'_>) -> Outcome {
+    let (_, target) = target(servers, name, session.context)?;
+    let arguments = LoginArguments {
+        name: name.to_owned(),
+        no_browser: false,
+        scopes: Vec::new(),
+        timeout: PATIENCE_WITHIN,
+    };
+    let command = LoginCommand {
+        arguments: &arguments,
+        session,
+        name: name.into(),
+        is_within: true,
+    };
+    command.run(target).await
 }
 
 /// The server of that name and how to log in to it; a failure where there is nothing to log in to.
@@ -84,6 +107,8 @@ struct LoginCommand<'c> {
     arguments: &'c LoginArguments,
     session: &'c Session<'c>,
     name: ServerName,
+    /// Whether the program goes on afterwards, so that nobody may keep reading the standard input.
+    is_within: bool,
 }
 
 /// What can happen while a login waits. Everything it waits for is one of these.
@@ -193,7 +218,7 @@ impl LoginCommand<'_> {
         // Whoever can be asked may paste; a script that wants to paste says so.
         let reads = terminal::is_there() || browser.is_none();
         let mut lines = reads
-            .then(read_lines)
+            .then(|| self.lines())
             .transpose()
             .map_err(|error| Failure::failed("could not read the standard input").because(error))?;
         let seconds = self.arguments.timeout.as_secs_f64();
@@ -225,7 +250,7 @@ impl LoginCommand<'_> {
                         Some("open the address above yourself"),
                     );
                     if lines.is_none() && terminal::is_there() {
-                        lines = read_lines().ok();
+                        lines = self.lines().ok();
                     }
                 }
                 Heard::TimedOut => {
@@ -243,7 +268,7 @@ impl LoginCommand<'_> {
                 Heard::Line(None) => {
                     lines = None;
                     // With a browser, or a terminal to interrupt it from, it is worth waiting on.
-                    if browser.is_none() && !terminal::is_there() {
+                    if self.is_within || (browser.is_none() && !terminal::is_there()) {
                         let message = format!("nobody has logged in to `{name}`");
                         return Err(Failure::new(Exit::NeedsLogin, message)
                             .because("the standard input has ended without an answer")
@@ -251,6 +276,14 @@ impl LoginCommand<'_> {
                     }
                 }
             }
+        }
+    }
+
+    fn lines(&self) -> io::Result<Lines<'_>> {
+        if self.is_within {
+            Ok(Lines::Typed(&self.session.context.printer))
+        } else {
+            read_lines().map(Lines::Piped)
         }
     }
 
@@ -352,9 +385,18 @@ fn read_lines() -> io::Result<mpsc::Receiver<String>> {
     Ok(receiver)
 }
 
-async fn next_line(lines: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
+/// Where pasted lines come from.
+enum Lines<'p> {
+    /// A thread that lives as long as the program.
+    Piped(mpsc::Receiver<String>),
+    /// The keyboard, as long as somebody wants a line.
+    Typed(&'p Printer),
+}
+
+async fn next_line(lines: &mut Option<Lines<'_>>) -> Option<String> {
     match lines {
-        Some(lines) => lines.recv().await,
+        Some(Lines::Piped(lines)) => lines.recv().await,
+        Some(Lines::Typed(printer)) => questions::line(printer, "› ").await,
         None => std::future::pending().await,
     }
 }

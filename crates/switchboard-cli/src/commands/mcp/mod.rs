@@ -7,7 +7,7 @@ mod get;
 mod import;
 mod insert;
 mod list;
-mod login;
+pub(crate) mod login;
 mod logout;
 mod remove;
 mod toggle;

@@ -1,0 +1,170 @@
+//! `@server:uri` in a prompt: the resource is read and goes with it.
+
+use base64::Engine as _;
+use switchboard::Host;
+use switchboard::names::ServerName;
+use switchboard_agent::message::{Image, Part};
+use switchboard_agent::session::Prompt;
+use switchboard_config::text::visible;
+use switchboard_protocol::types::decode;
+use switchboard_protocol::types::resource::{ReadResourceResult, ResourceContents};
+
+use crate::commands::call::result::BASE64;
+use crate::commands::content;
+use crate::error::Failure;
+use crate::session::Session;
+
+/// What providers take as pictures.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// More of one resource is not attached; a tool can read it piece by piece.
+const LARGEST: usize = 4 * 1024 * 1024;
+
+/// A resource that a prompt names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mention {
+    pub(super) server: String,
+    pub(super) uri: String,
+}
+
+/// The prompt with everything that it names. If one thing cannot be read nothing is sent.
+pub(super) async fn prompt(text: &str, session: &Session<'_>) -> Result<Prompt, Failure> {
+    let mentions = mentions(text, |name| session.servers.has(name));
+    let mut prompt = Prompt::from(text);
+    for mention in mentions {
+        session.start_one(&mention.server).await?;
+        prompt
+            .parts
+            .extend(read(&mention, &session.host, session).await?);
+    }
+    Ok(prompt)
+}
+
+/// The resources that a text names, each once. Only the names of servers count: there are other words with an @.
+pub(super) fn mentions(text: &str, is_server: impl Fn(&str) -> bool) -> Vec<Mention> {
+    let mut mentions: Vec<Mention> = Vec::new();
+    for word in text.split_whitespace() {
+        let word = word.trim_start_matches(['(', '"', '\'', '[', '<']);
+        let Some((server, uri)) = word.strip_prefix('@').and_then(|word| word.split_once(':'))
+        else {
+            continue;
+        };
+        let uri = uri.trim_end_matches([',', ';', '!', '?', '"', '\'', ')', ']', '>']);
+        let uri = uri.strip_suffix('.').unwrap_or(uri);
+        let mention = Mention {
+            server: server.to_owned(),
+            uri: uri.to_owned(),
+        };
+        if !uri.is_empty() && is_server(server) && !mentions.contains(&mention) {
+            mentions.push(mention);
+        }
+    }
+    mentions
+}
+
+async fn read(mention: &Mention, host: &Host, session: &Session<'_>) -> Result<Vec<Part>, Failure> {
+    let Mention { server, uri } = mention;
+    let unreadable = |failure: Failure| {
+        let shown = format!("@{}:{}", visible(server), visible(uri));
+        let mut whole = Failure::new(
+            failure.exit,
+            format!("`{shown}` cannot be attached, so nothing was sent"),
+        );
+        whole.causes = std::iter::once(failure.message)
+            .chain(failure.causes)
+            .collect();
+        whole.hint(format!(
+            "`switchboard resources --server {}` lists what there is",
+            visible(server)
+        ))
+    };
+    let result = host
+        .read_resource(&ServerName::from(server.as_str()), uri)
+        .await;
+    let result = result.map_err(|error| unreadable(content::failure(&error, session)))?;
+    let read: ReadResourceResult<'_> = decode(result.raw())
+        .map_err(|error| unreadable(Failure::failed("the answer cannot be read").because(error)))?;
+    let mut parts = Vec::new();
+    for part in &read.contents.items {
+        parts.push(attached(mention, part).map_err(|reason| unreadable(Failure::failed(reason)))?);
+    }
+    if parts.is_empty() {
+        return Err(unreadable(Failure::failed("there is nothing in it")));
+    }
+    Ok(parts)
+}
+
+fn attached(mention: &Mention, part: &ResourceContents<'_>) -> Result<Part, String> {
+    let Mention { server, uri } = mention;
+    match part {
+        ResourceContents::Text(part) => {
+            let text = part.text.decode();
+            if text.len() > LARGEST {
+                return Err(format!(
+                    "it has {} bytes, and at most {LARGEST} are attached",
+                    text.len()
+                ));
+            }
+            let text = format!("<resource server=\"{server}\" uri=\"{uri}\">\n{text}\n</resource>");
+            Ok(Part::Text { text })
+        }
+        ResourceContents::Blob(part) => {
+            let mime_type = part
+                .mime_type
+                .as_deref()
+                .unwrap_or("application/octet-stream");
+            let mime_type = mime_type
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_ascii_lowercase();
+            if !PICTURES.contains(&mime_type.as_str()) {
+                return Err(format!(
+                    "it is neither text nor a picture ({})",
+                    visible(&mime_type)
+                ));
+            }
+            let compact: String = part.blob.decode().split_ascii_whitespace().collect();
+            let bytes = BASE64
+                .decode(&compact)
+                .map_err(|_| "its bytes are no base64")?;
+            if bytes.len() > LARGEST {
+                return Err(format!(
+                    "it has {} bytes, and at most {LARGEST} are attached",
+                    bytes.len()
+                ));
+            }
+            let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+            Ok(Part::Image(Image { mime_type, data }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_servers_are_mentioned() {
+        let check = |text: &str, expected: &[(&str, &str)]| {
+            let found = mentions(text, |name| ["docs", "git"].contains(&name));
+            let expected: Vec<Mention> = expected
+                .iter()
+                .map(|(server, uri)| Mention {
+                    server: (*server).to_owned(),
+                    uri: (*uri).to_owned(),
+                })
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check(
+            "look at @docs:file:///a.md, please",
+            &[("docs", "file:///a.md")],
+        );
+        check(
+            "(@git:git://x?y=1) and @docs:b. @docs:b",
+            &[("git", "git://x?y=1"), ("docs", "b")],
+        );
+        check("mail me@docs:x or @other:y or @docs: or @docs", &[]);
+    }
+}

@@ -1,0 +1,103 @@
+//! What Tab offers: commands, servers, prompts and their arguments, resources.
+
+use futures_util::future::join_all;
+use switchboard::names::ServerName;
+use switchboard::peer::ListKind;
+use switchboard::status::State;
+use switchboard_config::text::visible;
+use switchboard_protocol::types::decode;
+use switchboard_protocol::types::resource::Resource;
+
+use super::editor::Completions;
+use super::mcp_command::{Current, SUBCOMMANDS};
+use super::prompts;
+use super::slash::{COMMANDS, Command};
+use crate::commands::content::Listed;
+use crate::session::Session;
+
+/// Nobody looks through more.
+const MOST: usize = 200;
+
+/// How a line may go on.
+pub(super) async fn complete(line: &str, current: &Current, session: &Session<'_>) -> Completions {
+    let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let word = line.get(start..).unwrap_or_default();
+    let candidates = if let Some(rest) = line.strip_prefix('/') {
+        command(rest, current, session).await
+    } else if let Some(mention) = word.strip_prefix('@') {
+        resources(mention, current, session).await
+    } else {
+        Vec::new()
+    };
+    // What a server offers is not shown where it could fool a terminal, nor typed for anybody.
+    let is_plain = |candidate: &String| visible(candidate) == *candidate;
+    let fitting = candidates.into_iter().filter(is_plain);
+    let fitting = fitting.filter(|candidate| candidate.starts_with(word));
+    Completions {
+        start,
+        candidates: fitting.take(MOST).collect(),
+    }
+}
+
+async fn command(line: &str, current: &Current, session: &Session<'_>) -> Vec<String> {
+    let Some((name, typed)) = line.split_once(char::is_whitespace) else {
+        let own = COMMANDS.iter().map(|entry| {
+            let takes_more = !entry.arguments.is_empty() || entry.command == Command::Mcp;
+            let gap = if takes_more { " " } else { "" };
+            format!("/{}{gap}", entry.name)
+        });
+        let prompts = prompts::all(session).await;
+        let prompts = prompts
+            .into_iter()
+            .map(|prompt| format!("/{} ", prompt.name));
+        return own.chain(prompts).collect();
+    };
+    match name {
+        "mcp" => match typed.split_once(char::is_whitespace) {
+            None => SUBCOMMANDS.iter().map(|word| format!("{word} ")).collect(),
+            Some(("add", _)) => Vec::new(),
+            Some(_) => current.names(session),
+        },
+        _ => {
+            let prompts = prompts::all(session).await;
+            match prompts.iter().find(|prompt| prompt.name == name) {
+                Some(prompt) => prompt.complete(typed, session).await,
+                None => Vec::new(),
+            }
+        }
+    }
+}
+
+/// Servers, and once one is named its resources. Only servers that are connected are asked.
+async fn resources(mention: &str, current: &Current, session: &Session<'_>) -> Vec<String> {
+    let Some((server, _)) = mention.split_once(':') else {
+        let names = current.names(session).into_iter();
+        let embedded = session
+            .specs
+            .iter()
+            .map(|spec| spec.name.as_str().to_owned());
+        let mut names: Vec<String> = names
+            .chain(embedded)
+            .map(|name| format!("@{name}:"))
+            .collect();
+        names.sort();
+        names.dedup();
+        return names;
+    };
+    let name = ServerName::from(server);
+    let status = session.host.status(&name);
+    if status.is_none_or(|status| status.state != State::Connected) {
+        return Vec::new();
+    }
+    let lists = join_all([session.host.list(&name, ListKind::Resources)]).await;
+    let mut found = Vec::new();
+    for pages in lists.into_iter().flatten() {
+        let listed = Listed::new(name.clone(), pages, ListKind::Resources);
+        let resources = listed
+            .items()
+            .into_iter()
+            .filter_map(|item| decode::<Resource<'_>>(item).ok());
+        found.extend(resources.map(|resource| format!("@{server}:{}", resource.uri)));
+    }
+    found
+}

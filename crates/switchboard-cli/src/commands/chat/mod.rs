@@ -1,0 +1,98 @@
+//! `switchboard chat`: the agent, for a person at a terminal and for scripts.
+//!
+//! | where | what |
+//! |---|---|
+//! | `setup` | an agent from the configuration: its model, its host, what its commands run in |
+//! | `one_shot` | `-p`: one prompt, one answer, as text or JSON |
+//! | `interactive` | the prompt, again and again |
+//! | `slash`, `mcp_command` | what begins with a slash |
+//! | `prompts`, `attach`, `complete` | prompts and resources of servers in what is typed, and what Tab offers |
+//! | `editor` | reading a line |
+//! | `turn`, `call_line` | what a turn looks like |
+//! | `sessions` | listing, deleting and finding stored conversations |
+//! | `failure` | what goes wrong, and how the program ends because of it |
+
+mod attach;
+mod call_line;
+mod complete;
+mod editor;
+mod failure;
+mod interactive;
+mod mcp_command;
+mod one_shot;
+mod prompts;
+mod sessions;
+pub(super) mod setup;
+mod slash;
+mod turn;
+mod welcome;
+
+use crate::cli::{ChatArguments, OutputFormat};
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::printer::Printer;
+use crate::servers::Servers;
+use crate::session;
+use crate::terminal;
+
+/// What `--help` says besides the flags.
+pub(crate) const HELP: &str = "\
+The model is chosen by --model and what is set in the environment:
+  ANTHROPIC_API_KEY   a model of Anthropic
+  OPENAI_API_KEY      a model of OpenAI
+  OPENAI_BASE_URL     a server of your own, such as http://localhost:11434/v1
+
+Examples:
+  switchboard chat
+  switchboard chat -p 'what changed in the last commit?'
+  git diff | switchboard chat -p 'review this'
+  switchboard chat -p 'summarise @docs:file:///guide.md' --output json";
+
+pub(crate) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
+    if arguments.list || arguments.delete.is_some() {
+        return sessions::run(arguments, context);
+    }
+    let is_scripted = arguments.prompt.is_some();
+    if !is_scripted {
+        interactive_is_possible(arguments, context)?;
+    }
+    let prompt = one_shot::read(arguments.prompt.as_deref(), context)?;
+    let servers = Servers::load(context, None)?;
+    let manner = setup::manner(!is_scripted);
+    session::run_in(manner, context, &servers, async |session, interrupts| {
+        let provider = setup::provider(arguments.model.as_deref(), context).await?;
+        let agent = setup::agent(session, &provider);
+        let conversation = sessions::find(&agent, arguments, context).await?;
+        match prompt {
+            Some(prompt) => {
+                let format = format(arguments, context);
+                one_shot::run(&prompt, format, &conversation, session, interrupts).await
+            }
+            None => interactive::run(agent, conversation, provider, session, interrupts).await,
+        }
+    })
+}
+
+fn format(arguments: &ChatArguments, context: &Context) -> OutputFormat {
+    match arguments.output {
+        Some(format) => format,
+        None if context.printer.json => OutputFormat::Json,
+        None => OutputFormat::Text,
+    }
+}
+
+/// A chat needs a terminal on every side, and is no JSON.
+fn interactive_is_possible(arguments: &ChatArguments, context: &Context) -> Result<(), Failure> {
+    let wants_data = context.printer.json || arguments.output.is_some();
+    if wants_data {
+        return Err(
+            Failure::usage("only the answer to one prompt can be put out as data")
+                .hint("give the prompt with -p"),
+        );
+    }
+    if !terminal::is_there() || !Printer::is_on_terminal() {
+        return Err(Failure::usage("there is no terminal to chat on")
+            .hint("give a prompt with -p, or -p - to read it from standard input"));
+    }
+    Ok(())
+}

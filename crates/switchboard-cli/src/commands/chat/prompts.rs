@@ -1,0 +1,255 @@
+//! Prompts of servers as commands: `/mcp__server__prompt argument…` (RES-3).
+
+use std::borrow::Cow;
+
+use futures_util::future::join_all;
+use switchboard::catalog::exposed::exposed_name;
+use switchboard::names::ServerName;
+use switchboard::peer::ListKind;
+use switchboard::status::State;
+use switchboard_agent::message::{Image, Part};
+use switchboard_agent::session::Prompt as Said;
+use switchboard_config::text::visible;
+use switchboard_config::words;
+use switchboard_protocol::types::completion::{
+    CompleteRequestParams, CompleteResult, CompletionArgument, CompletionContext,
+    CompletionReference, PromptReference,
+};
+use switchboard_protocol::types::content::ContentBlock;
+use switchboard_protocol::types::decode;
+use switchboard_protocol::types::prompt::{GetPromptRequestParams, GetPromptResult, Prompt};
+use switchboard_protocol::types::resource::ResourceContents;
+use switchboard_protocol::types::wire::IntoOwned as _;
+
+use crate::commands::call::result::block_text;
+use crate::commands::content;
+use crate::error::Failure;
+use crate::session::Session;
+
+/// A prompt as a command.
+#[derive(Debug, Clone)]
+pub(super) struct Command {
+    /// What is typed after the slash.
+    pub(super) name: String,
+    pub(super) server: ServerName,
+    prompt: Prompt<'static>,
+}
+
+/// The prompts of all servers that are connected, in the order of their names.
+pub(super) async fn all(session: &Session<'_>) -> Vec<Command> {
+    let connected = session.host.statuses().into_iter();
+    let connected = connected.filter(|status| status.state == State::Connected);
+    let listing = connected.map(async |status| {
+        let pages = session.host.list(&status.name, ListKind::Prompts).await;
+        pages.ok().map(|pages| (status.name, pages))
+    });
+    let mut commands = Vec::new();
+    for (server, pages) in join_all(listing).await.into_iter().flatten() {
+        let listed = content::Listed::new(server.clone(), pages, ListKind::Prompts);
+        for item in listed.items() {
+            let Ok(prompt) = decode::<Prompt<'_>>(item) else {
+                continue;
+            };
+            let name = exposed_name(server.as_str(), &prompt.name)
+                .as_str()
+                .to_owned();
+            commands.push(Command {
+                name,
+                server: server.clone(),
+                prompt: prompt.into_owned(),
+            });
+        }
+    }
+    commands.sort_by(|one, other| one.name.cmp(&other.name));
+    commands
+}
+
+impl Command {
+    /// What it is for, on one line that is safe to show.
+    pub(super) fn about(&self) -> String {
+        let about = self
+            .prompt
+            .description
+            .as_deref()
+            .or(self.prompt.title.as_deref());
+        let line = about.unwrap_or_default().lines().next().unwrap_or_default();
+        visible(line).into_owned()
+    }
+
+    /// Its arguments, as they are typed.
+    pub(super) fn usage(&self) -> String {
+        let arguments = self.prompt.arguments.items.iter();
+        let shown = arguments.map(|argument| {
+            let name = visible(&argument.name);
+            if argument.required == Some(true) {
+                format!("{name}=…")
+            } else {
+                format!("[{name}=…]")
+            }
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The prompt filled in with what was typed after its name.
+    pub(super) async fn fill_in(
+        &self,
+        typed: &str,
+        session: &Session<'_>,
+    ) -> Result<Said, Failure> {
+        let pairs = self.arguments(typed)?;
+        let mut params = GetPromptRequestParams::new(self.prompt.name.clone());
+        for (name, value) in pairs {
+            params.arguments.push(name, value.into());
+        }
+        let result = session.host.get_prompt(&self.server, &params).await;
+        let result = result.map_err(|error| content::failure(&error, session))?;
+        let got: GetPromptResult<'_> = decode(result.raw())
+            .map_err(|error| Failure::failed("the prompt cannot be read").because(error))?;
+        let mut said = Said::default();
+        for message in &got.messages.items {
+            said.parts.push(part(&message.content));
+        }
+        if said.parts.is_empty() {
+            return Err(Failure::failed("the prompt is empty, so nothing was sent"));
+        }
+        Ok(said)
+    }
+
+    /// The arguments: pairs, or values in the order of the names. One that is left takes the whole rest.
+    fn arguments(&self, typed: &str) -> Result<Vec<(String, String)>, Failure> {
+        let known: Vec<&str> = self
+            .prompt
+            .arguments
+            .items
+            .iter()
+            .map(|each| &*each.name)
+            .collect();
+        let wrong = |message: String| {
+            Failure::usage(message).hint(format!("/{} {}", self.name, self.usage()))
+        };
+        let words = words::split(typed).ok_or_else(|| wrong("a quote is not closed".to_owned()))?;
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        let mut loose = Vec::new();
+        for word in words {
+            match word.split_once('=') {
+                Some((name, value)) if known.contains(&name) => {
+                    pairs.push((name.to_owned(), value.to_owned()));
+                }
+                _ => loose.push(word),
+            }
+        }
+        let is_given =
+            |name: &str, pairs: &[(String, String)]| pairs.iter().any(|(given, _)| given == name);
+        let free: Vec<&str> = known
+            .iter()
+            .copied()
+            .filter(|name| !is_given(name, &pairs))
+            .collect();
+        let mut loose = loose.into_iter();
+        for (index, name) in free.iter().enumerate() {
+            let is_last = index + 1 == free.len();
+            let value = if is_last {
+                loose.by_ref().collect::<Vec<_>>().join(" ")
+            } else {
+                loose.next().unwrap_or_default()
+            };
+            if !value.is_empty() {
+                pairs.push(((*name).to_owned(), value));
+            }
+        }
+        if let Some(extra) = loose.next() {
+            return Err(wrong(format!(
+                "`{}` is one argument too many",
+                visible(&extra)
+            )));
+        }
+        let arguments = self.prompt.arguments.items.iter();
+        let mut required = arguments.filter(|argument| argument.required == Some(true));
+        match required.find(|argument| !is_given(&argument.name, &pairs)) {
+            Some(missing) => Err(wrong(format!(
+                "the prompt wants the argument `{}`",
+                visible(&missing.name)
+            ))),
+            None => Ok(pairs),
+        }
+    }
+
+    /// How the last of the words typed after its name may go on; they are whole words, what it ends with included.
+    pub(super) async fn complete(&self, typed: &str, session: &Session<'_>) -> Vec<String> {
+        let (before, last) = match typed.rsplit_once(char::is_whitespace) {
+            Some((before, last)) => (before, last),
+            None => ("", typed),
+        };
+        let names = self.prompt.arguments.items.iter().map(|each| &*each.name);
+        let Some((name, value)) = last.split_once('=') else {
+            let is_free = |name: &&str| {
+                !before.split_whitespace().any(|word| {
+                    word.strip_prefix(name)
+                        .is_some_and(|rest| rest.starts_with('='))
+                })
+            };
+            return names
+                .filter(|name| name.starts_with(last))
+                .filter(is_free)
+                .map(|name| format!("{name}="))
+                .collect();
+        };
+        let mut params = CompleteRequestParams::new(
+            CompletionReference::Prompt(PromptReference::new(self.prompt.name.clone())),
+            CompletionArgument::new(name.into(), value.into()),
+        );
+        let mut known = CompletionContext::default();
+        for (name, value) in before
+            .split_whitespace()
+            .filter_map(|word| word.split_once('='))
+        {
+            known.arguments.push(name, Cow::from(value));
+        }
+        if !known.arguments.is_empty() {
+            params.context = Some(known);
+        }
+        let Ok(result) = session.host.complete(&self.server, &params).await else {
+            return Vec::new();
+        };
+        let Ok(completed) = decode::<CompleteResult<'_>>(result.raw()) else {
+            return Vec::new();
+        };
+        let values = completed.completion.values.items.iter();
+        values
+            .map(|value| format!("{name}={}", quoted(value)))
+            .collect()
+    }
+}
+
+/// A value that is typed with spaces in it stands in quotes.
+fn quoted(value: &str) -> String {
+    if value.contains(char::is_whitespace) {
+        format!("'{value}'")
+    } else {
+        value.to_owned()
+    }
+}
+
+/// One message of a prompt as a part of what is said.
+fn part(block: &ContentBlock<'_>) -> Part {
+    match block {
+        ContentBlock::Image(image) => Part::Image(Image {
+            mime_type: image.mime_type.clone().into_owned(),
+            data: image.data.decode().into_owned(),
+        }),
+        ContentBlock::Text(text) => Part::Text {
+            text: text.text.decode().into_owned(),
+        },
+        ContentBlock::Resource(resource) => match &resource.resource {
+            ResourceContents::Text(text) => Part::Text {
+                text: text.text.decode().into_owned(),
+            },
+            ResourceContents::Blob(_) => Part::Text {
+                text: block_text(block),
+            },
+        },
+        other => Part::Text {
+            text: block_text(other),
+        },
+    }
+}

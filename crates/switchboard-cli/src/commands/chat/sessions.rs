@@ -1,0 +1,148 @@
+//! Conversations that are kept: listed, deleted, and found again.
+
+use serde_json::json;
+use switchboard_agent::agent::SessionSummary;
+use switchboard_agent::session::SessionId;
+use switchboard_agent::{Agent, Session as Conversation};
+use switchboard_config::text::visible;
+
+use super::{failure, setup};
+use crate::cli::ChatArguments;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::moment;
+use crate::printer::{Table, paint, style};
+use crate::servers::Servers;
+use crate::terminal::fitted;
+use crate::{session, view};
+use anstyle::Style;
+
+/// Longer titles are cut.
+const WIDEST_TITLE: usize = 60;
+
+/// `chat --list` and `chat --delete`.
+pub(super) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
+    let servers = Servers::load(context, None)?;
+    let manner = setup::manner(false);
+    session::run_in(
+        manner,
+        context,
+        &servers,
+        async |session, mut interrupts| {
+            // No model is asked, so none is needed.
+            let agent = setup::agent(session, &setup::no_model());
+            let work = async {
+                match &arguments.delete {
+                    Some(id) => delete(id, &agent, context).await,
+                    None => list(&agent, context).await,
+                }
+            };
+            tokio::select! {
+                exit = interrupts.first() => Err(Failure::interrupted(exit)),
+                outcome = work => outcome,
+            }
+        },
+    )
+}
+
+async fn list(agent: &Agent, context: &Context) -> Outcome {
+    let sessions = agent
+        .sessions()
+        .await
+        .map_err(|error| failure::of(&error))?;
+    let printer = &context.printer;
+    if printer.json {
+        let entry = |session: &SessionSummary| {
+            json!({
+                "session_id": session.id.as_str(),
+                "title": session.title,
+                "workspace": session.workspace.display().to_string(),
+                "written_at": moment::exact(session.written_at),
+                "messages": session.messages,
+            })
+        };
+        printer.json(&sessions.iter().map(entry).collect())?;
+        return Ok(Exit::Done);
+    }
+    if sessions.is_empty() {
+        printer.note("there are no conversations yet");
+        return Ok(Exit::Done);
+    }
+    printer.data(table(&sessions, context))?;
+    Ok(Exit::Done)
+}
+
+/// The conversations for people.
+pub(super) fn table(sessions: &[SessionSummary], context: &Context) -> Table {
+    let mut table = Table::with_heading(&["ID", "LAST", "MESSAGES", "FOLDER", "BEGAN WITH"]);
+    for session in sessions {
+        let folder = view::path(&session.workspace, &context.environment.home);
+        table.row([
+            (style::NAME, session.id.as_str()),
+            (Style::new(), &moment::shown(session.written_at)),
+            (Style::new(), &session.messages.to_string()),
+            (style::QUIET, &folder),
+            (Style::new(), &fitted(&title(session), WIDEST_TITLE)),
+        ]);
+    }
+    table
+}
+
+pub(super) fn title(session: &SessionSummary) -> String {
+    visible(session.title.trim()).into_owned()
+}
+
+async fn delete(id: &str, agent: &Agent, context: &Context) -> Outcome {
+    let unknown = || {
+        Failure::failed(format!("there is no conversation `{}`", visible(id)))
+            .hint("`switchboard chat --list` shows the conversations there are")
+    };
+    let parsed = SessionId::parse(id).ok_or_else(unknown)?;
+    let deleted = agent
+        .delete(&parsed)
+        .await
+        .map_err(|error| failure::of(&error))?;
+    if !deleted {
+        return Err(unknown());
+    }
+    let printer = &context.printer;
+    printer.note(format!(
+        "{} {}",
+        paint(style::GOOD, "deleted"),
+        paint(style::NAME, parsed)
+    ));
+    if printer.json {
+        printer.json(&json!({"session_id": id, "deleted": true}))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The conversation that the flags ask for: a new one, the latest of this folder, or one by its id.
+pub(super) async fn find(
+    agent: &Agent,
+    arguments: &ChatArguments,
+    context: &Context,
+) -> Result<Conversation, Failure> {
+    let id = match (&arguments.resume, arguments.latest) {
+        (Some(id), _) => SessionId::parse(id).ok_or_else(|| {
+            Failure::failed(format!("there is no conversation `{}`", visible(id)))
+                .hint("`switchboard chat --list` shows the conversations there are")
+        })?,
+        (None, true) => {
+            let sessions = agent
+                .sessions()
+                .await
+                .map_err(|error| failure::of(&error))?;
+            let of_here = |session: &SessionSummary| session.workspace == context.project;
+            let latest = sessions.into_iter().find(of_here);
+            let none = || {
+                Failure::failed("there is no conversation in this folder yet")
+                    .hint("`switchboard chat --list` shows those of other folders")
+            };
+            latest.ok_or_else(none)?.id
+        }
+        (None, false) => return Ok(agent.session(&context.project)),
+    };
+    agent.resume(&id).await.map_err(|error| failure::of(&error))
+}

@@ -1,0 +1,132 @@
+//! An agent from the configuration and the environment.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use switchboard::permissions::Policy;
+use switchboard::transport::http::{HttpSettings, ProxySettings};
+use switchboard_agent::agent::SearchMode;
+use switchboard_agent::provider::{
+    Chunk, Model, Provider, ProviderError, ProviderErrorKind, ProviderSettings, Request,
+    SettingsError,
+};
+use switchboard_agent::tools::Shell;
+use switchboard_agent::{Agent, AgentOptions};
+use switchboard_config::settings::{Setting, ToolSearch};
+use switchboard_config::text::visible;
+
+use super::failure;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::session::{self, Manner, Session};
+
+/// Who makes the calls, in the audit log.
+const FRONT_END: &str = "chat";
+
+/// How the host is used.
+pub(super) fn manner(attended: bool) -> Manner {
+    Manner {
+        policy: Policy::agent(),
+        front_end: FRONT_END,
+        attended,
+        logins: true,
+        clients: None,
+    }
+}
+
+/// The agent of a host.
+pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
+    let context = session.context;
+    let settings = &session.servers.config.settings;
+    let environment = context.environment.all.iter().cloned();
+    // Commands have no business with the tokens of servers.
+    let servers = session.servers.config.servers.iter();
+    let tokens = servers.filter_map(|server| server.effective().bearer_token_env_var.as_deref());
+    Agent::new(AgentOptions {
+        servers: session.specs.clone(),
+        store: Arc::clone(&session.store),
+        shell: Shell::new(environment)
+            .without(tokens)
+            .guarded_by(session.servers.guard()),
+        spill_folder: Some(session::spill_folder(context)),
+        max_output_tokens: settings.count(Setting::MaxOutputTokens),
+        search: match settings.tool_search() {
+            ToolSearch::Auto(percent) => SearchMode::AutoFrom(percent),
+            ToolSearch::On => SearchMode::On,
+            ToolSearch::Off => SearchMode::Off,
+        },
+        ..AgentOptions::new(
+            session.host.clone(),
+            Arc::clone(&session.guard),
+            Arc::clone(provider),
+        )
+    })
+}
+
+/// The model that was asked for, or the one that the environment leads to.
+pub(in crate::commands) async fn provider(
+    model: Option<&str>,
+    context: &Context,
+) -> Result<Arc<dyn Provider>, Failure> {
+    let variable = |name: &str| context.environment.variables.get(name).map(str::to_owned);
+    let settings = ProviderSettings {
+        model: model.map(str::to_owned),
+        http: HttpSettings {
+            proxy: ProxySettings::from_variables(variable),
+            ..HttpSettings::default()
+        },
+        ..ProviderSettings::from_variables(variable)
+    };
+    settings.provider().await.map_err(|error| unusable(&error))
+}
+
+/// No model can be asked: what to set, for each kind there is.
+fn unusable(error: &SettingsError) -> Failure {
+    match error {
+        SettingsError::Nothing => Failure::new(Exit::Configuration, "there is no model to talk with")
+            .because("neither ANTHROPIC_API_KEY nor OPENAI_API_KEY nor OPENAI_BASE_URL is set")
+            .hint("Anthropic: export ANTHROPIC_API_KEY=…   (a key from console.anthropic.com)")
+            .hint("OpenAI:    export OPENAI_API_KEY=…      (a key from platform.openai.com)")
+            .hint("your own:  export OPENAI_BASE_URL=http://localhost:11434/v1   (Ollama, llama.cpp, vLLM, LM Studio)"),
+        SettingsError::Asking(error) => failure::provider(error),
+        error => {
+            let failure = Failure::new(Exit::Configuration, visible(&error.to_string()).into_owned());
+            match error.hint() {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        }
+    }
+}
+
+/// In place of a model, where none is asked.
+pub(super) fn no_model() -> Arc<dyn Provider> {
+    Arc::new(NoModel(Model {
+        id: "none".to_owned(),
+        provider: "none".to_owned(),
+        window: 0,
+        max_output: 0,
+        vision: false,
+        tools: false,
+    }))
+}
+
+#[derive(Debug)]
+struct NoModel(Model);
+
+impl Provider for NoModel {
+    fn model(&self) -> &Model {
+        &self.0
+    }
+
+    fn ask<'a>(&'a self, _: Request<'a>) -> BoxStream<'a, Result<Chunk, ProviderError>> {
+        let error = ProviderError::new(
+            "none",
+            ProviderErrorKind::UnknownModel,
+            "no model was chosen",
+        );
+        stream::iter([Err(error)]).boxed()
+    }
+}

@@ -6,6 +6,7 @@
 mod answer;
 mod calls;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -31,6 +32,8 @@ pub(crate) struct State {
     pub(crate) view: View,
     /// What the model has said of an answer that has not ended.
     unfinished: String,
+    /// The model that was asked last.
+    model: Option<String>,
 }
 
 /// Where the events of a turn go.
@@ -65,6 +68,7 @@ impl State {
             journal,
             view,
             unfinished: String::new(),
+            model: None,
         }
     }
 
@@ -317,14 +321,24 @@ impl<'a> Turn<'a> {
             return Change::default();
         };
         let provider = core.provider();
+        let model = provider.model();
+        let before = self.state.model.replace(model.id.clone());
         let offer = Offer {
             catalog: &host.catalog(),
             statuses: &host.statuses(),
             subset: &core.subset,
-            model: provider.model(),
+            is_new_model: before.is_some_and(|before| before != model.id),
+            model,
             mode: core.options.search,
         };
-        self.state.view.update(&offer, &search.definition, moment)
+        let mut change = self.state.view.update(&offer, &search.definition, moment);
+        // To a session that is resumed its tools come again, and that is no news.
+        let viewed = self.state.journal.conversation().viewed();
+        if !viewed.is_empty() && !change.added.is_empty() {
+            let viewed: HashSet<&str> = viewed.iter().map(String::as_str).collect();
+            change.added.retain(|name| !viewed.contains(name.as_str()));
+        }
+        change
     }
 
     /// Records what has changed about the tools, and tells the model of servers that have joined.

@@ -50,6 +50,8 @@ pub(crate) struct Offer<'a> {
     pub(crate) statuses: &'a [ServerStatus],
     pub(crate) subset: &'a Subset,
     pub(crate) model: &'a Model,
+    /// Whether another model was asked before.
+    pub(crate) is_new_model: bool,
     pub(crate) mode: SearchMode,
 }
 
@@ -114,9 +116,8 @@ impl View {
             ..Self::default()
         };
         for definition in built_ins {
-            // Whoever never searches has no use for the tool that does.
-            let waits = definition.name == mcp_search::NAME && !is_searching;
-            if !waits {
+            // Whoever never searches has no use for the tool that does; for others it stands where it came.
+            if definition.name != mcp_search::NAME {
                 view.push(definition, Source::BuiltIn);
             }
         }
@@ -178,10 +179,14 @@ impl View {
         if !self.is_searching && offer.wants_search() {
             self.is_searching = true;
             change.began_search = true;
+            if moment == Moment::Turn && offer.is_new_model {
+                // A model that is asked for the first time has kept nothing, and may have no room for what is listed.
+                change.removed.extend(self.drop_listed());
+            }
             // Whoever may use none but certain tools finds none but those.
-            self.push(search.clone(), Source::BuiltIn);
+            self.wanted.insert(0, search.name.clone());
         }
-        self.add_new(offer, &mut change);
+        self.add_new(offer, search, &mut change);
         self.seen = Some(Arc::clone(offer.catalog));
         change
     }
@@ -212,23 +217,50 @@ impl View {
         removed
     }
 
-    fn add_new(&mut self, offer: &Offer<'_>, change: &mut Change) {
+    /// Takes out all tools of servers.
+    fn drop_listed(&mut self) -> Vec<String> {
+        let tools = std::mem::take(&mut self.definitions);
+        let sources = std::mem::take(&mut self.sources);
+        self.places.clear();
+        let mut removed = Vec::new();
+        for (definition, source) in tools.into_iter().zip(sources) {
+            match source {
+                Source::BuiltIn => self.push(definition, source),
+                Source::Server(_) => removed.push(definition.name),
+            }
+        }
+        removed
+    }
+
+    fn add_new(&mut self, offer: &Offer<'_>, search: &ToolDefinition, change: &mut Change) {
         let catalog = Arc::clone(offer.catalog);
-        let wanted = self.wanted.iter().filter_map(|name| catalog.exposed(name));
-        let mut new: Vec<&CatalogTool> = wanted.collect();
+        for name in std::mem::take(&mut self.wanted) {
+            match catalog.exposed(&name) {
+                Some(tool) => self.add(tool, offer, change),
+                None if name == search.name => {
+                    if !self.has(&name) {
+                        self.push(search.clone(), Source::BuiltIn);
+                        change.added.push(name);
+                    }
+                }
+                None => self.wanted.push(name),
+            }
+        }
         if !self.is_searching {
             let mut rest: Vec<&CatalogTool> = catalog.iter().collect();
             rest.sort_by(|left, right| left.exposed().cmp(right.exposed()));
-            new.extend(rest);
-        }
-        self.wanted.retain(|name| catalog.exposed(name).is_none());
-        for tool in new {
-            let name = tool.exposed().as_str();
-            if !self.has(name) && offer.subset.has(name) {
-                let source = Source::Server(tool.reference().server.clone());
-                self.push(definition_of(tool), source);
-                change.added.push(name.to_owned());
+            for tool in rest {
+                self.add(tool, offer, change);
             }
+        }
+    }
+
+    fn add(&mut self, tool: &CatalogTool, offer: &Offer<'_>, change: &mut Change) {
+        let name = tool.exposed().as_str();
+        if !self.has(name) && offer.subset.has(name) {
+            let source = Source::Server(tool.reference().server.clone());
+            self.push(definition_of(tool), source);
+            change.added.push(name.to_owned());
         }
     }
 

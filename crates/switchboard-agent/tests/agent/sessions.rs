@@ -168,6 +168,28 @@ async fn an_interrupted_turn_leaves_a_session_that_goes_on() {
 }
 
 #[tokio::test]
+async fn an_interruption_reaches_sub_agents() {
+    let provider = Scripted::new([
+        calls(vec![call("task", "Agent", json!({"prompt": "wait"}))]),
+        calls(vec![call("a", "mcp__bench__wait", json!({}))]),
+        says("fine"),
+    ]);
+    let bench = Arc::new(Bench {
+        gate: Some(Arc::new(Semaphore::new(0))),
+        ..Bench::new()
+    });
+    let session = session_with(&provider, &bench);
+    let is_half = |event: &SessionEvent| matches!(event, SessionEvent::CallProgress { .. });
+    until(&session, "wait", is_half).await;
+    while bench.running.load(std::sync::atomic::Ordering::SeqCst) > 0 {
+        tokio::task::yield_now().await;
+    }
+    session.send("what came of it?").await.expect("a reply");
+    let results = provider.last().results();
+    assert!(results[0].0.contains("was interrupted"), "{results:?}");
+}
+
+#[tokio::test]
 async fn an_interrupted_call_is_called_off_and_leaves_nothing_behind() {
     let provider = Scripted::new([
         says("hello"),

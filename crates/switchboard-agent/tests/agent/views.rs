@@ -7,7 +7,7 @@ use switchboard::status::State;
 use switchboard_agent::agent::SearchMode;
 use switchboard_agent::events::SessionEvent;
 use switchboard_agent::message::Part;
-use switchboard_agent::provider::Model;
+use switchboard_agent::provider::{Model, Provider};
 use switchboard_agent::{Agent, AgentOptions, Session};
 use switchboard_protocol::types::tool::Tool;
 
@@ -82,6 +82,29 @@ async fn the_tenth_is_exact() {
 }
 
 #[tokio::test]
+async fn searching_for_five_hundred_tools_saves_nine_tenths_of_what_they_cost() {
+    let cost = async |mode: SearchMode| {
+        let provider = Scripted::new([says("hi")]);
+        let bench = Arc::new(Bench::with(tools_of(500, 60)));
+        let options = AgentOptions {
+            search: mode,
+            ..options(&provider, vec![spec("bench", &bench)])
+        };
+        let session = Agent::new(options).session(&workspace());
+        session.send("hello").await.expect("a reply");
+        let tools = provider.last().tools;
+        let of_servers = tools
+            .iter()
+            .filter(|tool| tool.name.starts_with("mcp__") || tool.name == "McpSearch");
+        of_servers
+            .map(|tool| format!("{tool:?}").len())
+            .sum::<usize>()
+    };
+    let (listed, searched) = (cost(SearchMode::Off).await, cost(SearchMode::Auto).await);
+    assert!(searched * 10 <= listed, "{searched} instead of {listed}");
+}
+
+#[tokio::test]
 async fn a_model_that_cannot_call_is_told_of_no_tools() {
     let mut model = model();
     model.tools = false;
@@ -136,8 +159,56 @@ async fn found_tools_join_at_the_end_and_can_be_called() {
         .resume(session.id())
         .await
         .expect("a session");
-    resumed.send("and now?").await.expect("a reply");
+    let seen = events(&resumed, "and now?").await;
+    assert_eq!(kinds(&seen), ["started", "text", "usage", "ended"]);
     assert_eq!(provider.last().tool_names(), known);
+}
+
+#[tokio::test]
+async fn a_smaller_model_searches_for_what_a_larger_one_was_told_of() {
+    let large = Scripted::new([says("hi"), says("I am back")]);
+    let bench = Arc::new(Bench::with(tools_of(20, 450)));
+    let session = session_with(&large, &bench);
+    session.send("hello").await.expect("a reply");
+    assert_eq!(large.last().tools.len(), BUILT_INS.len() + 20);
+    let mut model = model();
+    model.id = "small-1".to_owned();
+    model.window = 32_000;
+    let small = Scripted::of(model, [says("hello"), says("hello again")]);
+    session.set_provider(Arc::clone(&small) as Arc<dyn Provider>);
+    session.send("who are you?").await.expect("a reply");
+    let searching = [&BUILT_INS[..], &["McpSearch"]].concat();
+    assert_eq!(small.last().tool_names(), searching);
+    session.send("and now?").await.expect("a reply");
+    assert_eq!(
+        common(&small.asked()[0], &small.asked()[1]),
+        small.asked()[0].flattened().len()
+    );
+}
+
+#[tokio::test]
+async fn a_search_that_begins_in_mid_session_stands_where_it_began() {
+    let provider = Scripted::thinking(model(), |_, _| says("ok"));
+    let bench = Arc::new(Bench::new());
+    let options = options(&provider, vec![spec("bench", &bench)]);
+    let agent = Agent::new(options.clone());
+    let session = agent.session(&workspace());
+    session.send("hello").await.expect("a reply");
+    let many = Arc::new(Bench::with(tools_of(100, 450)));
+    let added = session.add_mcp_server(spec("many", &many)).await;
+    assert_eq!(added.expect("it connects"), 100);
+    session.send("and now?").await.expect("a reply");
+    let asked = provider.asked();
+    let names = asked[1].tool_names();
+    assert_eq!(names[..names.len() - 1], asked[0].tool_names());
+    assert_eq!(names.last(), Some(&"McpSearch"));
+    let resumed = agent.resume(session.id()).await.expect("a session");
+    resumed.send("still?").await.expect("a reply");
+    assert_eq!(provider.last().tool_names(), names);
+    assert_eq!(
+        common(&asked[1], &provider.last()),
+        asked[1].flattened().len()
+    );
 }
 
 /// How many of the first texts of two requests are the same.

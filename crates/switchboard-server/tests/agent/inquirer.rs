@@ -54,8 +54,8 @@ impl Service for Inquirer {
                 .unwrap()
                 .into_owned();
             let answer = context.elicit("count", params).await?;
-            let content = answer.content.as_ref().map_or("nothing", RawObject::get);
-            Ok(text_result(format!("{:?} {content}", answer.action)))
+            let filled = answer.content.as_ref().map_or("nothing", RawObject::get);
+            Ok(text_result(format!("{:?} {filled}", answer.action)))
         })
     }
 }

@@ -1,10 +1,10 @@
 //! One field of a form: what may be typed into it, and what that means.
 
-use serde_json::{Number, Value};
+use serde_json::{Number as JsonNumber, Value};
 use switchboard_protocol::types::elicitation_schema::{
     NumberKind, PrimitiveSchema, StringFormat, TitledValue,
 };
-use switchboard_protocol::types::wire::List;
+use switchboard_protocol::types::wire::{List, Number};
 use url::Url;
 
 use super::safe;
@@ -90,8 +90,8 @@ impl Field {
                 &text.title,
                 &text.description,
                 Kind::Text {
-                    least: text.min_length.as_ref().and_then(|number| number.as_u64()),
-                    most: text.max_length.as_ref().and_then(|number| number.as_u64()),
+                    least: text.min_length.as_ref().and_then(Number::as_u64),
+                    most: text.max_length.as_ref().and_then(Number::as_u64),
                     format: text.format.as_ref().and_then(Format::of),
                     default: owned(&text.default),
                 },
@@ -101,8 +101,8 @@ impl Field {
                 &number.description,
                 Kind::Number {
                     whole: number.kind == NumberKind::Integer,
-                    least: number.minimum.as_ref().map(|number| number.as_f64()),
-                    most: number.maximum.as_ref().map(|number| number.as_f64()),
+                    least: number.minimum.as_ref().map(Number::as_f64),
+                    most: number.maximum.as_ref().map(Number::as_f64),
                     default: number
                         .default
                         .as_ref()
@@ -133,15 +133,15 @@ impl Field {
                 },
             ),
             P::LegacyTitled(one) => {
-                let titles = one.enum_names.items.iter().map(|title| Some(&**title));
-                let titles = titles.chain(std::iter::repeat(None));
-                let choices = one.values.items.iter().zip(titles);
+                let names = one.enum_names.items.iter().map(|name| Some(&**name));
+                let names = names.chain(std::iter::repeat(None));
+                let choices = one.values.items.iter().zip(names);
                 (
                     &one.title,
                     &one.description,
                     Kind::One {
                         choices: choices
-                            .map(|(value, title)| Choice::new(value, title))
+                            .map(|(value, name)| Choice::new(value, name))
                             .collect(),
                         default: owned(&one.default),
                     },
@@ -155,9 +155,9 @@ impl Field {
                     least: many
                         .min_items
                         .as_ref()
-                        .and_then(|number| number.as_u64())
+                        .and_then(Number::as_u64)
                         .unwrap_or(0),
-                    most: many.max_items.as_ref().and_then(|number| number.as_u64()),
+                    most: many.max_items.as_ref().and_then(Number::as_u64),
                     default: many
                         .default
                         .items
@@ -174,9 +174,9 @@ impl Field {
                     least: many
                         .min_items
                         .as_ref()
-                        .and_then(|number| number.as_u64())
+                        .and_then(Number::as_u64)
                         .unwrap_or(0),
-                    most: many.max_items.as_ref().and_then(|number| number.as_u64()),
+                    most: many.max_items.as_ref().and_then(Number::as_u64),
                     default: many
                         .default
                         .items
@@ -355,7 +355,7 @@ impl Format {
             StringFormat::Uri => Some(Self::Uri),
             StringFormat::Date => Some(Self::Date),
             StringFormat::DateTime => Some(Self::DateTime),
-            _ => None,
+            StringFormat::Other(_) => None,
         }
     }
 
@@ -425,8 +425,8 @@ fn number(
     least: Option<f64>,
     most: Option<f64>,
 ) -> Result<Value, String> {
-    let exact: Option<Number> = serde_json::from_str(typed).ok();
-    let number = exact.or_else(|| Number::from_f64(typed.parse().ok()?));
+    let exact: Option<JsonNumber> = serde_json::from_str(typed).ok();
+    let number = exact.or_else(|| JsonNumber::from_f64(typed.parse().ok()?));
     let number = number.ok_or("this is no number")?;
     let value = number.as_f64().unwrap_or(f64::NAN);
     if whole && number.is_f64() {
@@ -503,14 +503,14 @@ mod tests {
     }
 
     /// What comes of typing this into a field of that schema.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a table of cases reads better"
+    )]
     fn check(schema: Value, typed: &str, expected: Result<Value, &str>) {
         let read = field(&schema, true).unwrap().read(typed);
         let read = read.as_ref().map(|value| value.clone().unwrap());
-        assert_eq!(
-            read.map_err(|error| error.as_str()),
-            expected,
-            "{schema} {typed}"
-        );
+        assert_eq!(read.map_err(String::as_str), expected, "{schema} {typed}");
     }
 
     #[test]

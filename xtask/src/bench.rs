@@ -5,13 +5,14 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `data` | protocol, configuration and permissions: criterion's benchmarks, beside the crates |
+//! | `data` | protocol, configuration, permissions and tool search: criterion's benchmarks, beside the crates, and a program |
 //! | `host` | calls, lists and start-up over stdio: clients as processes of their own |
 //! | `cli` | the program itself, from start to end |
 
 mod cli;
 mod data;
 mod host;
+mod search;
 
 use std::path::PathBuf;
 use std::process::Command;

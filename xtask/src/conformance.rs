@@ -1,7 +1,9 @@
-//! `cargo xtask conformance`: the official suite's client scenarios against a client of ours.
+//! `cargo xtask conformance`: the official suite's scenarios against a client of ours and a server of ours.
 //!
 //! The suite runs one scenario at a time; which there are, and for which revisions, is asked of the suite itself. What
 //! fails must be listed in `tests/interop/conformance-expected-failures.txt`, and what is listed there must fail.
+
+mod side;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,49 +11,35 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::interop;
-use crate::run::{command, root};
+use crate::run::root;
+use side::Side;
 
 /// The revisions that are run. Scenarios of an extension belong to none, and are run once.
 const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
 pub(crate) fn conformance(words: &[&str]) -> Result<(), String> {
-    let (client, names) = match words {
-        ["--client", client, names @ ..] => (PathBuf::from(client), names),
-        names => (build_client()?, names),
+    let npm = interop::install_npm()?;
+    let (sides, names) = match words {
+        ["--client", client, names @ ..] => (vec![Side::client(Some(Path::new(client)))?], names),
+        ["server", names @ ..] => (vec![Side::server()?], names),
+        // A name may be one that only one side knows, so names need one.
+        [] => (vec![Side::client(None)?, Side::server()?], words),
+        ["client", names @ ..] | names => (vec![Side::client(None)?], names),
     };
-    let suite = Suite::new(&interop::install_npm()?, &client)?;
-    let runs = select(suite.scenarios()?, names)?;
     let expected = expected_failures()?;
-    let mut passed = 0;
+    let mut summary = Vec::new();
     let mut surprises = Vec::new();
-    for run in &runs {
-        let verdict = suite.run(run)?;
-        let name = format!(
-            "{} {}",
-            run.revision.as_deref().unwrap_or("extension"),
-            run.scenario
-        );
-        let is_expected = expected.contains(&name);
-        match (verdict.problems.is_empty(), is_expected) {
-            (true, false) => {
-                passed += 1;
-                println!("ok    {name} ({} checks)", verdict.checks);
-            }
-            (true, true) => {
-                println!("STALE {name}: passes, but is listed as an expected failure");
-                surprises.push(name);
-            }
-            (false, true) => println!("known {name}"),
-            (false, false) => {
-                println!("FAIL  {name}");
-                for problem in &verdict.problems {
-                    println!("        {problem}");
-                }
-                surprises.push(name);
-            }
-        }
+    for side in sides {
+        let suite = Suite::new(&npm, side);
+        let runs = select(suite.scenarios()?, names)?;
+        let passed = suite.run_all(&runs, &expected, &mut surprises)?;
+        let name = suite.side.name();
+        summary.push(format!(
+            "{name}: {passed} of {} scenarios passed",
+            runs.len()
+        ));
     }
-    println!("\n{passed} of {} scenarios passed", runs.len());
+    println!("\n{}", summary.join("\n"));
     if surprises.is_empty() {
         return Ok(());
     }
@@ -65,6 +53,13 @@ struct Run {
     revision: Option<String>,
 }
 
+impl std::fmt::Display for Run {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let revision = self.revision.as_deref().unwrap_or("extension");
+        write!(formatter, "{revision} {}", self.scenario)
+    }
+}
+
 /// What came of a run.
 struct Verdict {
     checks: usize,
@@ -74,40 +69,66 @@ struct Verdict {
 struct Suite {
     node: PathBuf,
     program: PathBuf,
-    client: String,
+    side: Side,
     results: PathBuf,
 }
 
 impl Suite {
-    fn new(npm: &Path, client: &Path) -> Result<Self, String> {
-        let client = std::path::absolute(client)
-            .map_err(|error| format!("{}: {error}", client.display()))?;
-        let client = client.to_string_lossy().into_owned();
-        // The suite splits the command at spaces and hands it to a shell.
-        if client.contains(|letter: char| letter.is_whitespace() || "'\"$&|;<>()".contains(letter))
-        {
-            return Err(format!(
-                "the suite cannot start a program with this path: {client}"
-            ));
-        }
-        Ok(Self {
+    fn new(npm: &Path, side: Side) -> Self {
+        Self {
             node: npm.join("node_modules/node/bin/node"),
             program: npm.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
-            client,
-            results: interop::folder().join("conformance"),
-        })
+            results: interop::folder().join("conformance").join(side.name()),
+            side,
+        }
     }
 
-    /// All client scenarios, for each revision of ours they are meant for.
+    /// Runs scenarios and says what came of each; how many passed. Those that did not go as expected are added.
+    fn run_all(
+        &self,
+        runs: &[Run],
+        expected: &[String],
+        surprises: &mut Vec<String>,
+    ) -> Result<usize, String> {
+        let mut passed = 0;
+        for run in runs {
+            let verdict = self.run(run)?;
+            let name = format!("{} {run}", self.side.name());
+            let is_expected = expected.contains(&name);
+            match (verdict.problems.is_empty(), is_expected) {
+                (true, false) => {
+                    passed += 1;
+                    println!("ok    {name} ({} checks)", verdict.checks);
+                }
+                (true, true) => {
+                    println!("STALE {name}: passes, but is listed as an expected failure");
+                    surprises.push(name);
+                }
+                (false, true) => println!("known {name}"),
+                (false, false) => {
+                    println!("FAIL  {name}");
+                    for problem in &verdict.problems {
+                        println!("        {problem}");
+                    }
+                    surprises.push(name);
+                }
+            }
+        }
+        Ok(passed)
+    }
+
+    /// All scenarios of this side, for each revision of ours they are meant for.
     fn scenarios(&self) -> Result<Vec<Run>, String> {
         let output = self
             .command()
-            .args(["list", "--client"])
+            .args(["list", &format!("--{}", self.side.name())])
             .output()
             .map_err(|error| format!("the conformance suite could not be started: {error}"))?;
-        let runs = parse_list(&String::from_utf8_lossy(&output.stdout));
+        let mut runs = parse_list(&String::from_utf8_lossy(&output.stdout));
+        runs.retain(|run| run.revision.is_some() || self.side.has_extensions());
         if runs.is_empty() {
-            return Err("the conformance suite lists no client scenarios".to_owned());
+            let side = self.side.name();
+            return Err(format!("the conformance suite lists no {side} scenarios"));
         }
         Ok(runs)
     }
@@ -124,13 +145,8 @@ impl Suite {
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
         }
         let mut suite = self.command();
-        suite.args([
-            "client",
-            "--command",
-            &self.client,
-            "--scenario",
-            &run.scenario,
-        ]);
+        suite.args(self.side.words());
+        suite.args(["--scenario", &run.scenario]);
         if let Some(revision) = &run.revision {
             suite.args(["--spec-version", revision]);
         }
@@ -286,34 +302,6 @@ fn expected_failures() -> Result<Vec<String>, String> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .map(str::to_owned)
         .collect())
-}
-
-/// Builds the client and gives its path.
-fn build_client() -> Result<PathBuf, String> {
-    let line = [
-        "cargo",
-        "build",
-        "--quiet",
-        "--package",
-        "switchboard-test",
-        "--bin",
-        "conformance-client",
-        "--message-format=json-render-diagnostics",
-    ];
-    println!("\n$ {}", line.join(" "));
-    let output = command(&line)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cargo could not be started: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut executables = text.lines().filter_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        message["executable"].as_str().map(PathBuf::from)
-    });
-    match executables.next_back() {
-        Some(path) if output.status.success() => Ok(path),
-        _ => Err("the conformance client could not be built".to_owned()),
-    }
 }
 
 #[cfg(test)]

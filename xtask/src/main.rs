@@ -12,6 +12,7 @@ mod ci;
 mod conformance;
 mod fuzz;
 mod interop;
+mod model;
 mod run;
 mod test;
 
@@ -25,8 +26,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                   speed against the opponents, as ratios within one run
   fuzz [SECONDS]  each fuzz target for that long (60)
   interop         installs the servers, clients and suites of others; `test` does it too
-  conformance [--client PROGRAM] [SCENARIO|REVISION…]
-                  the official suite's client scenarios; without names all but authorization";
+  model           the agent with a small model on this machine: a call made, its result used
+  conformance [client|server|--client PROGRAM] [SCENARIO|REVISION…]
+                  the official suite's scenarios, all of both sides or those named (of the client if no side is)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz::fuzz(60),
         ["fuzz", seconds] => number(seconds).and_then(fuzz::fuzz),
         ["interop"] => interop::install(),
+        ["model"] => model::model(),
         ["conformance", words @ ..] => conformance::conformance(words),
         _ => Err(USAGE.to_owned()),
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{FutureExt as _, join_all};
 use switchboard::Host;
 use switchboard::permissions::Guard;
 use switchboard::spec::ServerSpec;
@@ -172,13 +172,13 @@ impl Inner {
             } else {
                 // What cannot be connected is told with the state of its server.
                 let added = join_all(missing.map(|spec| options.host.add_server(spec)));
-                let _ = timeout(options.patience, added).await;
-                let _ = timeout(options.patience, options.host.settled()).await;
+                let settled = added.then(|_| options.host.settled());
+                let _ = timeout(options.patience, settled).await;
             }
-            options.host.ready().await?;
-            Ok(())
+            options.host.ready().await
         };
-        self.connected.get_or_try_init(|| connect).await.map(|_| ())
+        self.connected.get_or_try_init(|| connect).await?;
+        Ok(())
     }
 }
 

@@ -25,6 +25,10 @@ stand in the conversation.";
 
 /// From how many tokens on a conversation is made shorter.
 pub(crate) fn limit(model: &Model) -> u64 {
+    if model.window == 0 {
+        // Nobody knows; the model will say when it is too much.
+        return u64::MAX;
+    }
     let answer = model.max_output.min(model.window / 4);
     (model.window - answer) / 10 * 9
 }

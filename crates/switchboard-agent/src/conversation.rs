@@ -105,7 +105,8 @@ impl Conversation {
                     open.has_begun = true;
                 }
             }
-            Entry::CallEnded { result } => {
+            Entry::CallEnded { result, usage } => {
+                self.usage += usage;
                 let mut open = self.open.iter_mut();
                 if let Some(open) = open.find(|open| open.call.id == result.call) {
                     open.result = Some(result);

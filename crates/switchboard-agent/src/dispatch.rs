@@ -18,9 +18,9 @@ use switchboard::call::gate::{Permit, Sight, Verdict};
 use switchboard::call::shape::{Block, Media, ShapeOptions, Shaped, shape};
 use switchboard::call::spill::SpillFolder;
 use switchboard::catalog::text::{cut, neutralise};
-use switchboard::catalog::{CatalogTool, LookupError, Tokens};
+use switchboard::catalog::{CatalogTool, LiveAnnotations, LookupError, Tokens};
 use switchboard::json::SharedJson;
-use switchboard::names::{CallId, ToolRef};
+use switchboard::names::{CallId, ExposedName, ToolRef};
 use switchboard::peer::ProgressSink;
 use switchboard::permissions::{Subject, Wanted};
 use tokio::time::Instant;
@@ -174,7 +174,7 @@ impl Core {
         };
         match self.options.host.call(request).await {
             Ok(outcome) => self.shaped(&outcome.tool, &outcome.result),
-            Err(error) => Output::error(neutralise(&error.for_model())),
+            Err(error) => self.bounded(Output::error(neutralise(&error.for_model()))),
         }
     }
 
@@ -211,15 +211,10 @@ impl Core {
         let sight = self.options.guard.inspect(wanted, &result).answer().await;
         let output = match sight {
             Sight::Keep => output,
-            Sight::Replace(result) => {
-                let reference = ToolRef {
-                    server: "built-in".into(),
-                    tool: name.into(),
-                };
-                self.shaped(&reference, &result)
-            }
+            Sight::Replace(result) => self.shaped(&built_in_reference(name), &result),
             Sight::Withhold { reason } => denied(name, &reason),
         };
+        let output = self.bounded(output);
         witness.end(End::Done {
             bytes: result.as_str().len() as u64,
             is_error: output.is_error,
@@ -250,10 +245,27 @@ impl Core {
         }
     }
 
+    /// An output within the limit on text, whoever made it. What is too long is kept in a file.
+    fn bounded(&self, output: Output) -> Output {
+        let texts = output.content.iter().map(|content| match content {
+            Content::Text { text } => text.len(),
+            Content::Image(_) => 0,
+        });
+        // Bytes are at least as many as characters.
+        if texts.sum::<usize>() <= Tokens(self.options.max_output_tokens).characters() {
+            return output;
+        }
+        let shaped = self.shaped(&built_in_reference("output"), &as_tool_result(&output));
+        Output {
+            display: output.display,
+            ..shaped
+        }
+    }
+
     /// Whether a server's tool changes nothing, by the word of a server that is believed.
     fn is_read_only(&self, tool: &CatalogTool) -> bool {
         let hints = tool.live_annotations();
-        hints.is_some_and(|hints| hints.is_read_only())
+        hints.is_some_and(LiveAnnotations::is_read_only)
             && self
                 .options
                 .guard
@@ -278,7 +290,7 @@ impl Core {
             return Output::error(neutralise(&format!("{error}.{hint}")));
         };
         let mut candidates: Vec<&str> = self.similar_built_ins(&name);
-        let allowed = nearest.iter().map(|name| name.as_str());
+        let allowed = nearest.iter().map(ExposedName::as_str);
         candidates.extend(allowed.filter(|name| self.subset.has(name)));
         let name = cut(neutralise(&name), MAX_NAME).into_owned();
         Output::error(if candidates.is_empty() {
@@ -300,6 +312,13 @@ impl Core {
             .iter()
             .map(|tool| tool.definition.name.as_str());
         names.filter(|tool| likeness(tool) >= ALIKE).collect()
+    }
+}
+
+fn built_in_reference(name: &str) -> ToolRef {
+    ToolRef {
+        server: "built-in".into(),
+        tool: name.into(),
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn system_prompt(situation: &Situation<'_>) -> (String, Vec<String>) 
     };
     let mut prompt = format!(
         "{task}\n\nFolder: {}\nDate: {}\n",
-        neutralise(&situation.workspace.to_string_lossy()),
+        one_line(&situation.workspace.to_string_lossy()),
         date(situation.now)
     );
     if let Some(instructions) = situation.instructions {
@@ -113,7 +113,7 @@ pub(crate) fn note_on_search() -> Message {
 }
 
 fn introduction(server: &CatalogServer, is_searching: bool) -> String {
-    let mut text = format!("MCP server {}", neutralise(server.name().as_str()));
+    let mut text = format!("MCP server {}", one_line(server.name().as_str()));
     if is_searching {
         let _ = write!(text, ", tools: {}", server.tools().count());
     }
@@ -126,6 +126,11 @@ fn introduction(server: &CatalogServer, is_searching: bool) -> String {
     }
     text.push('\n');
     text
+}
+
+/// A name that cannot pass for more than one.
+fn one_line(name: &str) -> String {
+    neutralise(name).replace(['\n', '\r'], " ")
 }
 
 /// A date as people write it, UTC.

@@ -10,6 +10,7 @@
 //! | [`message`] | what a conversation consists of |
 //! | [`provider`] | the seam towards models, and one file for each kind of endpoint |
 //! | [`tools`] | built-in tools |
+//! | [`sampling`] | servers that ask the agent's model |
 //! | `core` | what a session has for its whole life |
 //! | `turn`, `dispatch` | the loop; the one way that every call goes |
 //! | `view`, `instructions` | the tools and texts that stand before every conversation, and stay as they are |
@@ -27,6 +28,7 @@ mod instructions;
 pub mod message;
 pub mod provider;
 mod record;
+pub mod sampling;
 pub mod session;
 pub mod tools;
 mod turn;
@@ -34,3 +36,8 @@ mod view;
 
 pub use agent::{Agent, AgentOptions};
 pub use session::Session;
+
+/// The examples of the README are compiled with the documentation's tests, and the first of them is run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

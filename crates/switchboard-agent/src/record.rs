@@ -77,6 +77,9 @@ pub(crate) enum Entry {
     CallEnded {
         /// What came of it.
         result: ToolResult,
+        /// What it cost, where it was another agent's work.
+        #[serde(default, skip_serializing_if = "is_free")]
+        usage: Usage,
     },
     /// The tools that the model is told of have changed.
     Tools {
@@ -435,6 +438,10 @@ impl From<StoreError> for SessionError {
     fn from(error: StoreError) -> Self {
         Self::Store(Arc::new(error))
     }
+}
+
+fn is_free(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }
 
 /// A path that can be kept: one that is no text is written as nearly as it can be.

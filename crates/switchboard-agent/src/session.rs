@@ -57,6 +57,9 @@ pub enum SessionError {
     /// It cannot be read or written.
     #[error("the session cannot be kept: {0}")]
     Store(Arc<StoreError>),
+    /// Nothing was said, and there is nothing to go on with.
+    #[error("there is nothing to answer: the message is empty")]
+    Empty,
     /// The model gave no answer.
     #[error(transparent)]
     Provider(#[from] ProviderError),

@@ -22,6 +22,9 @@ use crate::session::{Prompt, SessionError};
 use crate::tools::mcp_search;
 use crate::view::{Change, Moment, Offer, View};
 
+/// How often a conversation that is too long is made shorter before it is given up.
+const MAX_SHORTENED: u32 = 2;
+
 /// What a turn works on, and leaves to the next one.
 pub(crate) struct State {
     pub(crate) journal: Journal,
@@ -79,7 +82,10 @@ impl State {
             self.journal.append(entry).await?;
         }
         for result in self.journal.conversation().abandoned() {
-            self.journal.append(Entry::CallEnded { result }).await?;
+            let usage = Usage::default();
+            self.journal
+                .append(Entry::CallEnded { result, usage })
+                .await?;
         }
         Ok(())
     }
@@ -165,7 +171,18 @@ impl<'a> Turn<'a> {
 
     /// Everything before the first request: what was left open, which tools there are, what was said.
     async fn begin(&mut self, prompt: Prompt) -> Result<(), SessionError> {
+        let parts = prompt.parts.into_iter().filter(|part| !is_blank(part));
+        let message = Message {
+            role: Role::User,
+            parts: parts.collect(),
+        };
         self.state.repair().await?;
+        // Without a word a turn can go on where the last one stopped, and only there.
+        let last = self.state.journal.conversation().messages().last();
+        let says_nothing = message.parts.is_empty();
+        if says_nothing && last.is_none_or(|last| last.role == Role::Assistant) {
+            return Err(SessionError::Empty);
+        }
         let change = self.update_view(Moment::Turn);
         let is_new = self.state.journal.conversation().header().is_none();
         if is_new {
@@ -173,22 +190,22 @@ impl<'a> Turn<'a> {
             self.state.journal.append(Entry::Begun(header)).await?;
         }
         self.record_view(change, is_new).await?;
-        let parts = prompt.parts.into_iter().filter(|part| !is_blank(part));
-        let message = Message {
-            role: Role::User,
-            parts: parts.collect(),
-        };
-        let said = Entry::Said {
-            message,
-            is_note: false,
-            introduces: Vec::new(),
-        };
-        self.state.journal.append(said).await?;
-        self.state.journal.list().await?;
+        if !says_nothing {
+            let said = Entry::Said {
+                message,
+                is_note: false,
+                introduces: Vec::new(),
+            };
+            self.state.journal.append(said).await?;
+            self.state.journal.list().await?;
+        }
+        let provider = self.core.provider();
+        let model = provider.model();
+        let tools = self.state.view.definitions().len();
         let started = SessionEvent::Started {
             session_id: self.core.id.to_string(),
-            model: self.core.provider().model().id.clone(),
-            tools: self.state.view.definitions().len(),
+            model: model.id.clone(),
+            tools: if model.tools { tools } else { 0 },
             failed_servers: self.core.failed_servers(),
         };
         self.emitter.tell(started).await;
@@ -198,6 +215,7 @@ impl<'a> Turn<'a> {
     /// Asks the model and makes its calls until one of them has enough.
     async fn work(&mut self) -> Result<EndReason, SessionError> {
         let mut was_empty = false;
+        let mut shortened = 0;
         loop {
             if let Err(reason) = self.budget.take_request() {
                 return Ok(reason);
@@ -209,10 +227,11 @@ impl<'a> Turn<'a> {
                 // What it said of it is of no use: there is room for the whole once the conversation is shorter.
                 let provider = self.core.provider();
                 self.spend(answer.usage).await;
-                if self.compact(&*provider, 1).await? {
-                    continue;
+                shortened += 1;
+                if shortened > MAX_SHORTENED || !self.compact(&*provider, shortened).await? {
+                    return Ok(EndReason::Length);
                 }
-                return Ok(EndReason::Length);
+                continue;
             }
             if stop == Stop::Refused {
                 message
@@ -264,6 +283,7 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Counts what an answer cost.
     async fn spend(&mut self, usage: Usage) {
         self.usage += usage;
         self.budget.spend(usage);

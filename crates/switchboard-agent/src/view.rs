@@ -82,6 +82,11 @@ impl Subset {
         subset
     }
 
+    /// Whether all tools are in it.
+    pub(crate) fn is_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a tool is in it.
     pub(crate) fn has(&self, name: &str) -> bool {
         let fits = |patterns: &Vec<NameGlob>| patterns.iter().any(|glob| glob.matches(name));
@@ -173,9 +178,8 @@ impl View {
         if !self.is_searching && offer.wants_search() {
             self.is_searching = true;
             change.began_search = true;
-            if offer.subset.has(&search.name) {
-                self.push(search.clone(), Source::BuiltIn);
-            }
+            // Whoever may use none but certain tools finds none but those.
+            self.push(search.clone(), Source::BuiltIn);
         }
         self.add_new(offer, &mut change);
         self.seen = Some(Arc::clone(offer.catalog));

@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// List the tools of all servers
     Tools(ToolsArguments),
+    /// Find tools by what they are for
+    Search(SearchArguments),
     /// Call a tool
     Call(CallArguments),
     /// List the resources of all servers, and their templates
@@ -108,6 +110,9 @@ pub(crate) enum Command {
     /// Talk with a model that uses your servers
     #[command(after_help = crate::commands::chat::HELP)]
     Chat(ChatArguments),
+    /// Let other programs talk with the agent: serve it over MCP
+    #[command(after_help = crate::commands::serve::HELP)]
+    Serve(ServeArguments),
     /// Print a completion script
     Completions {
         /// The shell
@@ -379,6 +384,22 @@ pub(crate) struct ToolsArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SearchArguments {
+    /// What is wanted: keywords, a whole question, a tool's name, or select:NAME,NAME
+    #[arg(required = true)]
+    pub(crate) query: Vec<String>,
+    /// The most tools to show
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) limit: u16,
+    /// Only of this server
+    #[arg(long)]
+    pub(crate) server: Option<String>,
+    /// Do not connect: answer from what the servers offered last time
+    #[arg(long)]
+    pub(crate) no_connect: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CallArguments {
     /// The tool: the name that `tools` shows, `server/tool` or `server.tool`
     pub(crate) tool: String,
@@ -445,6 +466,25 @@ pub(crate) struct ChatArguments {
     /// Delete a conversation
     #[arg(long, value_name = "ID", conflicts_with_all = ["prompt", "resume", "latest"])]
     pub(crate) delete: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Speak over standard input and output; this is what happens without --http
+    #[arg(long, conflicts_with = "http")]
+    pub(crate) stdio: bool,
+    /// Listen for HTTP on this port, address and port, or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<String>,
+    /// Listen where other machines can connect, too
+    #[arg(long, requires = "http")]
+    pub(crate) allow_remote: bool,
+    /// The file with the token that clients have to show; made if it is not there
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The model, such as anthropic/NAME or openai/NAME
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
 }
 
 /// What an answer is put out as.

@@ -15,6 +15,7 @@ use switchboard::audit::{Audit, AuditSettings};
 use switchboard::auth::interactive::logins::Logins;
 use switchboard::call::gate::Gate;
 use switchboard::catalog::text::neutralise;
+use switchboard::handler::ClientHandler;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::permissions::{Engine, Guard, Policy};
@@ -22,6 +23,7 @@ use switchboard::spec::ServerSpec;
 use switchboard::status::{Cause, ServerStatus, State};
 use switchboard::workspace;
 use switchboard_config::text::visible;
+use switchboard_server::agent::ClientQuestions;
 use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store};
 use tokio::runtime::Runtime;
 
@@ -64,7 +66,7 @@ pub(crate) struct Session<'c> {
 }
 
 /// How a host is used.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Manner {
     /// What holds where no rule does.
     pub(crate) policy: Policy,
@@ -74,6 +76,8 @@ pub(crate) struct Manner {
     pub(crate) attended: bool,
     /// Whether a model may begin logins.
     pub(crate) logins: bool,
+    /// Who is asked in place of a person at the terminal, where others connect to this program.
+    pub(crate) clients: Option<ClientQuestions>,
 }
 
 impl Manner {
@@ -83,6 +87,7 @@ impl Manner {
         front_end: FRONT_END,
         attended: true,
         logins: false,
+        clients: None,
     };
 }
 
@@ -122,14 +127,17 @@ pub(crate) fn run_in(
         let store = open_store(servers, context).await;
         let settings = AuditSettings::from(&servers.config.settings);
         let audit = Audit::start(Arc::clone(&store), settings, manner.front_end);
-        let guard = guard(servers, context, audit.clone(), manner);
+        let guard = guard(servers, context, audit.clone(), &manner);
         let lent = Arc::new(Lent::default());
         let logins = manner.logins.then(|| servers.logins(context));
         let session = Session {
             host: Host::new(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
                 gate: Arc::clone(&guard) as Arc<dyn Gate>,
-                handler: Arc::new(AtTerminal::new(context, manner.attended, Arc::clone(&lent))),
+                handler: match manner.clients {
+                    Some(clients) => Arc::new(clients) as Arc<dyn ClientHandler>,
+                    None => Arc::new(AtTerminal::new(context, manner.attended, Arc::clone(&lent))),
+                },
                 store: Arc::clone(&store),
                 spill_folder: Some(spill_folder(context)),
                 logins: logins.map(|logins| Arc::new(logins) as Arc<dyn Logins>),
@@ -357,7 +365,7 @@ pub(crate) fn engine(servers: &Servers, context: &Context, policy: Policy) -> En
     }
 }
 
-fn guard(servers: &Servers, context: &Context, audit: Audit, manner: Manner) -> Arc<Guard> {
+fn guard(servers: &Servers, context: &Context, audit: Audit, manner: &Manner) -> Arc<Guard> {
     let engine = engine(servers, context, manner.policy);
     for problem in engine.problems() {
         let place = view::place(&problem.origin, &context.environment.home);
@@ -369,10 +377,10 @@ fn guard(servers: &Servers, context: &Context, audit: Audit, manner: Manner) -> 
         manner.front_end,
         std::process::id()
     ));
-    Arc::new(if manner.attended {
-        guard.asking(Arc::new(consent::Terminal::new(context)))
-    } else {
-        guard
+    Arc::new(match &manner.clients {
+        Some(clients) => guard.asking(Arc::new(clients.clone())),
+        None if manner.attended => guard.asking(Arc::new(consent::Terminal::new(context))),
+        None => guard,
     })
 }
 

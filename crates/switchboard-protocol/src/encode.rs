@@ -62,6 +62,65 @@ pub fn request_with_meta<'a>(
     })
 }
 
+/// A call of a tool, as its request has it.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolCall<'a> {
+    /// The tool.
+    pub name: &'a str,
+    /// The arguments, an object.
+    pub arguments: Option<&'a RawValue>,
+    /// Whether it is to be run as a task (2025-11-25).
+    pub as_task: bool,
+}
+
+impl ToolCall<'_> {
+    /// The params without `_meta`, for whoever needs them by themselves.
+    pub fn params(&self) -> String {
+        let mut params = vec![b'{'];
+        self.write(&mut params);
+        params.push(b'}');
+        String::from_utf8(params).unwrap_or_default()
+    }
+
+    /// The members. The name comes first: it is what a server looks for.
+    fn write(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(b"\"name\":");
+        // Text in memory can always be written.
+        let _ = write_text(buffer, self.name);
+        if let Some(arguments) = self.arguments {
+            buffer.extend_from_slice(b",\"arguments\":");
+            buffer.extend_from_slice(arguments.get().as_bytes());
+        }
+        if self.as_task {
+            buffer.extend_from_slice(b",\"task\":{}");
+        }
+    }
+}
+
+/// Appends a call of a tool with `members` as its `_meta`: what [`request_with_meta`] makes of its params, written in one
+/// go.
+pub fn tool_call<'a>(
+    buffer: &mut Vec<u8>,
+    id: &RequestId<'_>,
+    call: &ToolCall<'_>,
+    members: impl Into<RequestMembers<'a>>,
+) -> Result<(), EncodeError> {
+    let members = members.into();
+    append(buffer, |buffer| {
+        buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        id.write_json(buffer);
+        buffer.extend_from_slice(b",\"method\":\"tools/call\",\"params\":{");
+        if !members.is_empty() {
+            buffer.extend_from_slice(b"\"_meta\":{");
+            members.write(buffer);
+            buffer.extend_from_slice(b"},");
+        }
+        call.write(buffer);
+        buffer.push(b'}');
+        Ok(())
+    })
+}
+
 /// Appends a notification.
 pub fn notification<P: Serialize + ?Sized>(
     buffer: &mut Vec<u8>,
@@ -178,15 +237,21 @@ fn start_request(
     buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     id.write_json(buffer);
     buffer.extend_from_slice(b",\"method\":");
-    // The methods there are need no escapes.
-    if !method
+    write_text(buffer, method)
+}
+
+/// A text that nearly always needs no escapes: the name of a method or of a tool.
+fn write_text(buffer: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
+    // Looking at every byte is faster than stopping at the first that is odd.
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    if !text
         .bytes()
-        .all(|byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'/' | b'_'))
+        .fold(true, |so_far, byte| so_far & is_plain(byte))
     {
-        return write_value(buffer, method);
+        return write_value(buffer, text);
     }
     buffer.push(b'"');
-    buffer.extend_from_slice(method.as_bytes());
+    buffer.extend_from_slice(text.as_bytes());
     buffer.push(b'"');
     Ok(())
 }
@@ -203,4 +268,39 @@ fn write_member<T: Serialize + ?Sized>(
 
 fn write_value<T: Serialize + ?Sized>(buffer: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
     serde_json::to_writer(buffer, value).map_err(EncodeError::Value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::meta::MetaMembers;
+
+    proptest! {
+        #[test]
+        fn a_call_is_written_as_any_request_would_be(
+            name in ".{0,12}",
+            text in prop::option::of(".{0,12}"),
+            as_task: bool,
+            token in prop::option::of(0_u64..5),
+        ) {
+            let arguments = text.map(|text| {
+                let json = serde_json::json!({ "text": text });
+                serde_json::value::to_raw_value(&json).unwrap()
+            });
+            let call = ToolCall { name: &name, arguments: arguments.as_deref(), as_task };
+            let params = RawValue::from_string(call.params()).unwrap();
+            let meta = MetaMembers::default();
+            let members = || match token {
+                Some(token) => meta.with_progress(token),
+                None => (&meta).into(),
+            };
+            let id = RequestId::from(7);
+            let (mut at_once, mut in_two_steps) = (Vec::new(), Vec::new());
+            tool_call(&mut at_once, &id, &call, members()).unwrap();
+            request_with_meta(&mut in_two_steps, &id, "tools/call", Some(&params), members()).unwrap();
+            prop_assert_eq!(String::from_utf8(at_once), String::from_utf8(in_two_steps));
+        }
+    }
 }

@@ -67,19 +67,9 @@ impl<'a> RequestId<'a> {
     /// Appends the id as JSON, exactly as the peer wrote it.
     pub fn write_json(&self, buffer: &mut Vec<u8>) {
         match &self.0 {
+            Repr::Counter(digit @ 0..=9) => buffer.push(b'0' + digit.to_le_bytes()[0]),
             Repr::Counter(counter) => {
-                let mut digits = [0; 20];
-                let mut start = digits.len();
-                let mut rest = *counter;
-                for (index, slot) in digits.iter_mut().enumerate().rev() {
-                    *slot = b'0' + u8::try_from(rest % 10).unwrap_or_default();
-                    rest /= 10;
-                    start = index;
-                    if rest == 0 {
-                        break;
-                    }
-                }
-                buffer.extend_from_slice(digits.get(start..).unwrap_or_default());
+                buffer.extend_from_slice(itoa::Buffer::new().format(*counter).as_bytes());
             }
             Repr::Token(token) => buffer.extend_from_slice(token.as_bytes()),
         }

@@ -172,7 +172,7 @@ impl RequestMembers<'_> {
         })
     }
 
-    fn write(&self, buffer: &mut Vec<u8>) {
+    pub(crate) fn write(&self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(self.members.text.as_bytes());
         if let Some(token) = self.progress_token {
             if !self.members.is_empty() {

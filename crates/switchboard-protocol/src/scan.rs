@@ -39,6 +39,12 @@ impl<'a> Members<'a> {
     }
 }
 
+/// How nearly every message begins. What follows is a member, or it is no JSON.
+const USUAL_START: &str = r#"{"jsonrpc":"2.0","#;
+
+/// How the result of nearly every call begins: the start of any value that does is known before it is read.
+const USUAL_RESULT: &[u8] = br#"{"content":[{"type":"text","text":""#;
+
 /// The members of the object that `text` is, if it is JSON and at most `max_depth` deep.
 pub(crate) fn envelope(text: &str, max_depth: usize) -> Option<Members<'_>> {
     let mut members = Members::default();
@@ -47,10 +53,16 @@ pub(crate) fn envelope(text: &str, max_depth: usize) -> Option<Members<'_>> {
         position: 0,
         max_depth: max_depth.checked_sub(1)?,
     };
-    scanner.expect(b'{')?;
-    if scanner.next_token()? == b'}' {
-        scanner.position += 1;
-        return scanner.ends().then_some(members);
+    if text.starts_with(USUAL_START) {
+        members.jsonrpc = raw::trusted("\"2.0\"");
+        scanner.position = USUAL_START.len();
+        scanner.next_token()?;
+    } else {
+        scanner.expect(b'{')?;
+        if scanner.next_token()? == b'}' {
+            scanner.position += 1;
+            return scanner.ends().then_some(members);
+        }
     }
     loop {
         let key_start = scanner.position;
@@ -113,6 +125,11 @@ impl Scanner<'_> {
         (self.next_token()? == byte).then(|| self.position += 1)
     }
 
+    #[inline]
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.position..).unwrap_or_default()
+    }
+
     /// Whether nothing but whitespace is left.
     fn ends(&mut self) -> bool {
         self.next_token().is_none()
@@ -121,6 +138,13 @@ impl Scanner<'_> {
     /// Steps over one value, checking it.
     fn value(&mut self) -> Option<()> {
         let mut nesting = Nesting::default();
+        if self.rest().starts_with(USUAL_RESULT) {
+            // What this opens is an object in a list in an object, and the string that its last byte begins is next.
+            for container in [Container::Object, Container::Array, Container::Object] {
+                nesting.enter(container, self.max_depth)?;
+            }
+            self.position += USUAL_RESULT.len() - 1;
+        }
         loop {
             match self.next_token()? {
                 b'"' => {

@@ -41,6 +41,11 @@ pub trait Handler: Send + Sync + 'static {
         let _ = (session, sink);
         None
     }
+
+    /// A client has ended its session: it must not be taken up again.
+    fn forget(&self, session: &SessionKey) {
+        let _ = session;
+    }
 }
 
 /// The exchange with one client. Dropping it cancels what is running.

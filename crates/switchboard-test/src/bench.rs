@@ -16,7 +16,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -31,6 +31,9 @@ const IN_FLIGHT: u64 = 64;
 
 /// Calls before the clock runs.
 const WARM_UP: u64 = 500;
+
+/// How long a client may do in the background what it does once, before its instructions are counted.
+const SETTLING: Duration = Duration::from_secs(3);
 
 /// What goes wrong in a client ends it, so only its text matters.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -121,6 +124,7 @@ fn measure<C: Contestant>() -> Result<(), Failure> {
         Some("count") => {
             let counted = async move {
                 let mut client = C::open(server, 1).await?;
+                tokio::time::sleep(SETTLING).await;
                 for _ in 0..count {
                     client.call().await?;
                 }

@@ -38,7 +38,7 @@ pub struct Listening {
 #[non_exhaustive]
 pub enum InteropError {
     /// It is not installed.
-    #[error("not installed: {} is missing; run `cargo xtask test`", path.display())]
+    #[error("not installed: {} is missing; run `cargo xtask test`, or `cargo xtask model` for the model", path.display())]
     NotInstalled {
         /// What is missing.
         path: PathBuf,
@@ -115,6 +115,18 @@ pub fn python_sdk() -> Result<Launch, InteropError> {
     python_program(&[&script("sdk_server.py")?])
 }
 
+/// llama.cpp's server with a small model, which `cargo xtask model` installs. Its address is a base URL.
+pub async fn small_model() -> Result<Listening, InteropError> {
+    let port = free_port()?;
+    let script = existing(root().join("tests/interop/model/serve.py"))?;
+    let launch = Launch {
+        program: installed("model/venv/bin/python")?,
+        arguments: vec![script.to_string_lossy().into_owned(), port.to_string()],
+    };
+    let url = format!("http://127.0.0.1:{port}/v1");
+    listen(launch, &[], url, "the model listens").await
+}
+
 /// The program `rmcp-server` of this crate, over stdio.
 pub fn rmcp() -> Result<Launch, InteropError> {
     Ok(Launch {
@@ -126,18 +138,41 @@ pub fn rmcp() -> Result<Launch, InteropError> {
 /// The program `rmcp-server` of this crate, over Streamable HTTP.
 pub async fn rmcp_http() -> Result<Listening, InteropError> {
     let program = crate::scripted::fixture::program("rmcp-server")?;
-    let mut process = Command::new(&program)
-        .args(["--http", "127.0.0.1:0"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
-    let mut lines = BufReader::new(process.stdout.take().ok_or_else(no_output)?).lines();
-    let url = lines.next_line().await?.unwrap_or_default();
-    Ok(Listening {
-        url,
-        _process: process,
+    first_line_says_where(Command::new(&program).args(["--http", "127.0.0.1:0"])).await
+}
+
+/// The program `conformance-server` of this crate, over stdio.
+pub fn own_server() -> Result<Launch, InteropError> {
+    Ok(Launch {
+        program: crate::scripted::fixture::program("conformance-server")?,
+        arguments: vec!["--stdio".to_owned()],
     })
+}
+
+/// The program `conformance-server` of this crate, over Streamable HTTP, for those who show this token.
+pub async fn own_server_http(token: &str) -> Result<Listening, InteropError> {
+    let program = crate::scripted::fixture::program("conformance-server")?;
+    first_line_says_where(Command::new(&program).args(["--token", token])).await
+}
+
+/// The TypeScript SDK's client, as a script of ours.
+pub fn typescript_client() -> Result<Launch, InteropError> {
+    let script = existing(root().join("tests/interop/clients/typescript_client.mjs"))?;
+    Ok(Launch {
+        program: node()?,
+        arguments: vec![script.to_string_lossy().into_owned()],
+    })
+}
+
+/// The Python SDK's client, as a script of ours.
+pub fn python_client() -> Result<Launch, InteropError> {
+    let script = existing(root().join("tests/interop/clients/python_client.py"))?;
+    python_program(&[&script.to_string_lossy()])
+}
+
+/// Where the packages of npm are, for scripts of ours.
+pub fn node_modules() -> Result<PathBuf, InteropError> {
+    installed("npm/node_modules")
 }
 
 /// Node 22 of the installed packages, for scripts of ours.
@@ -214,6 +249,21 @@ async fn listen(
     }
     // What it says from here on is read and dropped, so that it never waits for a reader.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    Ok(Listening {
+        url,
+        _process: process,
+    })
+}
+
+/// Starts a server of ours, whose first line is its address. It ends with its input, too.
+async fn first_line_says_where(command: &mut Command) -> Result<Listening, InteropError> {
+    let mut process = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut lines = BufReader::new(process.stdout.take().ok_or_else(no_output)?).lines();
+    let url = lines.next_line().await?.unwrap_or_default();
     Ok(Listening {
         url,
         _process: process,

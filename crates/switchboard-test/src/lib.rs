@@ -9,7 +9,7 @@
 //! | [`model`] | a model that says what a script says, in the wire formats of both kinds of endpoint |
 //! | [`interop`] | the servers of others, from npm and `PyPI` |
 //! | [`mod@bench`] | what the clients of `cargo xtask bench` have in common |
-//! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, and the clients of the benchmark |
+//! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, `conformance-server`, and the clients of the benchmark |
 //!
 //! All but [`shared`] and [`authorization`] is behind the feature `servers`, so that the tests of small crates stay cheap.
 

@@ -1,8 +1,8 @@
-//! The protocol's own data, where it is at hand.
+//! Data that others have made, where it is at hand.
 //!
-//! The specification's schemas and examples are no part of the repository. They may lie beside it, in
-//! `shared/data/mcp/<revision>`; a test that uses them asks here, and passes without them. This module finds folders
-//! and must not read what is in them.
+//! The specification's schemas and examples and the sets that tool search is measured on are no part of the repository.
+//! They may lie beside it, in `shared/data`; a test that uses them asks here, and passes without them. This module finds
+//! folders and must not read what is in them.
 
 #![expect(
     clippy::print_stderr,
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 /// It is looked for beside this repository and beside every folder the repository lies in, so that a second working
 /// tree finds it too. Without it there is a note on standard error, and `None`.
 pub fn protocol_data(revision: &str) -> Option<PathBuf> {
-    let found = find(Path::new(env!("CARGO_MANIFEST_DIR")), revision);
+    let folder = Path::new("mcp").join(revision);
+    let found = find(Path::new(env!("CARGO_MANIFEST_DIR")), &folder);
     if found.is_none() {
         eprintln!(
             "skipped: the data of the protocol's revision {revision} does not lie beside the repository"
@@ -25,10 +26,24 @@ pub fn protocol_data(revision: &str) -> Option<PathBuf> {
     found
 }
 
-fn find(start: &Path, revision: &str) -> Option<PathBuf> {
+/// The folder with tools and questions that tool search is measured on: `tools.jsonl` and `queries-dev.jsonl`.
+///
+/// It is looked for as [`protocol_data`] is.
+pub fn tool_search_data() -> Option<PathBuf> {
+    let found = find(
+        Path::new(env!("CARGO_MANIFEST_DIR")),
+        Path::new("tool-search"),
+    );
+    if found.is_none() {
+        eprintln!("skipped: the data for tool search does not lie beside the repository");
+    }
+    found
+}
+
+fn find(start: &Path, data: &Path) -> Option<PathBuf> {
     start
         .ancestors()
-        .map(|folder| folder.join("shared/data/mcp").join(revision))
+        .map(|folder| folder.join("shared/data").join(data))
         .find(|folder| folder.is_dir())
 }
 
@@ -43,7 +58,8 @@ mod tests {
         let crate_folder = root.path().join("trees/second/crates/some-crate");
         std::fs::create_dir_all(&data).unwrap();
         std::fs::create_dir_all(&crate_folder).unwrap();
-        assert_eq!(find(&crate_folder, "2026-07-28"), Some(data));
-        assert_eq!(find(&crate_folder, "1999-01-01"), None);
+        let found = |folder: &str| find(&crate_folder, Path::new(folder));
+        assert_eq!(found("mcp/2026-07-28"), Some(data));
+        assert_eq!(found("mcp/1999-01-01"), None);
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use recorder::{Event, Recorder};
-use switchboard::transport::stdio::{Grace, GuardCommand, StdioConnector};
+use switchboard::transport::stdio::{Grace, GuardCommand, Program, ProgramEnd, StdioConnector};
 use switchboard::transport::{Closed, Connector, Link, Outgoing, OutgoingKind, TransportErrorKind};
 use switchboard_test::hosted::wait_until;
 
@@ -372,6 +372,55 @@ fn connecting_and_closing_leaves_nothing_behind() {
             );
         }
     });
+}
+
+/// All that a program writes, line by line, and how it ends.
+async fn run_to_its_end(mut program: Program) -> (Vec<String>, ProgramEnd) {
+    let mut output = Vec::new();
+    while let Some(chunk) = program.read().await {
+        output.extend_from_slice(chunk);
+    }
+    let text = String::from_utf8(output).unwrap();
+    (
+        text.lines().map(str::to_owned).collect(),
+        program.gone().await,
+    )
+}
+
+#[tokio::test]
+async fn a_program_ends_with_all_it_has_started() {
+    // One in the background, one that has left its group and session and holds the output, one that does not listen.
+    let script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; \
+                  setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & \
+                  read nothing || echo no input; sleep 0.2; exit 3";
+    let program = shell(script).run().await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(20), run_to_its_end(program)).await;
+    let (lines, end) = ended.unwrap();
+    assert_eq!(end, ProgramEnd::Exited(3));
+    assert!(lines.contains(&"no input".to_owned()), "{lines:?}");
+    let left: Vec<Pid> = lines
+        .iter()
+        .filter_map(|line| Some(pid(line.parse().ok()?)))
+        .collect();
+    assert_eq!(left.len(), 3, "{lines:?}");
+    wait_until(|| !left.iter().any(|process| exists(*process))).await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_dropped_or_told_to_end_ends() {
+    let script = "setsid sleep 1000 & echo $!; exec sleep 1000";
+    let mut dropped = shell(script).run().await.unwrap();
+    let line = String::from_utf8(dropped.read().await.unwrap().to_vec()).unwrap();
+    let left = pid(line.trim().parse().unwrap());
+    drop(dropped);
+    wait_until(|| !exists(left)).await;
+
+    let told = shell("exec sleep 1000").run().await.unwrap();
+    told.end();
+    assert_eq!(
+        run_to_its_end(told).await,
+        (Vec::new(), ProgramEnd::Signalled(15))
+    );
 }
 
 fn descriptors() -> usize {

@@ -23,6 +23,7 @@ use crate::names::{CallId, Generation, ServerName};
 use crate::options::HostOptions;
 use crate::pins::review::{Review, Subject};
 use crate::remembered::{self, Outline};
+use crate::search::{Hit, LiveIndex};
 use crate::spec::ServerSpec;
 use crate::status::{Failure, ServerStatus, State};
 
@@ -38,6 +39,7 @@ struct Inner {
     memory: Memory,
     calls: AtomicU64,
     under_way: UnderWay,
+    search: LiveIndex,
     /// The task that gives their signs of life.
     _signs: AbortOnDrop,
 }
@@ -100,6 +102,7 @@ impl Host {
             memory,
             calls: AtomicU64::new(0),
             under_way,
+            search: LiveIndex::default(),
             _signs: AbortOnDrop::new(&signs),
         }))
     }
@@ -157,6 +160,15 @@ impl Host {
     /// What the connected servers offer, at this moment.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.view().catalog)
+    }
+
+    /// The tools of [`catalog`](Self::catalog) that answer a question best, the best first. See
+    /// [`Index::search`](crate::search::Index::search) for what a question may be.
+    ///
+    /// The index is brought up to date first: nothing to do if no server has changed, a millisecond or so for one that
+    /// has. It does not wait for servers that are still being connected.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
+        self.0.search.search(&self.catalog(), query, limit)
     }
 
     /// The last lines a server said.

@@ -29,6 +29,16 @@ impl SharedJson {
         self.0.as_ptr() == other.0.as_ptr() && self.0.len() == other.0.len()
     }
 
+    /// How many bytes its text has.
+    pub fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The bytes of its text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// The value, raw.
     pub fn raw(&self) -> &RawValue {
         trusted(self.as_str()).unwrap_or(RawValue::NULL)

@@ -58,8 +58,3 @@ pub mod watch;
 pub mod workspace;
 
 pub use host::Host;
-
-/// The example of the README is compiled and run with the documentation's tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-mod readme {}

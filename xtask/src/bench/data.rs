@@ -1,4 +1,5 @@
 //! Protocol, configuration and permissions, by criterion's benchmarks beside the crates: this runs them and reads their estimates.
+//! Tool search has a program of its own.
 
 use super::{Bound, Row, middle, pinned, target, time};
 use crate::run::run_command;
@@ -61,6 +62,7 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
         MOST_ADDED_BY_RULES,
         time,
     ));
+    rows.extend(super::search::rows()?);
     Ok(rows)
 }
 

@@ -64,15 +64,15 @@ impl Anthropic {
             Err(error) if error.kind == ProviderErrorKind::Refused => error,
             outcome => return outcome,
         };
-        // Seals are bound to the conversation they were made in. One that was shortened since, or gone on with after
-        // a change of models, is better without thoughts than not at all.
+        // Seals are bound to the conversation they were made in, and gateways may know nothing of thinking. A model that
+        // is not shown its thoughts is better than none.
         let message = refused.message.to_ascii_lowercase();
         let is_about_thoughts = message.contains("thinking") || message.contains("signature");
         let has_thoughts = request.messages.iter().any(|message| {
             let mut parts = message.parts.iter();
             parts.any(|part| matches!(part, Part::Thinking(_)))
         });
-        if is_about_thoughts && has_thoughts {
+        if is_about_thoughts && (has_thoughts || self.thinking != ThinkingMode::Default) {
             return self.post(&request, Thoughts::LeftOut).await;
         }
         Err(refused)
@@ -88,7 +88,7 @@ impl Anthropic {
     }
 }
 
-/// Whether the model's own thoughts are sent back to it.
+/// Whether the model is told to think, and its own thoughts are sent back to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thoughts {
     Kept,
@@ -133,7 +133,10 @@ pub(super) fn encode(
             .unwrap_or(model.max_output)
             .min(model.max_output),
         stream: true,
-        thinking: thinking.into(),
+        thinking: match thoughts {
+            Thoughts::Kept => thinking.into(),
+            Thoughts::LeftOut => None,
+        },
         tools,
         system: system.into_iter().collect(),
         messages,
@@ -531,7 +534,14 @@ impl Decode for Decoder {
             }
             "message_stop" => self.is_over = true,
             // An answer that was not streamed, or something else altogether.
-            "message" => return Err(broken("the endpoint does not stream")),
+            "message" => {
+                let kind = ProviderErrorKind::Refused;
+                return Err(ProviderError::new(
+                    NAME,
+                    kind,
+                    "the endpoint does not stream",
+                ));
+            }
             _ => {
                 if let Some(error) = failure::in_stream(NAME, &event) {
                     return Err(error);

@@ -72,15 +72,14 @@ fn a_whole_request() {
         expected
     );
 
-    let without = body(
-        &request,
-        ThinkingMode::AdaptiveSummarized,
-        Thoughts::LeftOut,
-    );
+    let mode = ThinkingMode::AdaptiveSummarized;
+    let thinking = body(&request, mode, Thoughts::Kept)["thinking"].clone();
     assert_eq!(
-        without["thinking"],
+        thinking,
         json!({"type": "adaptive", "display": "summarized"})
     );
+    let without = body(&request, mode, Thoughts::LeftOut);
+    assert_eq!(without["thinking"], Value::Null);
     assert_eq!(without["messages"][1]["content"][0]["text"], "I look.");
 }
 
@@ -253,7 +252,7 @@ fn what_is_no_answer_says_why() {
     );
     check(
         "data: {\"type\":\"message\"}\n\n",
-        ProviderErrorKind::Broken,
+        ProviderErrorKind::Refused,
         "the endpoint does not stream",
     );
     let error =

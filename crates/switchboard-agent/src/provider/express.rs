@@ -24,12 +24,22 @@ pub(super) fn arguments(text: &str) -> Cow<'_, RawValue> {
     if text.trim().is_empty() {
         return Cow::Owned(raw("{}"));
     }
-    // A whole parse, because a raw value may hold escapes that endpoints refuse, such as half a surrogate pair.
-    let is_object = serde_json::from_str::<Map<String, Value>>(text).is_ok();
-    match serde_json::from_str::<&RawValue>(text) {
-        Ok(raw) if is_object => Cow::Borrowed(raw),
-        _ => Cow::Owned(raw(&json!({UNREADABLE: text}).to_string())),
+    if let Some(object) = object(text) {
+        return Cow::Borrowed(object);
     }
+    // Some models put the object into a string; whoever makes the call takes it out again.
+    let inner: Option<String> = serde_json::from_str(text).ok();
+    if let Some(object) = inner.as_deref().and_then(object) {
+        return Cow::Owned(object.to_owned());
+    }
+    Cow::Owned(raw(&json!({UNREADABLE: text}).to_string()))
+}
+
+/// An object in this text. It is parsed as a whole, because a raw value may hold escapes that endpoints refuse, such as
+/// half a surrogate pair.
+fn object(text: &str) -> Option<&RawValue> {
+    serde_json::from_str::<Map<String, Value>>(text).ok()?;
+    serde_json::from_str(text).ok()
 }
 
 /// A tool's name with nothing but the letters that are taken, no longer than this.
@@ -102,6 +112,7 @@ mod tests {
         check("", "{}");
         check("\n", "{}");
         check("[1]", r#"{"unreadable_arguments":"[1]"}"#);
+        check(r#""{\"a\": 1}""#, r#"{"a": 1}"#);
         check("null", r#"{"unreadable_arguments":"null"}"#);
         check(r#"{"a": "#, r#"{"unreadable_arguments":"{\"a\": "}"#);
         check(

@@ -219,16 +219,28 @@ async fn failures_are_told_for_what_they_are() {
             let error = ask(&*provider).await.unwrap_err();
             assert_eq!(error.kind, Kind::Broken, "{error}");
         }
-        drop(model);
-        let error = ask(&*provider).await.unwrap_err();
-        assert_eq!(error.kind, Kind::Unreachable, "{error}");
-        assert!(
-            error
-                .message
-                .contains("cannot be reached: Connection refused"),
-            "{error}"
-        );
     }
+}
+
+#[tokio::test]
+async fn nobody_there_is_told() {
+    // A port that was free a moment ago, and that nobody listens on.
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let settings = ProviderSettings {
+        openai_url: Some(url.clone()),
+        model: Some("test".to_owned()),
+        retry: RetryPolicy {
+            attempts: 1,
+            ..RetryPolicy::default()
+        },
+        ..ProviderSettings::default()
+    };
+    let error = ask(&*settings.provider().await.unwrap()).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Unreachable, "{error}");
+    let expected = format!("openai: {url}/chat/completions cannot be reached: Connection refused");
+    assert!(error.to_string().starts_with(&expected), "{error}");
 }
 
 #[tokio::test]
@@ -322,6 +334,7 @@ async fn silence_has_an_end_and_a_complete_answer_does_not_wait_for_one() {
         endpoint,
         model: super::super::models::describe(super::super::models::Kind::Local, "test"),
         limit: super::super::openai::Limit::MaxTokens,
+        no_reasoning_with_tools: std::sync::atomic::AtomicBool::new(false),
     };
     let error = ask(&provider).await.unwrap_err();
     assert_eq!(
@@ -386,4 +399,36 @@ async fn thoughts_that_are_no_longer_good_are_left_out() {
             json!([{"type": "text", "text": "Yes?"}]),
         ]
     );
+}
+
+#[tokio::test]
+async fn a_model_that_takes_tools_only_without_reasoning_is_found_out_once() {
+    let refusal =
+        "Function tools with reasoning_effort are not supported. Set reasoning_effort to 'none'.";
+    let model = ScriptedModel::start(vec![
+        Turn::refuse(400, refusal),
+        Turn::text("Hi"),
+        Turn::text("Hi again"),
+    ])
+    .await
+    .unwrap();
+    let provider = provider(&model, Wire::OpenAi, 1).await;
+    let messages = [Message::text(Role::User, "Hello")];
+    let tools = [super::super::fixture::tool("Read")];
+    let request = Request {
+        system: "",
+        tools: &tools,
+        messages: &messages,
+        max_output_tokens: None,
+    };
+    for expected in ["Hi", "Hi again"] {
+        let chunks: Vec<Chunk> = provider.ask(request).try_collect().await.unwrap();
+        assert_eq!(answer_of(&chunks).message.all_text(), expected);
+    }
+    let efforts: Vec<Value> = model
+        .requests()
+        .iter()
+        .map(|request| request.body["reasoning_effort"].clone())
+        .collect();
+    assert_eq!(efforts, [Value::Null, json!("none"), json!("none")]);
 }

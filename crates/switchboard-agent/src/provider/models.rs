@@ -40,11 +40,20 @@ pub enum ThinkingMode {
 
 /// What is known of a model.
 pub fn describe(kind: Kind, id: &str) -> Model {
-    look_up(kind, id).0
+    look_up(kind, id).model
 }
 
-/// What is known of a model, and what it is told about thinking.
-pub(super) fn look_up(kind: Kind, id: &str) -> (Model, ThinkingMode) {
+/// All that is known of a model.
+pub(super) struct Known {
+    pub(super) model: Model,
+    /// What it is told about thinking.
+    pub(super) thinking: ThinkingMode,
+    /// Whether it is told not to reason where it has tools.
+    pub(super) no_reasoning_with_tools: bool,
+}
+
+/// All that is known of a model.
+pub(super) fn look_up(kind: Kind, id: &str) -> Known {
     let (provider, default) = match kind {
         Kind::Anthropic => (super::anthropic::NAME, &TABLE.default.anthropic),
         Kind::OpenAi => (super::openai::NAME, &TABLE.default.openai),
@@ -64,15 +73,18 @@ pub(super) fn look_up(kind: Kind, id: &str) -> (Model, ThinkingMode) {
     let facts = fitting
         .max_by_key(|(length, _)| *length)
         .map_or(default, |(_, facts)| facts);
-    let model = Model {
-        id: id.to_owned(),
-        provider: provider.to_owned(),
-        window: facts.window,
-        max_output: facts.max_output,
-        vision: facts.vision,
-        tools: facts.tools,
-    };
-    (model, facts.thinking)
+    Known {
+        model: Model {
+            id: id.to_owned(),
+            provider: provider.to_owned(),
+            window: facts.window,
+            max_output: facts.max_output,
+            vision: facts.vision,
+            tools: facts.tools,
+        },
+        thinking: facts.thinking,
+        no_reasoning_with_tools: facts.no_reasoning_with_tools,
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,6 +120,8 @@ struct Facts {
     tools: bool,
     #[serde(default)]
     thinking: ThinkingMode,
+    #[serde(default)]
+    no_reasoning_with_tools: bool,
 }
 
 fn yes() -> bool {
@@ -160,6 +174,8 @@ mod tests {
             assert!(facts.max_output < facts.window, "{family:?}");
             assert!(!family.prefixes.is_empty(), "{family:?}");
             let thinks = facts.thinking != ThinkingMode::Default;
+            let is_openai = family.provider == super::super::openai::NAME;
+            assert!(is_openai || !facts.no_reasoning_with_tools, "{family:?}");
             assert!(
                 !thinks || family.provider == super::super::anthropic::NAME,
                 "{family:?}"

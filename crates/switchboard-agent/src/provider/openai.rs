@@ -6,13 +6,14 @@
 
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::stream::BoxStream;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::http::{Decode, Endpoint, answer};
+use super::http::{Decode, Endpoint, Events, answer};
 use super::{
     Answer, Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
     express, failure,
@@ -40,6 +41,8 @@ pub struct OpenAi {
     pub(super) model: Model,
     /// How the limit of an answer is called.
     pub(super) limit: Limit,
+    /// Whether the model is told not to reason where it has tools, because they are refused otherwise.
+    pub(super) no_reasoning_with_tools: AtomicBool,
 }
 
 /// How the limit of an answer is called.
@@ -57,12 +60,46 @@ impl Provider for OpenAi {
     }
 
     fn ask<'a>(&'a self, request: Request<'a>) -> BoxStream<'a, Result<Chunk, ProviderError>> {
-        let opening = async move {
-            let body = encode(&request, &self.model, self.limit)?;
-            self.endpoint.post(body).await
-        };
-        answer(Box::pin(opening), Decoder::new(request.messages))
+        answer(Box::pin(self.open(request)), Decoder::new(request.messages))
     }
+}
+
+impl OpenAi {
+    async fn open(&self, request: Request<'_>) -> Result<Events, ProviderError> {
+        let is_known = self.no_reasoning_with_tools.load(Ordering::Relaxed);
+        let reasoning = if is_known {
+            Reasoning::NotWithTools
+        } else {
+            Reasoning::AsItLikes
+        };
+        let refused = match self.post(&request, reasoning).await {
+            Err(error) if error.kind == ProviderErrorKind::Refused => error,
+            outcome => return outcome,
+        };
+        // OpenAI has ever more models that take tools here only if they do not reason. What is found out once is kept.
+        if is_known || request.tools.is_empty() || !refused.message.contains("reasoning_effort") {
+            return Err(refused);
+        }
+        let events = self.post(&request, Reasoning::NotWithTools).await?;
+        self.no_reasoning_with_tools.store(true, Ordering::Relaxed);
+        Ok(events)
+    }
+
+    async fn post(
+        &self,
+        request: &Request<'_>,
+        reasoning: Reasoning,
+    ) -> Result<Events, ProviderError> {
+        let body = encode(request, &self.model, self.limit, reasoning)?;
+        self.endpoint.post(body).await
+    }
+}
+
+/// Whether a model may reason before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reasoning {
+    AsItLikes,
+    NotWithTools,
 }
 
 /// The body of a request.
@@ -70,6 +107,7 @@ pub(super) fn encode(
     request: &Request<'_>,
     model: &Model,
     limit: Limit,
+    reasoning: Reasoning,
 ) -> Result<Vec<u8>, ProviderError> {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.trim().is_empty() {
@@ -84,6 +122,7 @@ pub(super) fn encode(
         }
     }
     let tools = if model.tools { request.tools } else { &[] };
+    let is_told_not_to = reasoning == Reasoning::NotWithTools && !tools.is_empty();
     let most = |which| request.max_output_tokens.filter(|_| limit == which);
     let body = Body {
         model: &model.id,
@@ -93,6 +132,7 @@ pub(super) fn encode(
         },
         max_completion_tokens: most(Limit::MaxCompletionTokens),
         max_tokens: most(Limit::MaxTokens),
+        reasoning_effort: is_told_not_to.then_some("none"),
         tools: tools.iter().map(WireTool::from).collect(),
         messages,
     };
@@ -111,6 +151,8 @@ struct Body<'a> {
     max_completion_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     messages: Vec<WireMessage<'a>>,
@@ -476,17 +518,13 @@ impl Decoder {
         (!is_new).then_some(place)
     }
 
-    /// An id that nothing in the conversation has, as close to what the server told as can be.
+    /// What the server calls a call, or an id of our own where it says nothing, or what it has said before.
     fn unique(&mut self, told: &str) -> String {
-        let base = if told.is_empty() { "call" } else { told };
-        let mut id = base.to_owned();
-        let mut number = self.known.len();
-        if told.is_empty() {
-            id = format!("{base}_{number}");
-        }
-        while self.known.contains(&id) {
+        let mut id = told.to_owned();
+        let mut number = 0_u64;
+        while id.is_empty() || self.known.contains(&id) {
             number += 1;
-            id = format!("{base}_{number}");
+            id = format!("call_{number}");
         }
         self.known.insert(id.clone());
         id

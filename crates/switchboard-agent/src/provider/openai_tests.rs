@@ -16,7 +16,7 @@ fn model(vision: bool) -> Model {
 }
 
 fn body(request: &Request<'_>, model: &Model, limit: Limit) -> Value {
-    serde_json::from_slice(&encode(request, model, limit).unwrap()).unwrap()
+    serde_json::from_slice(&encode(request, model, limit, Reasoning::AsItLikes).unwrap()).unwrap()
 }
 
 #[test]
@@ -108,8 +108,10 @@ fn a_model_is_told_only_what_it_understands() {
         max_output_tokens: None,
         ..request
     };
-    let body = serde_json::from_slice::<Value>(&encode(&short, &blind, Limit::MaxTokens).unwrap())
-        .unwrap();
+    let body = serde_json::from_slice::<Value>(
+        &encode(&short, &blind, Limit::MaxTokens, Reasoning::NotWithTools).unwrap(),
+    )
+    .unwrap();
     assert_eq!(
         body,
         json!({
@@ -118,6 +120,36 @@ fn a_model_is_told_only_what_it_understands() {
             "stream_options": {"include_usage": true},
             "messages": [{"role": "user", "content": "Hi"}],
         })
+    );
+}
+
+#[test]
+fn a_model_may_be_told_not_to_reason_where_it_has_tools() {
+    let messages = [Message::text(Role::User, "Hi")];
+    let tools = [tool("Read")];
+    let request = Request {
+        system: "",
+        tools: &tools,
+        messages: &messages,
+        max_output_tokens: None,
+    };
+    let effort = |request: &Request<'_>| {
+        let bytes = encode(
+            request,
+            &model(true),
+            Limit::MaxTokens,
+            Reasoning::NotWithTools,
+        )
+        .unwrap();
+        serde_json::from_slice::<Value>(&bytes).unwrap()["reasoning_effort"].clone()
+    };
+    assert_eq!(effort(&request), "none");
+    assert_eq!(
+        effort(&Request {
+            tools: &[],
+            ..request
+        }),
+        Value::Null
     );
 }
 
@@ -221,7 +253,7 @@ fn servers_follow_the_format_more_or_less() {
             ]})),
             finish("stop"),
         ]),
-        &[call("call_0", "A", "{\"x\":1}"), call("call_1", "B", "{}")],
+        &[call("call_1", "A", "{\"x\":1}"), call("call_2", "B", "{}")],
         Stop::Calls,
     );
     check(
@@ -241,7 +273,7 @@ fn servers_follow_the_format_more_or_less() {
             one(json!(""), json!(0), "A", json!("{}")),
             finish("stop"),
         ]),
-        &[call("call_0", "A", "{}"), call("call_1", "A", "{}")],
+        &[call("call_1", "A", "{}"), call("call_2", "A", "{}")],
         Stop::Calls,
     );
     check(
@@ -251,7 +283,7 @@ fn servers_follow_the_format_more_or_less() {
             one(json!("x"), json!(1), "B", json!("{}")),
             finish("tool_calls"),
         ]),
-        &[call("x", "A", "{}"), call("x_2", "B", "{}")],
+        &[call("x", "A", "{}"), call("call_1", "B", "{}")],
         Stop::Calls,
     );
     check(
@@ -261,7 +293,7 @@ fn servers_follow_the_format_more_or_less() {
             one(null.clone(), null.clone(), "A", json!(":1}")),
             finish("tool_calls"),
         ]),
-        &[call("call_0", "A", "{\"x\":1}")],
+        &[call("call_1", "A", "{\"x\":1}")],
         Stop::Calls,
     );
     check(
@@ -382,7 +414,7 @@ fn an_id_is_never_used_twice_in_a_conversation() {
     let (_, answer) = decode(Decoder::new(&earlier), &[stream.as_bytes()]);
     assert_eq!(
         answer.unwrap().message.parts,
-        [call("call_2", "A", "{}"), call("x_4", "B", "{}")]
+        [call("call_2", "A", "{}"), call("call_3", "B", "{}")]
     );
 }
 

@@ -4,6 +4,7 @@
 //! has set nothing. It reads no environment: values come in.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -42,6 +43,8 @@ pub struct ProviderSettings {
     pub retry: RetryPolicy,
     /// How endpoints are reached: proxies, certificates, time to connect.
     pub http: HttpSettings,
+    /// A client that is there already, such as that of the servers; it is used in place of one of these settings.
+    pub client: Option<HttpClient>,
 }
 
 /// Why there is no provider.
@@ -135,7 +138,10 @@ impl ProviderSettings {
     /// Only a server of one's own is asked anything, and only when no model is named: which one it has.
     pub async fn provider(&self) -> Result<Arc<dyn Provider>, SettingsError> {
         let choice = self.choose()?;
-        let client = HttpClient::new(self.http.clone())?;
+        let client = match &self.client {
+            Some(client) => client.clone(),
+            None => HttpClient::new(self.http.clone())?,
+        };
         let client = client.pooled().clone();
         let provider: Arc<dyn Provider> = match choice.kind {
             Kind::Anthropic => Arc::new(self.anthropic(client, choice.id)?),
@@ -206,7 +212,7 @@ impl ProviderSettings {
             })?;
         }
         let id = id.unwrap_or_else(|| models::DEFAULT_ANTHROPIC.to_owned());
-        let (model, thinking) = models::look_up(Kind::Anthropic, &id);
+        let known = models::look_up(Kind::Anthropic, &id);
         let endpoint = Endpoint {
             provider: anthropic::NAME.to_owned(),
             client,
@@ -217,8 +223,8 @@ impl ProviderSettings {
         };
         Ok(Anthropic {
             endpoint,
-            model,
-            thinking,
+            model: known.model,
+            thinking: known.thinking,
         })
     }
 
@@ -257,6 +263,7 @@ impl ProviderSettings {
             None if is_theirs => models::describe(kind, models::DEFAULT_OPENAI),
             None => offered(&endpoint).await?,
         };
+        let no_reasoning_with_tools = models::look_up(kind, &model.id).no_reasoning_with_tools;
         endpoint.url = below(&base, "chat/completions");
         let limit = if is_theirs {
             Limit::MaxCompletionTokens
@@ -267,6 +274,7 @@ impl ProviderSettings {
             endpoint,
             model,
             limit,
+            no_reasoning_with_tools: AtomicBool::new(no_reasoning_with_tools),
         })
     }
 }

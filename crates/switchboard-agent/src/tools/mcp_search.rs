@@ -22,6 +22,9 @@ pub(crate) const NAME: &str = "McpSearch";
 const DEFAULT_LIMIT: usize = 10;
 const MAX_LIMIT: usize = 25;
 
+/// How many hits are looked through for tools that may be used.
+const MAX_HITS: usize = 1_000;
+
 /// How much of a description is shown. The whole is in the definition that the model gets next.
 const SHOWN_CHARACTERS: usize = 200;
 
@@ -62,7 +65,7 @@ impl Tool for McpSearch {
             NAME,
             "Finds tools of the connected MCP servers by what they do. The tools that it finds can be called from then \
              on, by the names it tells. Describe the task in a few words, such as \"create an issue on GitHub\"; name the \
-             server if it is known. An exact name of a tool works too.",
+             server if it is known. \"select:\" and names of tools, with commas between them, gets those tools.",
             r#"{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do"},"limit":{"type":"integer","minimum":1,"maximum":25,"description":"How many tools to find; 10 if not stated"}},"required":["query"]}"#,
         )
     }
@@ -113,44 +116,18 @@ impl Tool for McpSearch {
 }
 
 impl McpSearch {
-    /// The tools that fit best, the best first.
+    /// The tools that fit best among those that may be used, the best first.
     fn search<'c>(&self, catalog: &'c Catalog, query: &str, limit: usize) -> Vec<&'c CatalogTool> {
-        if let Some(tool) = catalog.exposed(query.trim())
-            && self.subset.has(tool.exposed().as_str())
-        {
-            return vec![tool];
-        }
-        let words: Vec<String> = query
-            .split(|character: char| !character.is_alphanumeric())
-            .filter(|word| word.chars().count() > 1)
-            .map(str::to_lowercase)
-            .collect();
-        let usable = catalog
-            .iter()
-            .filter(|tool| self.subset.has(tool.exposed().as_str()));
-        let mut scored: Vec<(usize, &CatalogTool)> = usable
-            .filter_map(|tool| {
-                let name = tool.exposed().as_str().to_lowercase();
-                let description = tool.model_description().to_lowercase();
-                let score: usize = words
-                    .iter()
-                    .map(|word| {
-                        3 * usize::from(name.contains(word.as_str()))
-                            + usize::from(description.contains(word.as_str()))
-                    })
-                    .sum();
-                (score > 0).then_some((score, tool))
-            })
-            .collect();
-        scored.sort_by(|left, right| {
-            let best_first = right.0.cmp(&left.0);
-            best_first.then_with(|| left.1.exposed().cmp(right.1.exposed()))
-        });
-        scored
-            .into_iter()
-            .take(limit)
-            .map(|(_, tool)| tool)
-            .collect()
+        // Where only some may be used, the best of those may stand far behind.
+        let wide = if self.subset.is_all() {
+            limit
+        } else {
+            MAX_HITS
+        };
+        let hits = self.host.search(query, wide);
+        let found = hits.iter().filter_map(|hit| catalog.get(&hit.tool));
+        let usable = found.filter(|tool| self.subset.has(tool.exposed().as_str()));
+        usable.take(limit).collect()
     }
 }
 

@@ -208,6 +208,11 @@ fn lines(file: File, range: Range, cancellation: &Cancellation) -> Result<String
             number += u64::from(line.length > 0);
             break;
         }
+        // What follows is only looked at to tell whether there is more.
+        if number >= end {
+            more = Some(number);
+            break;
+        }
         let length = chunk.len();
         let mut rest = chunk;
         while let Some(found) = memchr::memchr(b'\n', rest) {
@@ -222,7 +227,6 @@ fn lines(file: File, range: Range, cancellation: &Cancellation) -> Result<String
             }
             line = Line::default();
             number += 1;
-            // What follows is only looked at to tell whether there is more.
             if number >= end && !rest.is_empty() {
                 more = Some(number);
                 break;
@@ -230,12 +234,6 @@ fn lines(file: File, range: Range, cancellation: &Cancellation) -> Result<String
         }
         if more.is_some() {
             break;
-        }
-        if number >= end {
-            more = (!rest.is_empty()).then_some(number);
-            if more.is_some() {
-                break;
-            }
         }
         line.add(rest);
         reader.consume(length);

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use futures_util::StreamExt as _;
 use switchboard::catalog::Tokens;
 
-use super::{Turn, is_blank};
+use super::{MAX_SHORTENED, Turn, is_blank};
 use crate::compact;
 use crate::events::SessionEvent;
 use crate::message::{Content, Image, Message, Part, Role, ToolResult};
@@ -16,15 +16,16 @@ use crate::provider::{
 use crate::record::Entry;
 use crate::session::SessionError;
 
-/// How often a conversation that is too long is made shorter for one answer.
-const MAX_SHORTENED: u32 = 2;
-
 impl Turn<'_> {
     /// Asks for one answer, with a shorter conversation where it has grown too long.
     pub(super) async fn ask(&mut self) -> Result<Answer, SessionError> {
         let provider = self.core.provider();
         let limit = compact::limit(provider.model());
-        if self.state.journal.conversation().tokens(self.overhead()) > limit {
+        let overhead = self.overhead();
+        let tokens = self.state.journal.conversation().tokens(overhead);
+        // Where the tools alone fill the window, a shorter conversation is of no use.
+        let can_gain = tokens.saturating_sub(overhead.0) > limit / 4;
+        if tokens > limit && can_gain {
             self.compact(&*provider, 0).await?;
         }
         let mut shortened = 0;

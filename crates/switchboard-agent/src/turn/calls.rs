@@ -1,6 +1,6 @@
 //! The calls of one answer: those that change nothing side by side, the others one after the other.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::dispatch::{BuiltIn, BuiltInKind, Prepared};
 use crate::events::{CallSummary, EndReason, SessionEvent};
 use crate::message::{ToolCall, ToolResult};
+use crate::provider::Usage;
 use crate::record::{Entry, Journal};
 use crate::session::{Prompt, SessionError};
 use crate::tools::Output;
@@ -24,11 +25,12 @@ use crate::tools::agent::Task;
 const MAX_AT_ONCE: usize = 8;
 
 /// Somebody who makes calls.
-#[derive(Clone)]
 struct Caller<'a> {
     core: &'a Core,
     emitter: Emitter,
     budget: Arc<Budget>,
+    /// What a sub-agent has cost. It is a call that runs alone, so it is clear whose this is.
+    spent: Mutex<Usage>,
 }
 
 /// A call that may be made.
@@ -50,7 +52,7 @@ impl<'a> Turn<'a> {
         is_cut_off: bool,
     ) -> Result<(), SessionError> {
         let mut rest = calls;
-        // Each is prepared when its turn comes: the calls before it may change what there is.
+        // Not all at once: what the first calls change may matter to the later ones.
         let mut next = self.prepared(&mut rest, is_cut_off);
         while let Some(first) = next.take() {
             next = self.prepared(&mut rest, is_cut_off);
@@ -90,11 +92,11 @@ impl<'a> Turn<'a> {
         };
         let text = format!("The call was not run: the turn's budget of {budget} is used up.");
         for call in calls {
-            let result = result_of(call, Output::error(&*text));
-            self.state
-                .journal
-                .append(Entry::CallEnded { result })
-                .await?;
+            let ended = Entry::CallEnded {
+                result: result_of(call, Output::error(&*text)),
+                usage: Usage::default(),
+            };
+            self.state.journal.append(ended).await?;
         }
         Ok(())
     }
@@ -113,6 +115,7 @@ impl<'a> Turn<'a> {
             core: self.core,
             emitter: self.emitter.clone(),
             budget: Arc::clone(&self.budget),
+            spent: Mutex::default(),
         };
         let mut calls = Vec::with_capacity(batch.len());
         for (call, prepared) in batch {
@@ -124,10 +127,10 @@ impl<'a> Turn<'a> {
             let display = ended.output.display.clone();
             let result = result_of(&ended.call, ended.output);
             let (content, is_error) = (result.content.clone(), result.is_error);
-            self.state
-                .journal
-                .append(Entry::CallEnded { result })
-                .await?;
+            let usage = caller.take_spent();
+            self.usage += usage;
+            let entry = Entry::CallEnded { result, usage };
+            self.state.journal.append(entry).await?;
             let event = SessionEvent::CallEnds {
                 id: ended.call.id.clone(),
                 content,
@@ -233,7 +236,10 @@ impl Caller<'_> {
                 self.emitter.of_call(call),
                 Arc::clone(&self.budget),
             );
-            match turn.run(Prompt::from(task.prompt)).await {
+            let reply = turn.run(Prompt::from(task.prompt)).await;
+            *self.spent.lock().unwrap_or_else(PoisonError::into_inner) +=
+                state.journal.conversation().usage();
+            match reply {
                 Err(error) => Output::error(format!("the agent could not go on: {error}")),
                 Ok(reply) if reply.reason == EndReason::Done => Output::text(reply.response),
                 Ok(reply) => {
@@ -250,6 +256,10 @@ impl Caller<'_> {
             }
         }
         .boxed()
+    }
+
+    fn take_spent(&self) -> Usage {
+        std::mem::take(&mut self.spent.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn progress(&self, call: &str) -> ProgressSink {

@@ -6,6 +6,7 @@
     reason = "test helpers fail by panicking"
 )]
 
+mod samplings;
 mod sessions;
 mod support;
 mod turns;

@@ -8,10 +8,12 @@ use switchboard_agent::events::SessionEvent;
 use switchboard_agent::message::{Image, Message, Part, Role};
 use switchboard_agent::session::{Prompt, SessionError, SessionId};
 use switchboard_agent::{Agent, AgentOptions, Session};
-use switchboard_store::{MemoryStore, SqliteStore, Store};
+use switchboard_store::{Key, MemoryStore, Record, Space, SqliteStore, Store, Write};
 use tokio::sync::Semaphore;
 
 use crate::support::*;
+
+const ENTRIES: Space = Space::new("session-entries");
 
 fn agent_with(provider: &Arc<Scripted>, bench: &Arc<Bench>, store: &Arc<dyn Store>) -> Agent {
     Agent::new(AgentOptions {
@@ -200,6 +202,86 @@ async fn an_interrupted_call_is_called_off_and_leaves_nothing_behind() {
             .response,
         "fine"
     );
+}
+
+/// The records of sessions, in order.
+async fn records(store: &dyn Store) -> Vec<(Key, Record)> {
+    let listing = store.list(ENTRIES, None).await.expect("a list");
+    let mut records = Vec::new();
+    for entry in listing.entries {
+        let record = store
+            .get(ENTRIES, &entry.key)
+            .await
+            .expect("it can be read");
+        records.push((entry.key, record.expect("it is there")));
+    }
+    records
+}
+
+#[tokio::test]
+async fn a_session_that_ends_after_any_of_its_entries_goes_on() {
+    let store = memory();
+    let three = || {
+        calls(vec![
+            call("", "mcp__bench__echo", json!({"number": 1})),
+            call("", "mcp__bench__look", json!({"number": 2})),
+            call("", "mcp__bench__look", json!({"number": 3})),
+        ])
+    };
+    let provider = Scripted::new([three(), says("one"), three(), three(), says("two")]);
+    let bench = Arc::new(Bench::new());
+    let session = agent_with(&provider, &bench, &store).session(&workspace());
+    session.send("first").await.expect("a reply");
+    session.send("second").await.expect("a reply");
+    let records = records(&*store).await;
+    assert!(records.len() > 20, "{}", records.len());
+    for kept in 1..=records.len() {
+        let store = memory();
+        for (key, record) in &records[..kept] {
+            let write = Write::new(record.value.clone());
+            store.put(ENTRIES, key, write).await.expect("it is written");
+        }
+        let provider = Scripted::new([says("on")]);
+        let bench = Arc::new(Bench::new());
+        let agent = agent_with(&provider, &bench, &store);
+        let resumed = agent.resume(session.id()).await.expect("a session");
+        resumed.send("go on").await.expect("a reply");
+        assert_eq!(bench.called(), [""; 0], "nothing is called again");
+        let messages = provider.last().messages;
+        for pair in messages.windows(2) {
+            assert_ne!(pair[0].role, pair[1].role, "after {kept} entries");
+            let ids: Vec<&str> = pair[0].calls().map(|call| call.id.as_str()).collect();
+            let results: Vec<&str> = pair[1]
+                .parts
+                .iter()
+                .filter_map(|part| match part {
+                    Part::ToolResult(result) => Some(result.call.as_str()),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(ids, results, "after {kept} entries");
+        }
+        let again = agent.resume(session.id()).await.expect("a session");
+        assert_eq!(again.messages().await, resumed.messages().await);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_without_a_word_goes_on_where_there_is_something_to_go_on_with() {
+    let provider = Scripted::new([Step::Cut, says("here I am")]);
+    let session = session(&provider);
+    let error = session.send(" ").await.expect_err("nothing was said");
+    assert!(matches!(error, SessionError::Empty), "{error}");
+    session.send("hello").await.expect_err("the model fails");
+    assert_eq!(
+        session.send("").await.expect("a reply").response,
+        "here I am"
+    );
+    assert_eq!(
+        provider.last().messages,
+        [Message::text(Role::User, "hello")]
+    );
+    session.send("").await.expect_err("it was answered");
 }
 
 #[tokio::test]

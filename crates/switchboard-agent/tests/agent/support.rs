@@ -35,6 +35,19 @@ use switchboard_protocol::types::tool::{
 use switchboard_protocol::types::{IntoOwned as _, Raw, RawObject};
 use tokio::sync::Semaphore;
 
+/// What stands first in every view.
+pub(crate) const BUILT_INS: [&str; 9] = [
+    "Bash",
+    "Read",
+    "Write",
+    "Edit",
+    "Glob",
+    "Grep",
+    "Agent",
+    "ListMcpResources",
+    "ReadMcpResource",
+];
+
 /// What the model was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Asked {
@@ -228,6 +241,7 @@ pub(crate) fn raw_call(id: &str, name: &str, arguments: &str) -> Part {
     })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "scripts read better so")]
 pub(crate) fn call(id: &str, name: &str, arguments: Value) -> Part {
     raw_call(id, name, &arguments.to_string())
 }
@@ -319,7 +333,8 @@ pub(crate) fn described(name: &str, description: &str, is_read_only: bool) -> To
 
 fn raw(schema: &Value) -> RawObject<'static> {
     let raw = Raw::from_serialize(schema).expect("JSON");
-    raw.try_into().ok().expect("an object")
+    let object: Result<RawObject<'static>, _> = raw.try_into();
+    object.unwrap_or_default()
 }
 
 struct Counted<'a>(&'a AtomicUsize);

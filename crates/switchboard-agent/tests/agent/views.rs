@@ -122,7 +122,7 @@ async fn found_tools_join_at_the_end_and_can_be_called() {
         [r#"sort_007 {"text":"a"}"#, r#"sort_003 {"text":"b"}"#]
     );
     let asked = provider.asked();
-    let built_in = ["Agent", "ListMcpResources", "ReadMcpResource", "McpSearch"];
+    let built_in = [&BUILT_INS[..], &["McpSearch"]].concat();
     assert_eq!(asked[0].tool_names(), built_in);
     let found = [&built_in[..], &["mcp__bench__sort_007"]].concat();
     assert_eq!(asked[1].tool_names(), found);
@@ -185,7 +185,7 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
     let mut removals = Vec::new();
     for turn in 0..30 {
         match turn {
-            3 => add(&session, "guest", &guest("guest")).await,
+            3 | 24 => add(&session, "guest", &guest("guest")).await,
             // A server that comes after another though its name stands before.
             6 => add(&session, "ant", &guest("ant")).await,
             9 => {
@@ -211,7 +211,6 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
                 until_tools(&options, 4).await;
                 removals.push(turn);
             }
-            24 => add(&session, "guest", &guest("guest")).await,
             _ => {}
         }
         let before = provider.asked().len();
@@ -247,7 +246,7 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
     }
     let last = provider.last();
     assert_eq!(
-        last.tool_names()[3..],
+        last.tool_names()[9..],
         [
             "mcp__bench__echo",
             "mcp__ant__alpha",
@@ -301,7 +300,7 @@ async fn servers_are_connected_with_the_first_message_and_failures_told() {
     else {
         panic!("it starts, {seen:?}");
     };
-    assert_eq!((*tools, model.as_str()), (8, "scripted-1"));
+    assert_eq!((*tools, model.as_str()), (14, "scripted-1"));
     assert_eq!(failed_servers.len(), 1);
     assert_eq!(failed_servers[0].0, "broken");
     let state = options

@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use serde_json::value::RawValue;
+use switchboard::hooks::{Hook, HookAnswer, HookDecision, HookInput, Registration};
+use switchboard::json::SharedJson;
 use switchboard::permissions::{Engine, Policy};
 use switchboard_agent::events::{EndReason, SessionEvent};
 use switchboard_agent::message::{Message, Part, Role, ToolDefinition};
@@ -13,6 +15,7 @@ use switchboard_agent::provider::{ProviderErrorKind, Stop};
 use switchboard_agent::tools::{Output, Tool, ToolContext};
 use switchboard_agent::{Agent, AgentOptions};
 use switchboard_config::entry::Permission;
+use switchboard_config::policy::HookEvent;
 
 use crate::support::*;
 
@@ -147,6 +150,8 @@ async fn a_sub_agent_works_with_fewer_tools_and_answers_with_its_last_word() {
     assert_eq!(results[0], (r#"echo {"text":"hi"}"#.to_owned(), false));
     assert!(results[1].0.contains("there is no tool"), "{results:?}");
     assert_eq!(asked[3].results(), [("It is hi.".to_owned(), false)]);
+    // Four answers of eleven tokens each.
+    assert_eq!(session.usage().await.total(), 44);
     let parents: Vec<_> = seen
         .iter()
         .filter_map(|event| match event {
@@ -307,4 +312,106 @@ async fn a_session_is_made_shorter_when_asked_to() {
     session.send("3").await.expect("a reply");
     assert!(provider.last().messages[0].all_text().contains("in short"));
     assert!(provider.last().messages.len() < 5);
+}
+
+#[tokio::test]
+async fn hooks_change_and_block_what_built_in_tools_do() {
+    let provider = Scripted::new([
+        calls(vec![
+            call("a", "Note", json!({"text": "milk"})),
+            call("b", "Note", json!({"text": "poison"})),
+        ]),
+        says("done"),
+    ]);
+    let (options, note) = with_note(&provider);
+    let before = |call: &HookInput<'_>| {
+        let text = call.arguments.map_or("", RawValue::get);
+        if text.contains("poison") {
+            return HookAnswer {
+                decision: Some(HookDecision::Block),
+                reason: Some("no poison here".to_owned()),
+                ..HookAnswer::default()
+            };
+        }
+        let changed = RawValue::from_string(text.replace("milk", "oat milk"));
+        HookAnswer {
+            arguments: changed.ok(),
+            ..HookAnswer::default()
+        }
+    };
+    let after = |call: &HookInput<'_>| {
+        let seen = call.result.map_or("", SharedJson::as_str);
+        let changed = RawValue::from_string(seen.replace("noted", "noted twice"));
+        HookAnswer {
+            result: changed.ok().map(SharedJson::from),
+            ..HookAnswer::default()
+        }
+    };
+    let registered = |event, hook: Arc<dyn Hook>| Registration {
+        event,
+        tool: "Note".to_owned(),
+        fail_open: false,
+        hook,
+    };
+    let policy = Policy {
+        default: Permission::Allow,
+        annotations: true,
+        unattended: Permission::Deny,
+    };
+    let engine = Engine::without_rules(policy).with_hooks([
+        registered(HookEvent::PreToolUse, Arc::new(before)),
+        registered(HookEvent::PostToolUse, Arc::new(after)),
+    ]);
+    options.guard.set_engine(engine);
+    let session = Agent::new(options).session(&workspace());
+    session.send("note").await.expect("a reply");
+    let noted = note.0.lock().expect("notes").clone();
+    assert_eq!(noted, [r#"{"text":"oat milk"}"#]);
+    let results = provider.last().results();
+    assert_eq!(results[0], ("It is noted twice.".to_owned(), false));
+    assert!(
+        results[1].1 && results[1].0.contains("no poison here"),
+        "{results:?}"
+    );
+}
+
+#[tokio::test]
+async fn output_that_is_too_long_is_cut_whoever_made_it() {
+    struct Long;
+    impl Tool for Long {
+        fn definition(&self) -> ToolDefinition {
+            ToolDefinition {
+                name: "Long".to_owned(),
+                ..Note::default().definition()
+            }
+        }
+
+        fn run<'a>(
+            &'a self,
+            _arguments: &'a RawValue,
+            _context: &'a ToolContext,
+        ) -> BoxFuture<'a, Output> {
+            Box::pin(async { Output::text("x".repeat(10_000)) })
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let provider = Scripted::new([calls(vec![call("a", "Long", json!({}))]), says("done")]);
+    let bench = Arc::new(Bench::new());
+    let options = AgentOptions {
+        tools: vec![Arc::new(Long)],
+        max_output_tokens: 1_000,
+        spill_folder: Some(folder.path().join("spill")),
+        ..options(&provider, vec![spec("bench", &bench)])
+    };
+    Agent::new(options)
+        .session(&workspace())
+        .send("go")
+        .await
+        .expect("a reply");
+    let results = provider.last().results();
+    let [(text, false)] = results.as_slice() else {
+        panic!("one result, not {results:?}");
+    };
+    assert_eq!(text.chars().count(), 2_500);
+    assert!(text.contains("the whole is in"), "{text}");
 }

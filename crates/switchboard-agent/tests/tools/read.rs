@@ -76,6 +76,19 @@ async fn long_lines_and_long_files_are_cut() {
 }
 
 #[tokio::test]
+async fn a_range_ends_where_it_should_however_the_file_is_read() {
+    let world = World::new();
+    // Pieces of 64 KiB end with line 32,768.
+    world.file("pairs.txt", "a\n".repeat(40_000));
+    for line in [32_767, 32_768, 32_769] {
+        let arguments = json!({"file_path": "pairs.txt", "offset": line, "limit": 1});
+        let next = line + 1;
+        let expected = format!("{line}\ta\n[more follows: read on with offset {next}]");
+        assert_eq!(world.good("Read", arguments).await, expected);
+    }
+}
+
+#[tokio::test]
 async fn a_very_large_file_is_read_by_range() {
     let world = World::new();
     let file = std::fs::File::create(world.path("huge.txt")).unwrap();

@@ -15,6 +15,8 @@ pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
 pub(crate) mod resources;
+pub(crate) mod search;
+pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod trust;
@@ -62,6 +64,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Pins(command) => pins::run(&command, &with(cli.global)?),
         Command::Config(command) => config::run(&command, &with(cli.global)?),
         Command::Tools(arguments) => tools::run(&arguments, &with(cli.global)?),
+        Command::Search(arguments) => search::run(&arguments, &with(cli.global)?),
         Command::Call(arguments) => call::run(&arguments, &with(cli.global)?),
         Command::Status => status::run(&with(cli.global)?),
         Command::Resources(from) => resources::run(&from, &with(cli.global)?),
@@ -73,6 +76,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Permissions(command) => permissions::run(&command, &with(cli.global)?),
         Command::Audit(arguments) => audit::run(&arguments, &with(cli.global)?),
         Command::Chat(arguments) => chat::run(&arguments, &with(cli.global)?),
+        Command::Serve(arguments) => serve::run(&arguments, &with(cli.global)?),
         Command::Completions { shell } => completions::run(shell, &context::printer(&cli.global)),
         Command::Version => version::run(&context::printer(&cli.global)),
     }

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
 }
 
 /// What the servers offered last time. Those of which nothing is known are named.
-fn remembered(servers: &Servers, context: &Context) -> Catalog {
+pub(super) fn remembered(servers: &Servers, context: &Context) -> Catalog {
     let (outlines, lists) = servers.remembered(context);
     for (outline, list) in outlines.iter().zip(&lists) {
         if list.lists.is_none() {
@@ -75,7 +75,7 @@ fn show(catalog: &Catalog, all: bool, context: &Context) -> Result<(), Failure> 
 }
 
 /// Says of which servers something differs from its pins, and where to look.
-fn warn_of_pins(catalog: &Catalog, context: &Context) {
+pub(super) fn warn_of_pins(catalog: &Catalog, context: &Context) {
     for server in catalog.servers() {
         let reasons = server.aside().map(|aside| &aside.reason);
         let differs = |reason: &&SetAsideReason| {
@@ -237,19 +237,9 @@ struct Row {
 
 fn rows(server: &CatalogServer, all: bool) -> Vec<Row> {
     let offered = server.tools().map(|tool| {
-        let flags = tool.flags();
-        let about = match flags.first() {
-            None => first_line(tool),
-            // With `--all` in full, where the text stands; otherwise enough to make somebody look.
-            Some(flag) if all => format!("suspicious: {flag}"),
-            Some(flag) => format!("suspicious, {}: {}", flag.rule.about(), first_line(tool)),
-        };
+        let (style, about) = about(tool, all);
         Row {
-            style: if flags.is_empty() {
-                Style::new()
-            } else {
-                style::WARNING
-            },
+            style,
             name: visible(tool.exposed().as_str()).into_owned(),
             cost: tool.tokens().0.to_string(),
             about,
@@ -262,6 +252,19 @@ fn rows(server: &CatalogServer, all: bool) -> Vec<Row> {
         about: format!("set aside: {}", visible(&aside.reason.to_string())),
     });
     offered.chain(aside).collect()
+}
+
+/// What a tool does, in one line that is safe to show, and how its name is painted.
+pub(super) fn about(tool: &CatalogTool, all: bool) -> (Style, String) {
+    match tool.flags().first() {
+        None => (Style::new(), first_line(tool)),
+        // With `--all` in full, where the text stands; otherwise enough to make somebody look.
+        Some(flag) if all => (style::WARNING, format!("suspicious: {flag}")),
+        Some(flag) => {
+            let about = format!("suspicious, {}: {}", flag.rule.about(), first_line(tool));
+            (style::WARNING, about)
+        }
+    }
 }
 
 /// The first line of what a tool does that says something.

@@ -25,7 +25,9 @@ mod pins;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod scopes;
+mod search;
 mod secrets;
+mod serve;
 mod servers;
 mod support;
 mod tools_of_others;

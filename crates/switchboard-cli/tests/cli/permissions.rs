@@ -121,8 +121,8 @@ fn the_audit_log_is_asked_and_holds_no_secret() {
         .collect();
     assert_eq!(kinds, ["call", "call", "change"]);
     assert_eq!(all[1]["error"], "tool-error");
-    let sha = all[0]["arguments_sha256"].as_str().unwrap();
-    assert_eq!(sha.len(), 64);
+    let hash = all[0]["arguments_blake3"].as_str().unwrap();
+    assert_eq!(hash.len(), 64);
     for (line, expected) in [
         ("--server workspace", 2),
         ("--server nobody", 0),

@@ -12,6 +12,7 @@ use super::task::TaskMetadata;
 use super::wire::{List, Map, Number, Raw, RawObject, Reader};
 use crate::limits::Limits;
 use crate::macros::{wire_enum, wire_struct};
+use crate::string_scan::end_of_string;
 use crate::text::JsonStr;
 
 wire_struct! {
@@ -166,6 +167,29 @@ impl CallToolResult<'_> {
     /// `None` for a result with anything unusual about it, be it a question, a task or a mistake: only decoding can
     /// tell what that is. `Some` is what [`is_error`](Self::is_error) of the decoded result would be.
     pub fn error_flag_at_a_glance(result: &RawValue) -> Option<bool> {
+        Self::error_flag_of_one_text(result.get().as_bytes()).or_else(|| Self::error_flag(result))
+    }
+
+    /// As [a glance](Self::error_flag_at_a_glance) tells it of a result that is one text and nothing else, spelled as most
+    /// servers spell it. The bytes must be JSON.
+    pub fn error_flag_of_one_text(result: &[u8]) -> Option<bool> {
+        const COMPLETE: &[u8] = br#"{"resultType":"complete","#;
+        const HEAD: &[u8] = br#""content":[{"type":"text","text":""#;
+        let members = result
+            .strip_prefix(COMPLETE)
+            .or(result.strip_prefix(b"{"))?;
+        let text = members.strip_prefix(HEAD)?;
+        match text.get(end_of_string(text, 0)?.position..)? {
+            br#"}]}"# | br#"}],"isError":false}"# | br#"}],"resultType":"complete"}"# => {
+                Some(false)
+            }
+            br#"}],"isError":true}"# => Some(true),
+            _ => None,
+        }
+    }
+
+    /// As a glance tells it of a result with any members.
+    fn error_flag(result: &RawValue) -> Option<bool> {
         let limits = Limits::DEFAULT;
         let mut reader = Reader::new(result, &limits);
         reader.begin_object().ok()?;
@@ -223,6 +247,35 @@ mod tests {
         check(
             r#"{"content":[{"type":"odd"},3],"isError":false}"#,
             Some(false),
+        );
+        for (text, flag) in [
+            (r#"{"content":[{"type":"text","text":"one"}]}"#, false),
+            (
+                r#"{"content":[{"type":"text","text":"\"}]}"}],"isError":true}"#,
+                true,
+            ),
+            (
+                r#"{"content":[{"type":"text","text":""}],"isError":false}"#,
+                false,
+            ),
+            (
+                r#"{"content":[{"type":"text","text":"a"}],"resultType":"complete"}"#,
+                false,
+            ),
+            (
+                r#"{"resultType":"complete","content":[{"type":"text","text":"a"}],"isError":true}"#,
+                true,
+            ),
+            (
+                r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"isError":true}"#,
+                true,
+            ),
+        ] {
+            check(text, Some(flag));
+        }
+        check(
+            r#"{"content":[{"type":"text","text":"a"}],"resultType":"input_required"}"#,
+            None,
         );
         check(
             r#"{"resultType":"complete","isError" : true ,"x":{"task":1}, "content" : [ ]}"#,

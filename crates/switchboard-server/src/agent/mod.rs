@@ -214,8 +214,13 @@ impl Service for AgentService {
                 TurnEnd::Done(reply) => Ok(answer(&reply.session_id, &reply.response)),
                 TurnEnd::Failed(error) => Ok(failed(turn.session_id(), &error)),
                 TurnEnd::Asks { key, failure } => {
-                    self.parked.park(key, turn);
-                    Err(failure)
+                    let session_id = turn.session_id().to_owned();
+                    if self.parked.park(key, turn) {
+                        Err(failure)
+                    } else {
+                        let reason = "too many conversations wait for an answer";
+                        Ok(failed(&session_id, reason))
+                    }
                 }
             }
         })

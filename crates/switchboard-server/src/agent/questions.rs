@@ -5,10 +5,12 @@
 //! share: it is put to the one client that has a turn under way and can be asked; where there are several, nobody knows
 //! whose question it is, and it is declined.
 
+use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::{Value, json};
 use switchboard::catalog::text::{cut, neutralise};
 use switchboard::handler::ClientHandler;
@@ -16,11 +18,15 @@ use switchboard::names::ServerName;
 use switchboard::permissions::{Answer, Approver, Question};
 use switchboard_config::mask;
 use switchboard_protocol::ErrorObject;
-use switchboard_protocol::types::capabilities::{ClientCapabilities, ElicitationCapability};
+use switchboard_protocol::types::capabilities::{
+    ClientCapabilities, ElicitationCapability, RootsCapability,
+};
 use switchboard_protocol::types::elicitation::{ElicitAction, ElicitRequestParams, ElicitResult};
+use switchboard_protocol::types::roots::{ListRootsResult, Root};
 use switchboard_protocol::types::{IntoOwned as _, RawObject, decode};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
+use url::Url;
 
 /// How long a client may take to answer. No answer is a no.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
@@ -33,7 +39,12 @@ const MAX_SHOWN: usize = 4000;
 ///
 /// It is the approver of the agent's guard and the handler of its host, and the agent's service is told of it.
 #[derive(Clone, Default)]
-pub struct ClientQuestions(Arc<Mutex<Vec<Weak<Line>>>>);
+pub struct ClientQuestions {
+    /// The ways to all clients that have a turn under way.
+    lines: Arc<Mutex<Vec<Weak<Line>>>>,
+    /// What servers are told is worked in.
+    folder: Option<Arc<Path>>,
+}
 
 /// A question on its way to a client.
 pub(super) struct Asked {
@@ -54,9 +65,16 @@ tokio::task_local! {
 }
 
 impl ClientQuestions {
-    /// None is asked before there is a turn.
+    /// None is asked before there is a turn. Servers that want to know are told of no folder.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Servers that want to know are told that this folder is worked in.
+    #[must_use]
+    pub fn about(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.into());
+        self
     }
 
     /// A way to a client that can do this, and where its questions arrive.
@@ -72,7 +90,7 @@ impl ClientQuestions {
                 && offered.is_none_or(ElicitationCapability::allows_form),
             can_ask_url: offered.is_some_and(|offered| offered.url.is_some()),
         });
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.retain(|line| line.strong_count() > 0);
         lines.push(Arc::downgrade(&line));
         (line, questions)
@@ -80,7 +98,7 @@ impl ClientQuestions {
 
     /// The way to the only client that could have been meant.
     fn only_line(&self, params: &ElicitRequestParams<'_>) -> Option<Arc<Line>> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lines = lines.iter().filter_map(Weak::upgrade);
         let line = lines.next().filter(|_| lines.next().is_none())?;
         let can_ask = match params {
@@ -150,7 +168,23 @@ impl ClientHandler for ClientQuestions {
     fn capabilities(&self) -> ClientCapabilities<'static> {
         let mut capabilities = ClientCapabilities::new();
         capabilities.elicitation = Some(ElicitationCapability::new());
+        capabilities.roots = self.folder.as_ref().map(|_| RootsCapability::new());
         capabilities
+    }
+
+    fn list_roots<'a>(
+        &'a self,
+        _server: &'a ServerName,
+    ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
+        let uri = self
+            .folder
+            .as_deref()
+            .and_then(|folder| Url::from_directory_path(folder).ok());
+        let roots: Vec<Root<'static>> = uri
+            .into_iter()
+            .map(|uri| Root::new(String::from(uri).into()))
+            .collect();
+        ready(Ok(ListRootsResult::new(roots.into()))).boxed()
     }
 
     fn elicit<'a>(
@@ -200,7 +234,8 @@ fn approval(question: &Question<'_>) -> Option<ElicitRequestParams<'static>> {
             message.push_str(&shown);
         }
     }
-    message.push_str(&format!("\nAsked because {}", question.because));
+    // Writing into a text does not fail.
+    let _ = write!(message, "\nAsked because {}", question.because);
     if let Some(remark) = question.remark {
         message.push('\n');
         message.push_str(remark);

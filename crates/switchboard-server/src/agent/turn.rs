@@ -27,6 +27,8 @@ use super::report::Report;
 const EVENTS: usize = 64;
 /// How long a turn waits for a client to come back with an answer.
 const PARKED: Duration = Duration::from_secs(5 * 60);
+/// How many turns may wait for their clients.
+const MAX_PARKED: usize = 256;
 /// What the keys of questions begin with. The rest is the session and a number.
 const KEY: &str = "switchboard/";
 
@@ -160,8 +162,8 @@ impl Turn {
 pub(super) struct Parked(Arc<Mutex<HashMap<String, (Turn, Ending)>>>);
 
 impl Parked {
-    /// Keeps a turn for a while.
-    pub(super) fn park(&self, key: String, turn: Turn) {
+    /// Keeps a turn for a while; `false` if so many wait already that this one is interrupted.
+    pub(super) fn park(&self, key: String, turn: Turn) -> bool {
         let (parked, expired) = (Arc::downgrade(&self.0), key.clone());
         let expiry = tokio::spawn(async move {
             sleep(PARKED).await;
@@ -175,7 +177,11 @@ impl Parked {
         });
         let ending = Ending::of(&expiry);
         let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        parked.insert(key, (turn, ending));
+        let has_room = parked.len() < MAX_PARKED;
+        if has_room {
+            parked.insert(key, (turn, ending));
+        }
+        has_room
     }
 
     /// The turn that waits for what a call answers; an error with its session if it no longer does.

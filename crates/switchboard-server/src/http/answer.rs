@@ -14,8 +14,39 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// An answer.
-pub(super) type Answer = Response<Body>;
+/// An answer, in a box because refusals travel as errors.
+pub(super) type Answer = Box<Response<Body>>;
+
+/// Why a request is not served.
+pub(super) enum Refused {
+    /// With this answer.
+    Whole(Answer),
+    /// With this error and status, under the id of the request.
+    Error(u16, Box<ErrorObject<'static>>),
+}
+
+impl Refused {
+    /// With this status and this error.
+    pub(super) fn of(status: u16, error: ErrorObject<'static>) -> Self {
+        Self::Error(status, Box::new(error))
+    }
+
+    /// The answer to the request with this id.
+    pub(super) fn about(self, id: &RequestId<'_>) -> Answer {
+        match self {
+            Self::Whole(answer) => answer,
+            Self::Error(number, object) => error(status(number), Some(id), &object),
+        }
+    }
+
+    /// The answer to something without an id.
+    pub(super) fn whole(self) -> Answer {
+        match self {
+            Self::Whole(answer) => answer,
+            Self::Error(number, object) => error(status(number), None, &object),
+        }
+    }
+}
 
 /// A JSON document.
 pub(super) fn json(status: StatusCode, document: Bytes) -> Answer {
@@ -46,7 +77,7 @@ pub(super) fn no_events() -> Answer {
 
 /// A status and nothing else.
 pub(super) fn empty(status: StatusCode) -> Answer {
-    let mut answer = Response::new(Body::Whole(None));
+    let mut answer = Box::new(Response::new(Body::Whole(None)));
     *answer.status_mut() = status;
     answer
 }

@@ -32,7 +32,7 @@ where
     });
     let service = service_fn(move |request| {
         let endpoint = Arc::clone(&endpoint);
-        async move { Ok::<_, Infallible>(endpoint.respond(request).await) }
+        async move { Ok::<_, Infallible>(*endpoint.respond(request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::Incoming as RequestBody;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN};
+use hyper::header::{HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::{Method as Verb, Request, StatusCode};
 use serde::Deserialize;
@@ -16,14 +16,17 @@ use switchboard_protocol::headers::{self, ReceivedHeaders};
 use switchboard_protocol::meta::DeclaredMeta;
 use switchboard_protocol::serve::{self, Opening, Serving};
 use switchboard_protocol::{
-    Era, ErrorCode, ErrorObject, Feature, Incoming, Limits, Message, Method, ParseError, RequestId,
-    Revision, parse,
+    Era, ErrorCode, ErrorObject, Feature, Incoming, Limits, Message, Method, ParseError, Revision,
+    parse,
 };
 use tokio::time::timeout;
 
-use super::answer::{self, Answer};
+use super::answer::{self, Answer, Refused};
 use super::body::{self, EventOptions, Events, Unread};
 use super::guard::Guard;
+use super::head::{
+    accepts, check_post, event_id, received, session_id, speaks_stateful, speaks_stateless,
+};
 use super::options::HttpOptions;
 use super::sessions::{STANDALONE, Session, Sessions};
 use super::stop::Stop;
@@ -203,7 +206,7 @@ impl Endpoint {
                 let kept: Box<dyn Exchange> = exchange;
                 let kept = Box::new(kept);
                 answer::events(Events::new(
-                    stream.read(),
+                    stream.read(None),
                     &options,
                     self.stop.boxed(),
                     kept,
@@ -227,7 +230,7 @@ impl Endpoint {
                 let options = self.event_options(Some(label), Some(session.revision));
                 let kept = Box::new(connected);
                 answer::events(Events::new(
-                    stream.read(),
+                    stream.read(None),
                     &options,
                     self.stop.boxed(),
                     kept,
@@ -324,39 +327,37 @@ impl Endpoint {
             ));
         }
         let session = self.needed_session(&received)?;
-        let (number, stream) = match headers.get(LAST_EVENT_ID) {
-            None => (STANDALONE, session.stream(STANDALONE)),
+        let last = match headers.get(LAST_EVENT_ID) {
+            None => None,
             Some(last) => {
-                let (number, event) = last
-                    .to_str()
-                    .ok()
-                    .and_then(event_id)
-                    .ok_or_else(|| answer::refuse(StatusCode::BAD_REQUEST, NO_SUCH_EVENT))?;
-                let stream = session.stream(number);
-                if let Some(stream) = &stream {
-                    stream.rewind(event);
-                }
-                (number, stream)
+                let last = last.to_str().ok().and_then(event_id);
+                Some(last.ok_or_else(lost_event)?)
             }
         };
-        let stream =
-            stream.ok_or_else(|| answer::refuse(StatusCode::BAD_REQUEST, NO_SUCH_EVENT))?;
+        let number = last.map_or(STANDALONE, |(stream, _)| stream);
+        let stream = session.stream(number).ok_or_else(lost_event)?;
+        let reader = stream.read(last.map(|(_, event)| event));
         if stream.is_spent() {
             // The way to tell a client that there is no point in coming back.
             return Ok(answer::empty(StatusCode::NO_CONTENT));
         }
         let options = self.event_options(Some(number), Some(session.revision));
         let kept = Box::new(session.connect());
-        let events = Events::new(stream.read(), &options, self.stop.boxed(), kept);
+        let events = Events::new(reader, &options, self.stop.boxed(), kept);
         Ok(answer::events(events))
     }
 
     fn end_session(&self, headers: &HeaderMap) -> Result<Answer, Answer> {
         let received = received(headers);
         let name = session_id(&received)?.ok_or_else(no_session_named)?;
-        if !self.sessions.end(name) {
-            return Err(gone());
-        }
+        // One from before a restart can be ended, too.
+        let found = self
+            .sessions
+            .find(name, &*self.handler, &self.options.limits);
+        let key = found
+            .and_then(|_| self.sessions.end(name))
+            .ok_or_else(gone)?;
+        self.handler.forget(&key);
         Ok(answer::empty(StatusCode::NO_CONTENT))
     }
 
@@ -414,112 +415,11 @@ impl Endpoint {
 
 const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
-const NO_SUCH_EVENT: &str =
-    "the event is not kept any longer; send the request again if that is safe";
 
 /// A request, as far as the front end looks at it.
 struct Asked<'a> {
     method: &'a str,
     params: Option<&'a RawValue>,
-}
-
-/// Why a request is not served.
-enum Refused {
-    /// With this answer.
-    Whole(Answer),
-    /// With this error and status, under the id of the request.
-    Error(u16, Box<ErrorObject<'static>>),
-}
-
-impl Refused {
-    fn of(status: u16, error: ErrorObject<'static>) -> Self {
-        Self::Error(status, Box::new(error))
-    }
-
-    fn about(self, id: &RequestId<'_>) -> Answer {
-        match self {
-            Self::Whole(answer) => answer,
-            Self::Error(status, error) => answer::error(answer::status(status), Some(id), &error),
-        }
-    }
-
-    fn whole(self) -> Answer {
-        match self {
-            Self::Whole(answer) => answer,
-            Self::Error(status, error) => answer::error(answer::status(status), None, &error),
-        }
-    }
-}
-
-/// What a POST must say of itself before its body is read.
-fn check_post(headers: &HeaderMap) -> Result<(), Answer> {
-    let is_json = headers.get(CONTENT_TYPE).is_some_and(|value| {
-        let media = value.as_bytes().split(|byte| *byte == b';').next();
-        media.is_some_and(|media| media.trim_ascii().eq_ignore_ascii_case(b"application/json"))
-    });
-    if !is_json {
-        return Err(answer::refuse(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the body must be application/json",
-        ));
-    }
-    if !accepts(headers, "application", "json") || !accepts(headers, "text", "event-stream") {
-        return Err(answer::refuse(
-            StatusCode::NOT_ACCEPTABLE,
-            "the client must accept both application/json and text/event-stream",
-        ));
-    }
-    Ok(())
-}
-
-/// Whether the client takes this type; one that does not say takes all.
-fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
-    let mut values = headers.get_all(ACCEPT).iter().peekable();
-    if values.peek().is_none() {
-        return true;
-    }
-    let ranges = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    let mut ranges = ranges.filter_map(|range| range.split(';').next()?.trim().split_once('/'));
-    ranges.any(|(range, subrange)| {
-        let is_kind = range == "*" || range.eq_ignore_ascii_case(kind);
-        is_kind && (subrange == "*" || subrange.eq_ignore_ascii_case(subtype))
-    })
-}
-
-fn received(headers: &HeaderMap) -> ReceivedHeaders<'_> {
-    let headers = headers.iter();
-    headers
-        .map(|(name, value)| (name.as_str(), value.as_bytes()))
-        .collect()
-}
-
-/// The name of the session, as the client gives it.
-fn session_id<'h>(received: &ReceivedHeaders<'h>) -> Result<Option<&'h str>, Answer> {
-    match received.get(headers::SESSION_ID) {
-        Ok(None) => Ok(None),
-        Ok(Some(std::borrow::Cow::Borrowed(name))) => Ok(Some(name)),
-        // Only some headers are ever decoded, and this is none of them.
-        Ok(Some(std::borrow::Cow::Owned(_))) | Err(_) => Err(answer::refuse(
-            StatusCode::BAD_REQUEST,
-            "the Mcp-Session-Id header cannot be read, or comes more than once",
-        )),
-    }
-}
-
-fn speaks_stateless(received: &ReceivedHeaders<'_>) -> bool {
-    stated_era(received) == Some(Era::Stateless)
-}
-
-fn speaks_stateful(received: &ReceivedHeaders<'_>) -> bool {
-    stated_era(received) == Some(Era::Stateful)
-}
-
-/// The era of the version in the header.
-fn stated_era(received: &ReceivedHeaders<'_>) -> Option<Era> {
-    let version = received.get(headers::PROTOCOL_VERSION).ok()??;
-    Some(version.parse::<Revision>().ok()?.era())
 }
 
 /// The revision that the answer to a handshake settles.
@@ -535,12 +435,6 @@ fn settled(document: &[u8]) -> Option<Revision> {
     }
     let document: Document = serde_json::from_slice(document).ok()?;
     document.result.protocol_version.parse().ok()
-}
-
-/// The numbers of stream and event in an id of ours.
-fn event_id(text: &str) -> Option<(u64, u64)> {
-    let (stream, event) = text.trim().split_once('-')?;
-    Some((stream.parse().ok()?, event.parse().ok()?))
 }
 
 fn unreadable_body(unread: Unread, max_bytes: usize) -> Answer {
@@ -559,6 +453,13 @@ fn unreadable_body(unread: Unread, max_bytes: usize) -> Answer {
 fn unreadable(error: &ParseError) -> Answer {
     let object = ErrorObject::new(error.code(), error.to_string());
     answer::error(StatusCode::BAD_REQUEST, error.id.as_ref(), &object)
+}
+
+fn lost_event() -> Answer {
+    answer::refuse(
+        StatusCode::BAD_REQUEST,
+        "the event is not kept any longer; send the request again if that is safe",
+    )
 }
 
 fn gone_error() -> ErrorObject<'static> {

@@ -6,7 +6,7 @@
 //! | [`options`](HttpOptions), `token` | how it listens and whom it lets in; the token and its file |
 //! | `listener`, `connection` | sockets, and the deadlines of those at their other end |
 //! | `guard` | `Host`, `Origin` and token, before anything else of a request is looked at (SEC-8) |
-//! | `endpoint` | the rules of the transport: POST, GET, DELETE |
+//! | `endpoint`, `head` | the rules of the transport: POST, GET, DELETE, and what their headers say |
 //! | `sessions` | who has a session, and when it ends |
 //! | `stream`, `body` | what waits for a client, how it is written, and how a lost stream is taken up again |
 //! | `answer`, `stop` | statuses, headers, errors; the signal to end |
@@ -19,6 +19,7 @@ mod body;
 mod connection;
 mod endpoint;
 mod guard;
+mod head;
 mod listener;
 mod options;
 mod sessions;

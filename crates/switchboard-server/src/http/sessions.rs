@@ -26,7 +26,8 @@ const MAX_ENDED_STREAMS: usize = 64;
 /// All sessions.
 pub(super) struct Sessions {
     open: Mutex<HashMap<SessionKey, Arc<Session>>>,
-    max_sessions: usize,
+    /// How many there may be.
+    room: usize,
     idle: Duration,
     max_replay_bytes: usize,
 }
@@ -63,7 +64,7 @@ impl Sessions {
     pub(super) fn new(limits: &HttpLimits) -> Self {
         Self {
             open: Mutex::default(),
-            max_sessions: limits.max_sessions,
+            room: limits.max_sessions,
             idle: limits.session_idle,
             max_replay_bytes: limits.max_replay_bytes,
         }
@@ -85,7 +86,11 @@ impl Sessions {
     /// Enters a session whose handshake is done; `false` where there is no room for it.
     pub(super) fn enter(&self, beginning: Beginning, revision: Revision) -> bool {
         let mut open = self.lock();
-        let given_way = if open.len() < self.max_sessions {
+        if open.contains_key(&beginning.key) {
+            // Two have taken up the same one, and this is the later.
+            return true;
+        }
+        let given_way = if open.len() < self.room {
             None
         } else {
             // The one that is idle longest gives way.
@@ -135,13 +140,12 @@ impl Sessions {
         self.lock().get(&key).map(Arc::clone)
     }
 
-    /// Ends the session with this name; `false` where there is none.
-    pub(super) fn end(&self, name: &str) -> bool {
-        let ended = SessionKey::new(name).and_then(|key| self.lock().remove(&key));
-        ended.is_some_and(|session| {
-            session.end();
-            true
-        })
+    /// Ends the session with this name; `None` where there is none.
+    pub(super) fn end(&self, name: &str) -> Option<SessionKey> {
+        let key = SessionKey::new(name)?;
+        let session = self.lock().remove(&key)?;
+        session.end();
+        Some(key)
     }
 
     /// Ends the sessions that nobody has used for too long.
@@ -268,5 +272,101 @@ impl Drop for Connected {
         let mut state = self.0.lock();
         state.connected -= 1;
         state.used = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::future::BoxFuture;
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// A handler whose exchanges do nothing, and say how much they run.
+    struct Idle(usize);
+
+    impl Handler for Idle {
+        fn open(&self, _client: &Client, _sink: Arc<dyn Sink>) -> Box<dyn Exchange> {
+            Box::new(Self(self.0))
+        }
+    }
+
+    impl Exchange for Idle {
+        fn receive(&self, _frame: &Bytes, _sink: &Arc<dyn Sink>) {}
+
+        fn in_flight(&self) -> usize {
+            self.0
+        }
+
+        fn close(&self) {}
+
+        fn ended(&self) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    fn enter(sessions: &Sessions, limits: &HttpLimits, running: usize) -> Arc<Session> {
+        let handler = Idle(running);
+        let beginning = sessions.begin(&handler, limits).unwrap();
+        let name = beginning.key.as_str().to_owned();
+        assert!(sessions.enter(beginning, Revision::V2025_11_25));
+        sessions.find(&name, &handler, limits).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_nobody_uses_ends() {
+        let limits = HttpLimits {
+            session_idle: Duration::from_secs(100),
+            ..HttpLimits::default()
+        };
+        let sessions = Sessions::new(&limits);
+        let unused = enter(&sessions, &limits, 0);
+        let running = enter(&sessions, &limits, 1);
+        let connected = enter(&sessions, &limits, 0);
+        let connection = connected.connect();
+        advance(Duration::from_secs(99)).await;
+        sessions.end_idle();
+        assert_eq!(sessions.count(), 3);
+        advance(Duration::from_secs(1)).await;
+        sessions.end_idle();
+        assert_eq!(sessions.count(), 2);
+        let is_over = |session: &Session| session.stream(STANDALONE).is_none();
+        assert_eq!(
+            [&unused, &running, &connected].map(|one| is_over(one)),
+            [true, false, false]
+        );
+        // The time counts from when the last connection ended.
+        drop(connection);
+        advance(Duration::from_secs(99)).await;
+        sessions.end_idle();
+        assert_eq!(sessions.count(), 2);
+        advance(Duration::from_secs(1)).await;
+        sessions.end_idle();
+        assert_eq!(sessions.count(), 1);
+        assert_eq!(sessions.end_all().len(), 1);
+        assert!(is_over(&running));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_keeps_a_bounded_number_of_streams_that_have_ended() {
+        let limits = HttpLimits {
+            max_replay_bytes: 10_000,
+            ..HttpLimits::default()
+        };
+        let sessions = Sessions::new(&limits);
+        let session = enter(&sessions, &limits, 0);
+        let running = EventStream::new(10_000, 10_000);
+        let _sink = running.sink();
+        assert_eq!(session.keep(&running), 1);
+        for _ in 0..1_000 {
+            let stream = EventStream::new(10_000, 10_000);
+            stream.sink().frame("x".repeat(1_000).into());
+            session.keep(&stream);
+        }
+        let kept: Vec<u64> = session.lock().streams.keys().copied().collect();
+        // The standalone one, the one that goes on, and the newest of the others.
+        let expected: Vec<u64> = [0, 1].into_iter().chain(993..=1_001).collect();
+        assert_eq!(kept, expected);
     }
 }

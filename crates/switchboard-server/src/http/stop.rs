@@ -35,7 +35,7 @@ impl Stop {
         let is_gone = self.0.wait_for(|stop| *stop).await.is_err();
         if is_gone {
             // Nobody is left to say so.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -117,29 +117,20 @@ impl EventStream {
         }
     }
 
-    /// Begins to read, in place of whoever did before.
-    pub(super) fn read(self: &Arc<Self>) -> Reader {
+    /// Begins to read, in place of whoever did before. All that was written after the number that is given is written
+    /// again, as far as it is still there.
+    pub(super) fn read(self: &Arc<Self>, after: Option<u64>) -> Reader {
         let mut state = self.lock();
         state.reader += 1;
         let generation = state.reader;
+        if let Some(number) = after {
+            state.rewind(number);
+        }
         state.wake();
         drop(state);
         Reader {
             stream: Arc::clone(self),
             generation,
-        }
-    }
-
-    /// Has all that was written after this number written again, as far as it is still there.
-    pub(super) fn rewind(&self, number: u64) {
-        let mut state = self.lock();
-        while let Some(newest) = state.written.pop_back() {
-            if newest.number <= number {
-                state.written.push_back(newest);
-                return;
-            }
-            state.written_bytes -= newest.cost();
-            state.backlog.put_back(newest);
         }
     }
 
@@ -183,6 +174,17 @@ impl State {
             }
             Some(_) => Some(First::Other),
             None => self.is_finished.then_some(First::Nothing),
+        }
+    }
+
+    fn rewind(&mut self, number: u64) {
+        while let Some(newest) = self.written.pop_back() {
+            if newest.number <= number {
+                self.written.push_back(newest);
+                return;
+            }
+            self.written_bytes -= newest.cost();
+            self.backlog.put_back(newest);
         }
     }
 
@@ -262,18 +264,18 @@ impl Drop for StreamSink {
 mod tests {
     use super::*;
 
-    fn next(reader: &mut Reader) -> Option<(String, u64)> {
+    fn next(reader: &mut Reader) -> (String, u64) {
         match reader.poll_next(&Context::from_waker(Waker::noop())) {
             Poll::Ready(Event::Frame(frame, number)) => {
-                Some((String::from_utf8_lossy(&frame).into_owned(), number))
+                (String::from_utf8_lossy(&frame).into_owned(), number)
             }
-            Poll::Ready(Event::End) => Some(("end".to_owned(), 0)),
-            Poll::Pending => None,
+            Poll::Ready(Event::End) => seen("end", 0),
+            Poll::Pending => seen("nothing", 0),
         }
     }
 
-    fn seen(text: &str, number: u64) -> Option<(String, u64)> {
-        Some((text.to_owned(), number))
+    fn seen(text: &str, number: u64) -> (String, u64) {
+        (text.to_owned(), number)
     }
 
     #[test]
@@ -293,10 +295,10 @@ mod tests {
         sink.send("report".into(), Purpose::Report);
         sink.send("answer".into(), Purpose::Answer(None));
         assert_eq!(stream.first_now(), Some(First::Other));
-        let mut reader = stream.read();
+        let mut reader = stream.read(None);
         assert_eq!(next(&mut reader), seen("report", 1));
         assert_eq!(next(&mut reader), seen("answer", 2));
-        assert_eq!(next(&mut reader), None);
+        assert_eq!(next(&mut reader), seen("nothing", 0));
         assert!(!stream.is_spent());
         drop(sink);
         assert_eq!(next(&mut reader), seen("end", 0));
@@ -310,18 +312,16 @@ mod tests {
         for text in ["one", "two", "three"] {
             sink.frame(text.into());
         }
-        let mut reader = stream.read();
+        let mut reader = stream.read(None);
         assert_eq!(next(&mut reader), seen("one", 1));
         assert_eq!(next(&mut reader), seen("two", 2));
-        let mut second = stream.read();
-        stream.rewind(1);
+        let mut second = stream.read(Some(1));
         assert_eq!(next(&mut reader), seen("end", 0));
         assert_eq!(next(&mut second), seen("two", 2));
         assert_eq!(next(&mut second), seen("three", 3));
-        assert_eq!(next(&mut second), None);
+        assert_eq!(next(&mut second), seen("nothing", 0));
         drop(sink);
-        let mut third = stream.read();
-        stream.rewind(0);
+        let mut third = stream.read(Some(0));
         for (text, number) in [("one", 1), ("two", 2), ("three", 3), ("end", 0)] {
             assert_eq!(next(&mut third), seen(text, number));
         }
@@ -331,13 +331,13 @@ mod tests {
     fn what_is_kept_is_bounded() {
         let stream = EventStream::new(10_000, 200);
         let sink = stream.sink();
-        let mut reader = stream.read();
+        let mut reader = stream.read(None);
         for _ in 0..100 {
             sink.frame("x".into());
             next(&mut reader);
         }
         assert_eq!(stream.bytes(), 3 * 65);
-        stream.rewind(0);
+        let mut reader = stream.read(Some(0));
         assert_eq!(next(&mut reader), seen("x", 98));
     }
 }

@@ -201,9 +201,9 @@ mod tests {
     fn a_token_is_kept_in_a_file_of_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("nested/token");
-        let made = Token::load_or_create(&path).unwrap();
+        let first = Token::load_or_create(&path).unwrap();
         let again = Token::load_or_create(&path).unwrap();
-        assert_eq!(made.expose(), again.expose());
+        assert_eq!(first.expose(), again.expose());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 
 use crate::handler::{Client, Handler};
 use intake::Intake;
-use outbox::Outbox;
+use outbox::{Outbox, Taken};
 
 /// How much is read, and written, at a time.
 const CHUNK: usize = 64 * 1024;
@@ -105,9 +105,10 @@ where
             ended = &mut writing => ended,
         }
     };
-    match timeout(options.closing, closing).await {
-        Ok(done) => done.or_else(|error| if_gone(error).map(drop))?,
-        Err(_) => tracing::warn!("the client went away and what it left did not end in time"),
+    if let Ok(done) = timeout(options.closing, closing).await {
+        done.or_else(|error| if_gone(error).map(drop))?;
+    } else {
+        tracing::warn!("the client went away and what it left did not end in time");
     }
     ended.map(|()| Ended::Input)
 }
@@ -149,20 +150,21 @@ async fn read<R: AsyncRead + Unpin>(
 async fn write<W: AsyncWrite + Unpin>(outbox: &Outbox, mut writer: W) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(CHUNK);
     loop {
-        let Some(large) = outbox.take(&mut buffer, CHUNK) else {
-            return writer.flush().await;
-        };
-        if buffer.is_empty() && large.is_none() {
-            writer.flush().await?;
-            outbox.filled().await;
-            continue;
+        let taken = outbox.take(&mut buffer, CHUNK);
+        match taken {
+            Taken::Last => return writer.flush().await,
+            Taken::Nothing => {
+                writer.flush().await?;
+                outbox.filled().await;
+            }
+            Taken::Frames => writer.write_all(&buffer).await?,
+            Taken::Large(frame) => {
+                writer.write_all(&buffer).await?;
+                writer.write_all(&frame).await?;
+                writer.write_all(b"\n").await?;
+            }
         }
-        writer.write_all(&buffer).await?;
         buffer.clear();
-        if let Some(large) = large {
-            writer.write_all(&large).await?;
-            writer.write_all(b"\n").await?;
-        }
     }
 }
 

@@ -18,6 +18,18 @@ pub(super) struct Outbox {
     drained: Notify,
 }
 
+/// What there was to write.
+pub(super) enum Taken {
+    /// What is in the buffer.
+    Frames,
+    /// What is in the buffer, and then this.
+    Large(Bytes),
+    /// Nothing for now.
+    Nothing,
+    /// Nothing for ever.
+    Last,
+}
+
 #[derive(Debug)]
 struct State {
     backlog: Backlog,
@@ -42,18 +54,22 @@ impl Outbox {
     }
 
     /// Moves frames into the buffer, each with its line end, until it has so many bytes. A frame that alone has more is
-    /// not copied but returned, to be written after them. `None` when it is closed and nothing is left.
-    pub(super) fn take(&self, buffer: &mut Vec<u8>, size: usize) -> Option<Option<Bytes>> {
+    /// not copied.
+    pub(super) fn take(&self, buffer: &mut Vec<u8>, size: usize) -> Taken {
         let mut state = self.lock();
-        if state.is_closed && state.backlog.is_empty() {
-            return None;
+        if state.backlog.is_empty() {
+            return if state.is_closed {
+                Taken::Last
+            } else {
+                Taken::Nothing
+            };
         }
-        let mut large = None;
+        let mut taken = Taken::Frames;
         while buffer.len() < size
             && let Some(waiting) = state.backlog.pop()
         {
             if waiting.frame.len() > size {
-                large = Some(waiting.frame);
+                taken = Taken::Large(waiting.frame);
                 break;
             }
             buffer.extend_from_slice(&waiting.frame);
@@ -62,7 +78,7 @@ impl Outbox {
         if !state.backlog.is_over() {
             self.drained.notify_one();
         }
-        Some(large)
+        taken
     }
 
     /// Ends when there is something to write, or nothing will ever be.

@@ -169,6 +169,6 @@ pub(crate) async fn wait_until(mut condition: impl FnMut() -> bool) {
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(done) => done,
-        Err(_) => panic!("it does not come"),
+        Err(late) => panic!("it does not come: {late}"),
     }
 }

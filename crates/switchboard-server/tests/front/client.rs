@@ -240,10 +240,13 @@ impl Answered {
 
     /// The next event or comment.
     pub(crate) async fn block(&mut self) -> Option<Event> {
+        let mut looked = 0;
         let end = loop {
-            if let Some(end) = self.unread.windows(2).position(|window| window == b"\n\n") {
-                break end;
+            let unseen = &self.unread[looked..];
+            if let Some(end) = unseen.windows(2).position(|window| window == b"\n\n") {
+                break looked + end;
             }
+            looked = self.unread.len().saturating_sub(1);
             let piece = self.piece().await?;
             self.unread.extend_from_slice(&piece);
         };

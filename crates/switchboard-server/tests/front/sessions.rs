@@ -1,6 +1,7 @@
 //! The stateful era: sessions, from handshake to end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -174,7 +175,7 @@ async fn when_all_sessions_are_in_use_there_is_no_room_for_another() {
 }
 
 /// A handler that knows one session from before.
-struct Remembering(ServiceHandler);
+struct Remembering(ServiceHandler, AtomicBool);
 
 impl Handler for Remembering {
     fn open(&self, client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange> {
@@ -186,12 +187,18 @@ impl Handler for Remembering {
         session: &SessionKey,
         sink: Arc<dyn Sink>,
     ) -> Option<(Box<dyn Exchange>, Revision)> {
-        (session.as_str() == "known").then(|| {
+        let is_known = session.as_str() == "known" && self.1.load(Ordering::Relaxed);
+        is_known.then(|| {
             let exchange = Greeted(self.0.open(&Client::Session(session.clone()), sink));
             exchange.greet();
             let exchange: Box<dyn Exchange> = Box::new(exchange);
             (exchange, Revision::V2025_11_25)
         })
+    }
+
+    fn forget(&self, session: &SessionKey) {
+        assert_eq!(session.as_str(), "known");
+        self.1.store(false, Ordering::Relaxed);
     }
 }
 
@@ -226,7 +233,10 @@ impl Exchange for Greeted {
 
 #[tokio::test]
 async fn a_session_survives_a_restart_where_the_handler_can_take_it_up_again() {
-    let handler = Remembering(ServiceHandler::new(Arc::new(Bench::default())));
+    let handler = Remembering(
+        ServiceHandler::new(Arc::new(Bench::default())),
+        AtomicBool::new(true),
+    );
     let options = HttpOptions::new(Access::Anybody);
     let (server, shutdown) = HttpServer::bind(options, Arc::new(handler)).await.unwrap();
     let server = Server {
@@ -239,6 +249,7 @@ async fn a_session_survives_a_restart_where_the_handler_can_take_it_up_again() {
     assert_eq!(server.within("known", LIST).await.status, 200);
     let headers = [("mcp-session-id", "known")];
     assert_eq!(server.bare("DELETE", &headers).await.status, 204);
+    assert_eq!(server.within("known", LIST).await.status, 404);
     server.shutdown.stop();
     soon(server.serving).await.unwrap();
 }

@@ -3,12 +3,13 @@
 //! An entry holds no argument and no result, only their sizes and the hash of the arguments, and no error text, only its
 //! kind: whatever a server or a user puts into those, no secret gets here.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
+use bytes::Bytes;
 use switchboard_protocol::RequestId;
-use switchboard_store::Timestamp;
+use switchboard_store::{LogEntry, Timestamp};
 
 use crate::call::{CallError, CallOutcome};
 use crate::host::ServerError;
@@ -21,7 +22,7 @@ use crate::permissions::{Because, Grounds};
 #[non_exhaustive]
 pub enum What {
     /// A call that was made, or refused.
-    Call(Box<CallNote>),
+    Call(CallNote),
     /// A login, or its end.
     Login {
         /// The server.
@@ -69,8 +70,8 @@ pub struct CallNote {
 pub struct Digest {
     /// How many bytes it has.
     pub bytes: u64,
-    /// Its SHA-256.
-    pub sha256: [u8; 32],
+    /// Its BLAKE3, which a call does not notice.
+    pub blake3: [u8; 32],
 }
 
 /// What came of a call.
@@ -97,7 +98,7 @@ impl Digest {
     pub fn of(text: &str) -> Self {
         Self {
             bytes: text.len() as u64,
-            sha256: Sha256::digest(text.as_bytes()).into(),
+            blake3: blake3::hash(text.as_bytes()).into(),
         }
     }
 }
@@ -108,7 +109,7 @@ impl End {
         match outcome {
             None => Self::CalledOff,
             Some(Ok(outcome)) => Self::Done {
-                bytes: outcome.result.as_str().len() as u64,
+                bytes: outcome.result.size() as u64,
                 is_error: outcome.is_error,
             },
             Some(Err(error)) => Self::Failed(class(error)),
@@ -123,15 +124,82 @@ pub(super) struct Entry {
     pub(super) what: What,
 }
 
-impl Entry {
-    /// The entry as the log keeps it: one JSON object. What does not apply is left out.
-    pub(super) fn to_json(&self, front_end: &str, process: u32) -> Vec<u8> {
-        let mut line = Line::begin();
+/// Writes entries as the log keeps them: each one JSON object, in which what does not apply is left out.
+///
+/// Every call has one written, so it is written without detours: a batch shares its memory, and what entries that follow
+/// one another have in common (nearly always all but a few numbers) is put together once.
+pub(super) struct Pen {
+    /// What every entry begins with: who writes.
+    author: Vec<u8>,
+    /// How the last call's entry began.
+    last: Option<Beginning>,
+}
+
+/// How the entry of a call begins: with the tool, and the grounds it was decided on.
+struct Beginning {
+    server: Option<ServerName>,
+    tool: WireName,
+    grounds: Option<Arc<Grounds>>,
+    json: Vec<u8>,
+}
+
+/// Room for the entry of a call. More is made as it is needed.
+const ENTRY: usize = 384;
+
+impl Pen {
+    /// A pen in the hand of this front end and process.
+    pub(super) fn new(front_end: &str, process: u32) -> Self {
+        let mut author = vec![b'{'];
+        let mut line = Line(&mut author);
         line.text("by", front_end);
         line.number("process", u64::from(process));
-        match &self.what {
-            What::Call(note) => note.write(&mut line),
-            What::Login {
+        Self { author, last: None }
+    }
+
+    /// Writes a batch.
+    pub(super) fn write(&mut self, batch: &[Entry]) -> Vec<LogEntry> {
+        let mut page = Vec::with_capacity(batch.len() * ENTRY);
+        let ends: Vec<usize> = batch
+            .iter()
+            .map(|entry| {
+                self.write_one(&entry.what, &mut page);
+                page.len()
+            })
+            .collect();
+        let page = Bytes::from(page);
+        let starts = iter::once(0).chain(ends.iter().copied());
+        let spans = starts.zip(&ends).map(|(start, end)| start..*end);
+        let entries = batch.iter().zip(spans);
+        entries
+            .map(|(entry, span)| LogEntry {
+                at: entry.at,
+                value: page.slice(span),
+            })
+            .collect()
+    }
+
+    fn write_one(&mut self, what: &What, page: &mut Vec<u8>) {
+        if let What::Call(note) = what {
+            let beginning = match &mut self.last {
+                Some(last) if last.is_of(note) => last,
+                last => last.insert(Beginning::new(&self.author, note)),
+            };
+            page.extend_from_slice(&beginning.json);
+            note.write_rest(&mut Line(page));
+        } else {
+            page.extend_from_slice(&self.author);
+            what.write(&mut Line(page));
+        }
+        page.push(b'}');
+    }
+}
+
+impl What {
+    /// What is no call.
+    fn write(&self, line: &mut Line<'_>) {
+        match self {
+            Self::Call(_) => {}
+            Self::Login {
                 server,
                 event,
                 succeeded,
@@ -141,24 +209,54 @@ impl Entry {
                 line.text("event", event);
                 line.text("outcome", if *succeeded { "done" } else { "failed" });
             }
-            What::Change { event, about } => {
+            Self::Change { event, about } => {
                 line.text("kind", "change");
                 line.text("event", event);
                 line.text("about", about);
             }
-            What::Lost { count } => {
+            Self::Lost { count } => {
                 line.text("kind", "lost");
                 line.number("count", *count);
             }
         }
-        line.end()
+    }
+}
+
+impl Beginning {
+    fn new(author: &[u8], note: &CallNote) -> Self {
+        let mut json = author.to_vec();
+        let grounds = note.grounds.as_deref();
+        let because = grounds.map(|grounds| &grounds.because);
+        let mut line = Line(&mut json);
+        line.text("kind", "call");
+        line.text_if("server", note.server.as_ref().map(ServerName::as_str));
+        line.text("tool", note.tool.as_str());
+        line.text_if("decision", grounds.map(|grounds| grounds.permission.name()));
+        line.text_if("because", because.map(Because::word));
+        line.text_if("rule", because.and_then(Because::rule));
+        line.text_if("source", grounds.and_then(Grounds::source));
+        Self {
+            server: note.server.clone(),
+            tool: note.tool.clone(),
+            grounds: note.grounds.clone(),
+            json,
+        }
+    }
+
+    /// Whether a call's entry begins like this. Grounds are compared by identity: a rule has the same for all its calls.
+    fn is_of(&self, note: &CallNote) -> bool {
+        let has_grounds = match (&self.grounds, &note.grounds) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (None, None) => true,
+            _ => false,
+        };
+        has_grounds && self.tool == note.tool && self.server == note.server
     }
 }
 
 impl CallNote {
-    fn write(&self, line: &mut Line) {
-        let grounds = self.grounds.as_deref();
-        let because = grounds.map(|grounds| &grounds.because);
+    /// What differs from one call of a tool to the next.
+    fn write_rest(&self, line: &mut Line<'_>) {
         let (outcome, error, result_bytes) = match self.end {
             End::Done { bytes, is_error } => {
                 ("done", is_error.then_some("tool-error"), Some(bytes))
@@ -167,49 +265,34 @@ impl CallNote {
             End::CalledOff => ("called-off", None, None),
             End::Refused => ("refused", None, None),
         };
-        line.text("kind", "call");
-        line.number("call", self.id.0);
-        line.text_if("server", self.server.as_ref().map(ServerName::as_str));
-        line.text("tool", self.tool.as_str());
-        line.text_if("decision", grounds.map(|grounds| grounds.permission.name()));
-        line.text_if("because", because.map(Because::word));
-        line.text_if("rule", because.and_then(Because::rule));
-        line.text_if("source", grounds.and_then(Grounds::source));
+        line.also(",\"call\":").digits(self.id.0);
         if let Some(digest) = &self.arguments {
-            line.number("arguments_bytes", digest.bytes);
-            line.hexadecimal("arguments_sha256", &digest.sha256);
+            line.also(",\"arguments_bytes\":").digits(digest.bytes);
+            line.also(",\"arguments_blake3\":\"")
+                .hexadecimal(&digest.blake3);
+            line.also("\"");
         }
-        let milliseconds = u64::try_from(self.elapsed.as_millis());
-        line.number("milliseconds", milliseconds.unwrap_or(u64::MAX));
-        line.text("outcome", outcome);
+        let milliseconds = u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX);
+        line.also(",\"milliseconds\":").digits(milliseconds);
+        line.also(",\"outcome\":\"").also(outcome).also("\"");
         line.text_if("error", error);
         if let Some(bytes) = result_bytes {
-            line.number("result_bytes", bytes);
+            line.also(",\"result_bytes\":").digits(bytes);
         }
     }
 }
 
-/// A JSON object in the making. Every call has one written, so it is written without detours.
-struct Line(Vec<u8>);
+/// A JSON object in the making, which has been begun.
+struct Line<'a>(&'a mut Vec<u8>);
 
-impl Line {
-    fn begin() -> Self {
-        let mut line = Vec::with_capacity(384);
-        line.push(b'{');
-        Self(line)
-    }
-
-    fn end(mut self) -> Vec<u8> {
-        self.0.push(b'}');
-        self.0
-    }
-
+impl Line<'_> {
     /// The name of a member, which needs no escapes.
     fn name(&mut self, name: &str) {
-        if self.0.len() > 1 {
-            self.0.push(b',');
-        }
-        self.0.push(b'"');
+        let separator: &[u8] = match self.0.last() {
+            Some(b'{') => b"\"",
+            _ => b",\"",
+        };
+        self.0.extend_from_slice(separator);
         self.0.extend_from_slice(name.as_bytes());
         self.0.extend_from_slice(b"\":");
     }
@@ -221,7 +304,7 @@ impl Line {
             .any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
         if needs_escapes {
             // Writing text into memory does not fail.
-            let _ = serde_json::to_writer(&mut self.0, text);
+            let _ = serde_json::to_writer(&mut *self.0, text);
             return;
         }
         self.0.push(b'"');
@@ -237,18 +320,26 @@ impl Line {
 
     fn number(&mut self, name: &str, number: u64) {
         self.name(name);
-        RequestId::from(number).write_json(&mut self.0);
+        self.digits(number);
     }
 
-    fn hexadecimal(&mut self, name: &str, bytes: &[u8]) {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        self.name(name);
-        self.0.push(b'"');
-        for byte in bytes {
-            let pair = [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
-            self.0.extend_from_slice(&pair);
+    /// What is JSON already.
+    fn also(&mut self, json: &str) -> &mut Self {
+        self.0.extend_from_slice(json.as_bytes());
+        self
+    }
+
+    fn digits(&mut self, number: u64) {
+        RequestId::from(number).write_json(self.0);
+    }
+
+    fn hexadecimal(&mut self, bytes: &[u8; 32]) {
+        let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
         }
-        self.0.push(b'"');
+        self.0.extend_from_slice(&text);
     }
 }
 

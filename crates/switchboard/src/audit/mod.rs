@@ -13,12 +13,12 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use switchboard_config::settings::{Setting, Settings};
-use switchboard_store::{LogEntry, Retention, Space, SqliteStore, Store, StoreError, Timestamp};
+use switchboard_store::{Retention, Space, SqliteStore, Store, StoreError, Timestamp};
 use tokio::sync::{Mutex, Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use entry::Entry;
+use entry::{Entry, Pen};
 
 pub use entry::{CallNote, Digest, End, What};
 pub use query::{Filter, Found, read};
@@ -72,6 +72,7 @@ struct Waiting {
 }
 
 impl Queue {
+    #[inline]
     fn add(&self, entry: Entry) {
         let mut waiting = self.waiting();
         if waiting.is_over {
@@ -95,13 +96,15 @@ impl Queue {
         waiting.entries.len() >= BATCH || !waiting.flushes.is_empty() || waiting.is_over
     }
 
-    /// Everything that waits.
-    fn take(&self) -> Waiting {
+    /// Everything that waits. What comes next goes into `spare`, which is empty.
+    fn take(&self, spare: Vec<Entry>) -> Waiting {
         let mut waiting = self.waiting();
-        let is_over = waiting.is_over;
-        let taken = std::mem::take(&mut *waiting);
-        waiting.is_over = is_over;
-        taken
+        let next = Waiting {
+            entries: spare,
+            is_over: waiting.is_over,
+            ..Waiting::default()
+        };
+        std::mem::replace(&mut *waiting, next)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -146,7 +149,7 @@ impl Audit {
         let writer = Writer {
             store,
             retention: settings.0,
-            front_end: front_end.to_owned(),
+            pen: Pen::new(front_end, std::process::id()),
             queue: Arc::clone(&queue),
         };
         let writer = tokio::spawn(writer.run());
@@ -157,6 +160,7 @@ impl Audit {
     }
 
     /// Writes something down, soon. It never waits; what cannot be taken is counted.
+    #[inline]
     pub fn record(&self, what: What) {
         self.0.queue.add(Entry { at: now(), what });
     }
@@ -201,19 +205,21 @@ pub fn record_blocking(
     what: What,
 ) -> Result<(), StoreError> {
     let entry = Entry { at: now(), what };
-    store.append_blocking(LOG, &[kept(&entry, front_end)], settings.0)
+    let entries = Pen::new(front_end, std::process::id()).write(&[entry]);
+    store.append_blocking(LOG, &entries, settings.0)
 }
 
 /// The one task that writes.
 struct Writer {
     store: Arc<dyn Store>,
     retention: Retention,
-    front_end: String,
+    pen: Pen,
     queue: Arc<Queue>,
 }
 
 impl Writer {
-    async fn run(self) {
+    async fn run(mut self) {
+        let mut spare = Vec::new();
         loop {
             self.queue.news.notified().await;
             let due = Instant::now() + LINGER;
@@ -227,8 +233,10 @@ impl Writer {
                 flushes,
                 lost,
                 is_over,
-            } = self.queue.take();
+            } = self.queue.take(spare);
             self.write(&mut entries, lost).await;
+            entries.clear();
+            spare = entries;
             for done in flushes {
                 let _ = done.send(());
             }
@@ -239,7 +247,7 @@ impl Writer {
     }
 
     /// Writes a batch, with how many entries were lost before it. What cannot be written is lost, too.
-    async fn write(&self, batch: &mut Vec<Entry>, lost: u64) {
+    async fn write(&mut self, batch: &mut Vec<Entry>, lost: u64) {
         if lost > 0 {
             let what = What::Lost { count: lost };
             batch.push(Entry { at: now(), what });
@@ -247,10 +255,7 @@ impl Writer {
         if batch.is_empty() {
             return;
         }
-        let entries: Vec<LogEntry> = batch
-            .iter()
-            .map(|entry| kept(entry, &self.front_end))
-            .collect();
+        let entries = self.pen.write(batch);
         for attempt in 1..=ATTEMPTS {
             match self
                 .store
@@ -266,13 +271,6 @@ impl Writer {
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
-    }
-}
-
-fn kept(entry: &Entry, front_end: &str) -> LogEntry {
-    LogEntry {
-        at: entry.at,
-        value: entry.to_json(front_end, std::process::id()).into(),
     }
 }
 

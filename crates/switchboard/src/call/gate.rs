@@ -171,27 +171,32 @@ pub(super) struct Witness<'a> {
 
 impl<'a> Witness<'a> {
     /// Watches a call that was let pass.
-    pub(super) fn new(gate: &'a dyn Gate, call: PendingCall<'a>, permit: Permit) -> Self {
+    pub(super) fn new(
+        gate: &'a dyn Gate,
+        call: PendingCall<'a>,
+        permit: Permit,
+        started: Instant,
+    ) -> Self {
         Self {
             gate,
             call,
             permit,
-            started: Instant::now(),
+            started,
             told: false,
         }
     }
 
     /// The call has ended.
-    pub(super) fn end(mut self, outcome: &Result<CallOutcome, CallError>) {
+    pub(super) fn end(mut self, outcome: &Result<CallOutcome, CallError>, elapsed: Duration) {
         self.told = true;
-        self.tell(Some(outcome));
+        self.tell(Some(outcome), elapsed);
     }
 
-    fn tell(&self, outcome: Option<&Result<CallOutcome, CallError>>) {
+    fn tell(&self, outcome: Option<&Result<CallOutcome, CallError>>, elapsed: Duration) {
         self.gate.ended(&EndedCall {
             call: self.call,
             permit: &self.permit,
-            elapsed: self.started.elapsed(),
+            elapsed,
             outcome,
         });
     }
@@ -200,7 +205,7 @@ impl<'a> Witness<'a> {
 impl Drop for Witness<'_> {
     fn drop(&mut self) {
         if !self.told {
-            self.tell(None);
+            self.tell(None, self.started.elapsed());
         }
     }
 }

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use switchboard_protocol::encode::ToolCall;
 use switchboard_protocol::headers::Header;
 use switchboard_protocol::types::Outcome;
 use switchboard_protocol::types::method::{CallTool, Request as _};
 use switchboard_protocol::types::tool::CallToolResult;
-use switchboard_protocol::types::wire::Encode as _;
 use switchboard_protocol::{Era, ErrorCode, Method};
 use tokio::time::Instant;
 
@@ -183,8 +183,9 @@ impl Host {
             tool,
             arguments: arguments.as_deref(),
         };
-        let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit));
-        let running = Running::begin(self, id, reference, request.progress);
+        let started = Instant::now();
+        let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit, started));
+        let running = Running::begin(self, id, reference, request.progress, started);
         let sending = Sending {
             host: self,
             tool,
@@ -206,9 +207,10 @@ impl Host {
             },
             outcome => outcome,
         };
-        let outcome = running.end(outcome);
+        let elapsed = started.elapsed();
+        let outcome = running.end(outcome, elapsed);
         if let Some(witness) = witness {
-            witness.end(&outcome);
+            witness.end(&outcome, elapsed);
         }
         outcome
     }
@@ -419,9 +421,11 @@ impl Sending<'_> {
         // The connection may know the tool by a newer definition.
         let tool = live.tools.get(name).unwrap_or(self.tool);
         let as_task = live.peer.revision().era() == Era::Stateful && tool.must_be_task();
-        let params = call_params(name, self.arguments, as_task);
-        let params = switchboard_protocol::trusted(&params)
-            .ok_or_else(|| RequestError::Unwritable("its params are no JSON".to_owned()))?;
+        let call = ToolCall {
+            name,
+            arguments: self.arguments,
+            as_task,
+        };
         let options = RequestOptions {
             idle: self.timeout.unwrap_or_else(|| live.spec.timeout_of(name)),
             total: live.spec.tool_max,
@@ -429,16 +433,23 @@ impl Sending<'_> {
             headers: self.mirrored(tool, live)?,
             as_task,
         };
-        let (method, params) = (Method::ToolsCall, Some(params));
-        let first = live.peer.exchange(method, params, &options).await?;
-        // Nearly every answer is the result, so it is read as one before it is asked what it is.
-        if !as_task && let Ok(answer) = Answer::read(first.clone()) {
-            return Ok(answer);
+        let first = live.peer.call(call, &options).await?;
+        // Nearly every answer is plainly the result.
+        let glance = CallToolResult::error_flag_of_one_text(first.as_bytes())
+            .or_else(|| CallToolResult::error_flag_at_a_glance(first.raw()));
+        if let (Some(is_error), false) = (glance, as_task) {
+            let result = first;
+            return Ok(Answer { result, is_error });
         }
-        let followed = live.peer.follow(method, params, first, &options);
         // In a box, so that what is rare does not make the future of every call larger.
-        let result = Box::pin(followed).await?;
-        Answer::read(result)
+        let result = Box::pin(async {
+            let params = call.params();
+            let params = switchboard_protocol::trusted(&params);
+            live.peer
+                .follow(Method::ToolsCall, params, first, &options)
+                .await
+        });
+        Answer::read(result.await?)
     }
 
     /// The arguments that the tool wants mirrored as headers.
@@ -463,23 +474,6 @@ fn is_header_mismatch(error: &RequestError) -> bool {
     }
 }
 
-/// The params of a call. The name comes first: it is what a server looks for.
-fn call_params(name: &str, arguments: Option<&RawValue>, as_task: bool) -> String {
-    let arguments = arguments.map(RawValue::get);
-    let mut params = String::with_capacity(name.len() + arguments.map_or(0, str::len) + 40);
-    params.push_str("{\"name\":");
-    name.encode(&mut params);
-    if let Some(arguments) = arguments {
-        params.push_str(",\"arguments\":");
-        params.push_str(arguments);
-    }
-    if as_task {
-        params.push_str(",\"task\":{}");
-    }
-    params.push('}');
-    params
-}
-
 /// A call that has begun, as listeners see it. Dropped before its end, it ends as called off.
 struct Running<'a> {
     host: &'a Host,
@@ -495,6 +489,7 @@ impl<'a> Running<'a> {
         id: CallId,
         tool: &'a ToolRef,
         progress: Option<ProgressSink>,
+        started: Instant,
     ) -> Self {
         if host.event_channel().has_listeners() {
             host.event_channel().send(Event::CallBegin {
@@ -503,7 +498,6 @@ impl<'a> Running<'a> {
                 tool: tool.tool.clone(),
             });
         }
-        let started = Instant::now();
         host.under_way().begin(id, started, progress);
         Self {
             host,
@@ -514,9 +508,12 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn end(mut self, outcome: Result<Answer, CallError>) -> Result<CallOutcome, CallError> {
+    fn end(
+        mut self,
+        outcome: Result<Answer, CallError>,
+        elapsed: Duration,
+    ) -> Result<CallOutcome, CallError> {
         self.ended = true;
-        let elapsed = self.started.elapsed();
         let outcome = outcome.map(|answer| CallOutcome {
             id: self.id,
             tool: self.tool.clone(),

@@ -408,11 +408,19 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn both_ways_to_look_find_a_child() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("1000")
+        use std::io::{Read as _, Write as _};
+        use std::process::{Command, Stdio};
+
+        let mut child = Command::new("cat")
             .env(MARK, "both-ways")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        // A process that is just being started has no environment yet; one that answers has.
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"?").unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
         let pid = Pid::from_child(&child);
         let looked_up = all_children().unwrap().remove(&getpid()).unwrap();
         let listed = below(getpid()).unwrap();

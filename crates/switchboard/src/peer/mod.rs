@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use serde_json::value::RawValue;
+use switchboard_protocol::encode::ToolCall;
 use switchboard_protocol::headers::{self, Header};
 use switchboard_protocol::meta::MetaMembers;
 use switchboard_protocol::types::result::{ResultType, declared_type};
@@ -150,13 +151,23 @@ impl Peer {
     }
 
     /// Sends a request and waits for the first answer, which may be a question or a task.
-    pub(crate) async fn exchange(
+    async fn exchange(
         &self,
         method: Method,
         params: Option<&RawValue>,
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
         self.0.exchange(method, params, options).await
+    }
+
+    /// Calls a tool and waits for the first answer, which may be a question or a task.
+    pub(crate) async fn call(
+        &self,
+        call: ToolCall<'_>,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
+        let params = Params::Call(call);
+        self.0.send(Method::ToolsCall, params, options).await
     }
 
     /// Follows the first answer of a request to its result.
@@ -265,6 +276,15 @@ impl Shared {
         params: Option<&RawValue>,
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
+        self.send(method, Params::Any(params), options).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        params: Params<'_>,
+        options: &RequestOptions,
+    ) -> Result<SharedJson, RequestError> {
         let patience = Patience {
             idle: options.idle,
             total: options.total,
@@ -302,24 +322,37 @@ impl Shared {
         &self,
         id: u64,
         method: Method,
-        params: Option<&RawValue>,
+        params: Params<'_>,
         options: &RequestOptions,
     ) -> Result<Outgoing, RequestError> {
         // Room for the envelope, for what every request carries, and for the line end of a transport.
-        let mut payload = Vec::with_capacity(512 + params.map_or(0, |params| params.get().len()));
+        let mut payload = Vec::with_capacity(512 + params.size());
         let request = RequestId::from(id);
-        let name = method.name();
         let members = if options.progress.is_some() {
             self.meta.with_progress(id)
         } else {
             (&self.meta).into()
         };
-        encode::request_with_meta(&mut payload, &request, name, params, members)
-            .map_err(unwritable)?;
+        match params {
+            Params::Any(params) => {
+                encode::request_with_meta(&mut payload, &request, method.name(), params, members)
+            }
+            Params::Call(call) => encode::tool_call(&mut payload, &request, &call, members),
+        }
+        .map_err(unwritable)?;
+        let headers = match params {
+            _ if !self.link.has_headers() => Vec::new(),
+            Params::Any(params) => self.headers(method.name(), params, &options.headers),
+            Params::Call(call) => {
+                let params = call.params();
+                let params = switchboard_protocol::trusted(&params);
+                self.headers(method.name(), params, &options.headers)
+            }
+        };
         Ok(Outgoing {
             payload,
             kind: OutgoingKind::Request(id),
-            headers: self.headers(method.name(), params, &options.headers),
+            headers,
         })
     }
 
@@ -369,6 +402,25 @@ impl Shared {
             Some(ResultType::Task) if method == Method::ToolsCall => Some(ResultType::Task),
             _ => None,
         }
+    }
+}
+
+/// The params of a request.
+#[derive(Clone, Copy)]
+enum Params<'a> {
+    Any(Option<&'a RawValue>),
+    /// Of a call, which is what most requests are: they are never put together by themselves.
+    Call(ToolCall<'a>),
+}
+
+impl Params<'_> {
+    /// How large they are, about.
+    fn size(&self) -> usize {
+        let (name, json) = match self {
+            Self::Any(params) => ("", *params),
+            Self::Call(call) => (call.name, call.arguments),
+        };
+        name.len() + json.map_or(0, |json| json.get().len())
     }
 }
 

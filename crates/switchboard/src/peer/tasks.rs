@@ -14,7 +14,7 @@ use switchboard_protocol::{Era, Method};
 use tokio::time::{Instant, sleep};
 
 use super::pending::later;
-use super::{RequestError, RequestOptions, Shared, to_raw, unwritable};
+use super::{Params, RequestError, RequestOptions, Shared, to_raw, unwritable};
 use crate::json::SharedJson;
 
 /// How often a task is asked about when the server does not say.
@@ -166,9 +166,12 @@ impl Drop for RunningTask<'_> {
         };
         self.shared.receiver.pending.forget(id);
         let options = RequestOptions::within(POLL_INTERVAL);
-        let encoded = self
-            .shared
-            .encode_request(id, Method::TasksCancel, Some(&params), &options);
+        let encoded = self.shared.encode_request(
+            id,
+            Method::TasksCancel,
+            Params::Any(Some(&params)),
+            &options,
+        );
         if let (Ok(message), Ok(runtime)) = (encoded, tokio::runtime::Handle::try_current()) {
             let link = Arc::clone(&self.shared.link);
             runtime.spawn(async move { link.send(message).await });

@@ -36,7 +36,7 @@ pub struct Engine {
     servers: BTreeSet<String>,
     /// Servers whose word about their tools counts.
     trusted: HashSet<String>,
-    tools: RwLock<HashMap<Box<str>, Arc<ToolRules>>>,
+    tools: RwLock<HashMap<Box<str>, Arc<ToolRules>, foldhash::fast::RandomState>>,
     fixed: FixedGrounds,
 }
 

@@ -261,9 +261,10 @@ impl Guard {
                 _ => Err(grounds),
             };
         };
-        let turn = match approver.asks_one_at_a_time() {
-            true => Some(self.asking.acquire().await),
-            false => None,
+        let turn = if approver.asks_one_at_a_time() {
+            Some(self.asking.acquire().await)
+        } else {
+            None
         };
         // Somebody may have granted it while this one waited for its turn.
         if self.grants.has(tool, &asked) {
@@ -450,7 +451,7 @@ fn note(wanted: &Wanted<'_>, grounds: Option<Arc<Grounds>>, elapsed: Duration, e
             WireName::from(wanted.subject.tool),
         ),
     };
-    What::Call(Box::new(CallNote {
+    What::Call(CallNote {
         id: wanted.id,
         server,
         tool,
@@ -460,5 +461,5 @@ fn note(wanted: &Wanted<'_>, grounds: Option<Arc<Grounds>>, elapsed: Duration, e
             .map(|arguments| Digest::of(arguments.get())),
         elapsed,
         end,
-    }))
+    })
 }

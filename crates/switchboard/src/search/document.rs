@@ -85,7 +85,9 @@ impl<'a> From<&'a CatalogTool> for Document<'a> {
 
 /// The beginning of a text, at most so many bytes.
 pub(super) fn beginning(text: &str, most: usize) -> &str {
-    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+    let mut ends = (0..=most.min(text.len())).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
 /// What is read of a schema.

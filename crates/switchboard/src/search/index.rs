@@ -15,7 +15,7 @@ use super::needs::Need;
 use super::vocabulary::Vocabulary;
 use super::writer::{Writer, Written, likeness};
 use crate::catalog::{Catalog, CatalogServer, ServerTools};
-use crate::names::{ExposedName, ServerName, WireName};
+use crate::names::{ExposedName, ServerName, ToolRef};
 
 /// So many slots and words may lie idle before the index is packed.
 const MAX_IDLE: usize = 8 * 1024;
@@ -54,7 +54,7 @@ pub(super) struct Posting {
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) name: ExposedName,
-    pub(super) tool: WireName,
+    pub(super) reference: ToolRef,
     /// The same for tools with the same bare name, whatever their server.
     pub(super) likeness: u64,
 }
@@ -66,7 +66,8 @@ pub(super) struct Segment {
     pub(super) start: u32,
     /// How many slots it uses, with the first.
     pub(super) length: u32,
-    capacity: u32,
+    /// How many slots belong to it. Those that it does not use have no score.
+    pub(super) capacity: u32,
     /// Every term that one of its slots has.
     terms: Vec<u32>,
     source: Option<Source>,
@@ -228,6 +229,8 @@ impl Index {
         let mut written = Written::default();
         self.writer
             .instructions(&mut self.vocabulary, instructions, &mut written);
+        let mut documents: Vec<Document<'_>> = documents.into_iter().collect();
+        documents.sort_by(|left, right| left.name.cmp(&right.name));
         for document in documents {
             self.writer
                 .tool(&mut self.vocabulary, server, &document, &mut written);
@@ -246,8 +249,11 @@ impl Index {
         if length > segment.capacity as usize {
             self.idle += segment.capacity as usize;
             segment.start = to_u32(self.slots.len());
-            segment.capacity = segment.length;
-            self.slots.resize_with(self.slots.len() + length, || None);
+            segment.capacity = rounded_up(segment.length);
+            self.slots.resize_with(
+                rounded_up(to_u32(self.slots.len() + length)) as usize,
+                || None,
+            );
         }
     }
 
@@ -323,7 +329,7 @@ impl Index {
     }
 
     /// Drops slots of no segment and words of no tool.
-    fn pack(&mut self) {
+    pub(super) fn pack(&mut self) {
         let mut old = std::mem::take(self);
         let mut moved_slots = vec![0_u32; old.slots.len()];
         for segment in &mut old.segments {
@@ -337,7 +343,9 @@ impl Index {
                 self.slots.push(tool.and_then(Option::take));
             }
             segment.start = start;
-            segment.capacity = segment.length;
+            segment.capacity = rounded_up(segment.length);
+            self.slots
+                .resize_with(rounded_up(to_u32(self.slots.len())) as usize, || None);
         }
         let mut moved_terms = vec![0_u32; old.postings.len()];
         for ((term, mut postings), moved) in (0_u32..).zip(old.postings).zip(&mut moved_terms) {
@@ -387,6 +395,13 @@ impl Source {
             withheld: server.withheld().collect(),
         }
     }
+}
+
+/// Segments begin at multiples of this, so that scores can be looked over in registers.
+pub(super) const LANES: usize = 8;
+
+fn rounded_up(slots: u32) -> u32 {
+    slots.next_multiple_of(to_u32(LANES))
 }
 
 /// The term of the first word; those before are groups.

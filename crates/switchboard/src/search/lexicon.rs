@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use foldhash::quality::RandomState;
 
+use super::needs::{SIGNS, Sign};
 use super::text::Splitter;
 
 /// Words that stand in every question and in every description.
@@ -47,6 +48,8 @@ pub(super) struct Entry {
     pub(super) says_little: bool,
     /// Every server has it in its name.
     pub(super) says_server: bool,
+    /// What it is a sign of.
+    pub(super) sign: Option<Sign>,
     /// The groups of words that mean the same.
     pub(super) groups: Vec<u16>,
     /// What somebody who writes it may need.
@@ -95,6 +98,11 @@ impl Lexicon {
         }
         for word in stems(SAYS_SERVER) {
             lexicon.entry_mut(word).says_server = true;
+        }
+        for (sign, words) in SIGNS {
+            for word in stems(words) {
+                lexicon.entry_mut(word).sign = Some(*sign);
+            }
         }
         for line in table.lines().map(str::trim) {
             if line.is_empty() || line.starts_with('#') {

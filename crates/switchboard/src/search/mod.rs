@@ -24,10 +24,12 @@
 //! | `vocabulary` | the words of the tools, and what a mistyped one stands for |
 //! | `query`, `needs` | a question taken apart, and what it needs without saying so |
 //! | `writer` | how much a word says about a tool |
+//! | `live` | the index that a host keeps of its catalogue |
 
 mod document;
 mod index;
 mod lexicon;
+mod live;
 mod needs;
 mod query;
 mod rank;
@@ -38,4 +40,8 @@ mod writer;
 
 pub use document::Document;
 pub use index::Index;
+pub(crate) use live::LiveIndex;
 pub use rank::Hit;
+
+#[cfg(test)]
+mod tests;

@@ -95,60 +95,50 @@ const FILES: &[FileKind] = &[
     FileKind { extensions: "mp4 mkv mov avi webm", read: "load video", write: "save video" },
 ];
 
-/// Words after which a file is one to be made, until the sentence ends or a word of [`READS`] comes.
-const WRITES: &[&str] = &[
-    "creat", "document", "draft", "draw", "export", "generat", "make", "output", "plot", "put",
-    "report", "save", "store", "summar", "write", "wrote",
-];
+/// What a word is a sign of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// A file after it is one to be made, until the sentence ends or a word comes that reads.
+    Writes,
+    /// A file after it is there already.
+    Reads,
+    /// It asks for a calculation.
+    Calculates,
+    /// It names a place by where it lies.
+    Locates,
+    /// It means another day on another day.
+    Day,
+    /// It does so together with a span after it.
+    Turn,
+    /// What is turned to.
+    Span,
+}
 
-/// Words after which a file is there already.
-const READS: &[&str] = &[
-    "analyz", "check", "convert", "extract", "load", "look", "open", "pars", "read", "under",
-    "view",
-];
-
-/// Words that ask for a calculation.
-const CALCULATES: &[&str] = &[
-    "averag",
-    "calcul",
-    "comput",
-    "estim",
-    "multipli",
-    "percent",
-    "percentag",
-    "subtract",
-    "sum",
-    "total",
-];
-
-/// Words that name a place by where it lies.
-const LOCATES: &[&str] = &[
-    "direct", "distanc", "drive", "kilomet", "mile", "near", "nearbi", "radius", "rout", "surround",
-];
-
-/// Words that mean another day on another day.
-const DAYS: &[&str] = &["today", "tomorrow", "tonight", "upcom", "yesterday"];
-
-/// Words that need one of [`SPANS`] after them for that.
-const TURNS: &[&str] = &["come", "last", "next", "past", "this"];
-
-const SPANS: &[&str] = &[
-    "24h",
-    "day",
-    "friday",
-    "futur",
-    "hour",
-    "monday",
-    "month",
-    "quarter",
-    "saturday",
-    "sunday",
-    "thursday",
-    "tuesday",
-    "wednesday",
-    "week",
-    "weekend",
-    "year",
+/// The words that are signs.
+pub(super) const SIGNS: &[(Sign, &str)] = &[
+    (
+        Sign::Writes,
+        "create document draft draw export generate make output plot put report save store summarize write",
+    ),
+    (
+        Sign::Reads,
+        "analyze check convert extract load look open parse read under view",
+    ),
+    (
+        Sign::Calculates,
+        "average calculate compute estimate multiply percent percentage subtract sum total",
+    ),
+    (
+        Sign::Locates,
+        "direction distance drive kilometer mile near nearby radius route surround",
+    ),
+    (Sign::Day, "today tomorrow tonight upcoming yesterday"),
+    (Sign::Turn, "come last next past this"),
+    (
+        Sign::Span,
+        "24h day future hour month quarter week weekend year
+        monday tuesday wednesday thursday friday saturday sunday",
+    ),
 ];
 
 /// Looks for signs of needs, word by word.
@@ -156,31 +146,26 @@ const SPANS: &[&str] = &[
 pub(super) struct Signs {
     needs: Vec<Need>,
     writes: bool,
-    /// How many words ago one of [`TURNS`] stood.
+    /// How many words ago a turn stood.
     since_turn: Option<u8>,
 }
 
 impl Signs {
-    /// Takes the next word of the question, stemmed.
-    pub(super) fn word(&mut self, word: &str) {
-        if WRITES.contains(&word) {
-            self.writes = true;
-        } else if READS.contains(&word) {
-            self.writes = false;
-        }
-        if CALCULATES.contains(&word) {
-            self.add(Need::CALCULATOR);
-        }
-        if LOCATES.contains(&word) {
-            self.add(Need::COORDINATES);
-        }
+    /// Takes the next word of the question.
+    pub(super) fn word(&mut self, sign: Option<Sign>) {
         self.since_turn = match self.since_turn {
-            _ if TURNS.contains(&word) => Some(0),
+            _ if sign == Some(Sign::Turn) => Some(0),
             Some(words) if words < 2 => Some(words + 1),
             _ => None,
         };
-        if DAYS.contains(&word) || (self.since_turn.is_some() && SPANS.contains(&word)) {
-            self.add(Need::CLOCK);
+        match sign {
+            Some(Sign::Writes) => self.writes = true,
+            Some(Sign::Reads) => self.writes = false,
+            Some(Sign::Calculates) => self.add(Need::CALCULATOR),
+            Some(Sign::Locates) => self.add(Need::COORDINATES),
+            Some(Sign::Day) => self.add(Need::CLOCK),
+            Some(Sign::Span) if self.since_turn.is_some() => self.add(Need::CLOCK),
+            Some(Sign::Span | Sign::Turn) | None => {}
         }
     }
 
@@ -220,16 +205,6 @@ impl Signs {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_word_of_the_lists_is_a_stem() {
-        let lists = [WRITES, READS, CALCULATES, LOCATES, DAYS, TURNS, SPANS];
-        for word in lists.into_iter().flatten() {
-            let mut stems = Vec::new();
-            Splitter::default().split(word, |stem, _| stems.push(stem.to_owned()));
-            assert!(stems.iter().any(|stem| stem == word), "{word}: {stems:?}");
-        }
-    }
 
     #[test]
     fn every_need_has_words() {

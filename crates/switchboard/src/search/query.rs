@@ -89,10 +89,12 @@ struct Reader {
 
 impl Reader {
     fn chunk(&mut self, chunk: &str) {
-        let core = chunk.trim_matches(|character: char| {
-            !character.is_alphanumeric() && !matches!(character, '/' | '~' | '.' | '_')
-        });
-        let core = core.trim_end_matches(['.', '/', '~']);
+        let may_begin = |character: char| matches!(character, '/' | '~' | '.' | '_');
+        let core = chunk
+            .trim_start_matches(|character: char| {
+                !character.is_alphanumeric() && !may_begin(character)
+            })
+            .trim_end_matches(|character: char| !character.is_alphanumeric() && character != '_');
         if is_address(core) {
             let host = core.split_once("://").map_or(core, |(_, rest)| rest);
             let host = host.split(['/', '?', '#']).next().unwrap_or_default();
@@ -135,8 +137,8 @@ impl Reader {
             before,
         } = self;
         splitter.split(text, |word, shape| {
-            signs.word(word);
             let entry = Lexicon::get().entry(word);
+            signs.word(entry.and_then(|entry| entry.sign));
             if entry.is_some_and(|entry| entry.says_nothing) {
                 return;
             }
@@ -318,8 +320,8 @@ mod tests {
     fn a_huge_question_is_cut() {
         let query = Query::parse(&"word1 wörd2 /a.b ".repeat(100_000));
         assert!(query.words.len() <= MAX_WORDS && query.names.len() <= MAX_NAMES);
-        let distinct: String = (0..100_000).map(|number| format!("w{number}x ")).collect();
-        assert_eq!(Query::parse(&distinct).words.len(), MAX_WORDS);
+        let distinct: Vec<String> = (0..100_000).map(|number| format!("w{number}x")).collect();
+        assert_eq!(Query::parse(&distinct.join(" ")).words.len(), MAX_WORDS);
         assert_eq!(Query::parse(&"长".repeat(400_000)).words.len(), 1);
     }
 }

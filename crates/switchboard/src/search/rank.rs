@@ -1,14 +1,14 @@
 //! From a question to the tools that answer it best.
 //!
 //! Owns the order of results: BM25 over the terms of the question, then what stands beside a tool: its server's best,
-//! its server's instructions, namesakes on other servers. Equal scores are in the order of exposed names, so that the
+//! its server's instructions, namesakes on other servers. Equal scores are in the order of the catalogue, so that the
 //! same tools and the same question give the same list. It changes nothing in the index but what is kept of needs.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use super::index::{Index, Posting, Segment, Tool, to_u32};
+use super::index::{Index, LANES, Posting, Tool, to_u32};
 use super::lexicon::Lexicon;
 use super::needs::Need;
 use super::query::{Query, selected};
@@ -31,6 +31,9 @@ const INSTRUCTIONS: f32 = 0.2;
 
 /// What is left of a score for each better tool of the same name: what one server offers need not be offered twice.
 const NAMESAKE: f32 = 0.8;
+
+/// The most tools that one search finds. Who wants more wants the catalogue.
+const MAX_HITS: usize = 1000;
 
 /// The most places that go to what the question needs without saying so.
 const MAX_IMPLIED: usize = 3;
@@ -57,10 +60,14 @@ pub struct Hit {
 struct Candidate {
     slot: u32,
     score: f32,
+    /// The place of its server among all. With the slot it makes the order of the catalogue.
+    server: u32,
+    /// The same for its namesakes.
+    likeness: u64,
 }
 
 thread_local! {
-    /// One score for each slot, all zero between two searches.
+    /// One score for each slot of the index that is searched; here, so that it need not be allocated each time.
     static SCORES: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -68,8 +75,10 @@ impl Index {
     /// The tools that answer a question best, the best first.
     ///
     /// A question may be a few keywords or several sentences. A tool that it names, by its exposed name, its bare name
-    /// or `server/tool`, comes first. `select:` and names with commas between them gets those tools and no others.
+    /// or `server/tool`, comes first. `select:` and names with commas between them gets those tools and no others. There
+    /// are never more than a thousand hits.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
+        let limit = limit.min(MAX_HITS);
         if limit == 0 {
             return Vec::new();
         }
@@ -78,16 +87,17 @@ impl Index {
         }
         let query = Query::parse(query);
         let found = SCORES.with_borrow_mut(|scores| {
-            scores.resize(scores.len().max(self.slots.len()), 0.0);
+            scores.clear();
+            scores.resize(self.slots.len(), 0.0);
             self.score(&query, scores);
             self.favour_named(&query, scores);
-            let found = self.best(scores, limit);
-            scores.fill(0.0);
-            found
+            self.best(scores, limit)
         });
-        let found = self.spread(found, limit);
+        let found = Self::spread(found, limit);
         let found = self.with_implied(found, &query.needs, limit);
-        found.into_iter().filter_map(|hit| self.hit(hit)).collect()
+        let hits = found.into_iter();
+        hits.filter_map(|found| self.hit(found.slot, found.score))
+            .collect()
     }
 
     fn select<'q>(&self, names: impl Iterator<Item = &'q str>, limit: usize) -> Vec<Hit> {
@@ -96,7 +106,7 @@ impl Index {
         slots
             .filter(|slot| seen.insert(*slot))
             .take(limit)
-            .filter_map(|slot| self.hit(Candidate { slot, score: 1.0 }))
+            .filter_map(|slot| self.hit(slot, 1.0))
             .collect()
     }
 
@@ -154,7 +164,9 @@ impl Index {
         }
         // A term that several words lead to counts as the strongest of them.
         terms.sort_unstable_by(|left, right| {
-            (left.0.cmp(&right.0)).then_with(|| right.2.total_cmp(&left.2))
+            (left.0.cmp(&right.0))
+                .then_with(|| right.2.total_cmp(&left.2))
+                .then(left.1.cmp(&right.1))
         });
         terms.dedup_by_key(|(term, ..)| *term);
         terms.sort_unstable_by_key(|(_, place, _)| *place);
@@ -217,10 +229,10 @@ impl Index {
     /// The slots of tools with that lower-case name: exposed, bare, `server/tool` or `server.tool`.
     fn slots_named(&self, name: &str) -> Vec<u32> {
         let is = |own: &str, name: &str| own.to_lowercase() == name;
-        let of_slot = |slot: &u32| self.slots.get(*slot as usize)?.as_ref();
         let whole = self.named(name).iter().filter(|slot| {
-            of_slot(slot)
-                .is_some_and(|tool| is(tool.name.as_str(), name) || is(tool.tool.as_str(), name))
+            self.tool(**slot).is_some_and(|found| {
+                is(found.name.as_str(), name) || is(found.reference.tool.as_str(), name)
+            })
         });
         let mut slots: Vec<u32> = whole.copied().collect();
         for (at, separator) in name.match_indices(['/', '.']) {
@@ -229,9 +241,10 @@ impl Index {
                 continue;
             };
             let parts = self.named(tool).iter().copied().filter(|slot| {
-                let segment = self.segment(*slot);
-                segment.is_some_and(|segment| is(segment.server.as_str(), server))
-                    && of_slot(slot).is_some_and(|found| is(found.tool.as_str(), tool))
+                self.tool(*slot).is_some_and(|found| {
+                    is(found.reference.server.as_str(), server)
+                        && is(found.reference.tool.as_str(), tool)
+                })
             });
             slots.extend(parts);
         }
@@ -239,55 +252,66 @@ impl Index {
     }
 
     /// More tools with the best scores than are wanted, the best first.
-    fn best(&self, scores: &[f32], limit: usize) -> Vec<Candidate> {
-        let most = limit.saturating_mul(4).max(64);
-        let mut pool: Vec<Candidate> = Vec::new();
-        let mut least = f32::MIN_POSITIVE;
-        for segment in &self.segments {
+    fn best(&self, scores: &mut [f32], limit: usize) -> Vec<Candidate> {
+        let most = (4 * limit).max(64);
+        let mut servers: Vec<Server> = Vec::with_capacity(self.segments.len());
+        for (place, segment) in (0..).zip(&self.segments) {
             let start = segment.start as usize;
-            let scores = scores.get(start..start + segment.length as usize);
-            let Some((instructions, scores)) = scores.and_then(<[f32]>::split_first) else {
+            let Some(scores) = scores.get_mut(start..start + segment.capacity as usize) else {
                 continue;
             };
+            // The first slot is no tool's.
+            let instructions = scores.first_mut().map(std::mem::take).unwrap_or_default();
             let best = highest(scores);
-            let server = best * SERVER + instructions * INSTRUCTIONS;
-            if best <= 0.0 || best + server < least {
-                continue;
-            }
-            for (slot, score) in (segment.start + 1..).zip(scores) {
-                let total = score + server;
-                if *score > 0.0 && total >= least {
-                    pool.push(Candidate { slot, score: total });
-                }
-            }
-            if pool.len() >= 2 * most {
-                least = self.keep_best(&mut pool, most);
+            if best > 0.0 {
+                let share = best * SERVER + instructions * INSTRUCTIONS;
+                servers.push(Server {
+                    place,
+                    share,
+                    best: best + share,
+                });
             }
         }
-        self.keep_best(&mut pool, most);
-        pool.sort_unstable_by(|left, right| self.compare(*left, *right));
+        // So many servers have a tool that is at least as good, so nothing below it can be among the results.
+        let mut least = f32::MIN_POSITIVE;
+        if servers.len() > most {
+            let mut bests: Vec<f32> = servers.iter().map(|server| server.best).collect();
+            let order = |left: &f32, right: &f32| right.total_cmp(left);
+            least = *bests.select_nth_unstable_by(most - 1, order).1;
+        }
+        let mut pool: Vec<Candidate> = Vec::with_capacity(4 * most);
+        for server in &servers {
+            let segment = self.segments.get(server.place as usize);
+            let Some(segment) = segment.filter(|_| server.best >= least) else {
+                continue;
+            };
+            let slots = segment.start..segment.start + segment.length;
+            let range = segment.start as usize..(segment.start + segment.length) as usize;
+            for (slot, score) in slots.zip(scores.get(range).unwrap_or_default()) {
+                let total = score + server.share;
+                if *score > 0.0 && total >= least {
+                    pool.push(Candidate {
+                        slot,
+                        score: total,
+                        server: server.place,
+                        likeness: 0,
+                    });
+                }
+            }
+            if pool.len() >= 4 * most {
+                least = keep_best(&mut pool, most);
+            }
+        }
+        keep_best(&mut pool, most);
+        pool.sort_unstable_by(by_score);
+        for candidate in &mut pool {
+            candidate.likeness = self.likeness(candidate.slot);
+        }
         pool
     }
 
-    /// Keeps so many of the best and tells the least score among them.
-    fn keep_best(&self, pool: &mut Vec<Candidate>, most: usize) -> f32 {
-        if pool.len() <= most {
-            return f32::MIN_POSITIVE;
-        }
-        let order = |left: &Candidate, right: &Candidate| self.compare(*left, *right);
-        let (_, last, _) = pool.select_nth_unstable_by(most - 1, order);
-        let least = last.score;
-        pool.truncate(most);
-        least
-    }
-
-    fn compare(&self, left: Candidate, right: Candidate) -> Ordering {
-        let name = |candidate: Candidate| self.tool(candidate.slot).map(|tool| &tool.name);
-        (right.score.total_cmp(&left.score)).then_with(|| name(left).cmp(&name(right)))
-    }
-
     /// Chooses from candidates in order, each namesake of a chosen one for less.
-    fn spread(&self, mut candidates: Vec<Candidate>, limit: usize) -> Vec<Candidate> {
+    fn spread(mut candidates: Vec<Candidate>, limit: usize) -> Vec<Candidate> {
         let mut chosen: Vec<Candidate> = Vec::with_capacity(limit.min(candidates.len()));
         while chosen.len() < limit {
             // The first of the highest: candidates are in order, and those that were marked down come after.
@@ -302,9 +326,8 @@ impl Index {
             };
             let taken = candidates.remove(place);
             chosen.push(taken);
-            let likeness = self.tool(taken.slot).map(|tool| tool.likeness);
             for candidate in &mut candidates {
-                if self.tool(candidate.slot).map(|tool| tool.likeness) == likeness {
+                if candidate.likeness == taken.likeness {
                     candidate.score *= NAMESAKE;
                 }
             }
@@ -319,7 +342,6 @@ impl Index {
         needs: &[Need],
         limit: usize,
     ) -> Vec<Candidate> {
-        let likeness = |slot: u32| self.tool(slot).map(|tool| tool.likeness);
         let mut implied: Vec<u32> = Vec::new();
         for need in needs.iter().take(MAX_IMPLIED.min(limit / 3)) {
             if let Some(slot) = self.best_for(*need)
@@ -330,9 +352,9 @@ impl Index {
         }
         // Those that are kept anyway need no place of their own; what they free may bring in one more.
         let kept = |chosen: &[Candidate], places: usize, slot: u32| {
-            let kept = chosen.iter().take(limit - places);
-            kept.into_iter()
-                .any(|candidate| likeness(candidate.slot) == likeness(slot))
+            let likeness = self.likeness(slot);
+            let mut kept = chosen.iter().take(limit - places);
+            kept.any(|candidate| candidate.likeness == likeness)
         };
         let places = implied.len();
         implied.retain(|slot| !kept(&chosen, places, *slot));
@@ -340,7 +362,12 @@ impl Index {
         chosen.truncate(limit - implied.len());
         let least = chosen.last().map_or(1.0, |candidate| candidate.score);
         let implied = implied.into_iter();
-        chosen.extend(implied.map(|slot| Candidate { slot, score: least }));
+        chosen.extend(implied.map(|slot| Candidate {
+            slot,
+            score: least,
+            server: 0,
+            likeness: 0,
+        }));
         chosen
     }
 
@@ -371,50 +398,65 @@ impl Index {
             let fitting = (0_u32..).zip(&fits);
             let fitting = fitting.filter(|(_, (_, most, has))| *has == all && *most >= IN_NAME);
             fitting
-                .map(|(slot, (score, ..))| Candidate {
-                    slot,
-                    score: *score,
+                .filter_map(|(slot, (score, ..))| Some((*score, &self.tool(slot)?.name, slot)))
+                .min_by(|left, right| {
+                    (right.0.total_cmp(&left.0)).then_with(|| left.1.cmp(right.1))
                 })
-                .filter(|candidate| self.tool(candidate.slot).is_some())
-                .min_by(|left, right| self.compare(*left, *right))
-                .map(|candidate| candidate.slot)
+                .map(|(.., slot)| slot)
         })
     }
 
-    fn hit(&self, Candidate { slot, score }: Candidate) -> Option<Hit> {
+    fn hit(&self, slot: u32, score: f32) -> Option<Hit> {
         let tool = self.tool(slot)?;
         Some(Hit {
             name: tool.name.clone(),
-            tool: ToolRef {
-                server: self.segment(slot)?.server.clone(),
-                tool: tool.tool.clone(),
-            },
+            tool: tool.reference.clone(),
             score,
         })
+    }
+
+    fn likeness(&self, slot: u32) -> u64 {
+        self.tool(slot).map_or(0, |tool| tool.likeness)
     }
 
     fn tool(&self, slot: u32) -> Option<&Tool> {
         self.slots.get(slot as usize)?.as_ref()
     }
-
-    /// The segment that a slot lies in. They are in the order of names, so this looks at all; it is for few slots.
-    fn segment(&self, slot: u32) -> Option<&Segment> {
-        self.segments.iter().find(|segment| {
-            let range = segment.start..segment.start + segment.length;
-            range.contains(&slot)
-        })
-    }
 }
 
-/// The highest of some scores. Eight at a time, so that it is done in registers.
+/// A server with tools that have any score.
+struct Server {
+    /// Its place among all.
+    place: u32,
+    /// What each of its tools gets for being there.
+    share: f32,
+    /// The highest score with that.
+    best: f32,
+}
+
+/// Keeps so many of the best and tells the least score among them.
+fn keep_best(pool: &mut Vec<Candidate>, most: usize) -> f32 {
+    if pool.len() <= most {
+        return f32::MIN_POSITIVE;
+    }
+    let least = pool.select_nth_unstable_by(most - 1, by_score).1.score;
+    pool.truncate(most);
+    least
+}
+
+fn by_score(left: &Candidate, right: &Candidate) -> Ordering {
+    (right.score.total_cmp(&left.score))
+        .then((left.server, left.slot).cmp(&(right.server, right.slot)))
+}
+
+/// The highest of some scores, looked over in registers.
 fn highest(scores: &[f32]) -> f32 {
-    let mut lanes = [0.0_f32; 8];
-    let chunks = scores.chunks_exact(8);
-    let rest = chunks.remainder().iter().copied().fold(0.0, f32::max);
-    for chunk in chunks {
+    let higher = |left: f32, right: f32| if left > right { left } else { right };
+    let mut lanes = [0.0_f32; LANES];
+    for chunk in scores.chunks_exact(LANES) {
         for (lane, score) in lanes.iter_mut().zip(chunk) {
-            *lane = if *score > *lane { *score } else { *lane };
+            *lane = higher(*lane, *score);
         }
     }
-    lanes.into_iter().fold(rest, f32::max)
+    lanes.into_iter().fold(0.0, higher)
 }

@@ -65,10 +65,10 @@ impl Splitter {
             let this = class(character);
             let next = characters.peek().map(|(_, character)| class(*character));
             let begins = match (before, this) {
-                (Class::Lower, Class::Upper) => true,
                 // `HTTPServer` is `HTTP` and `Server`.
                 (Class::Upper, Class::Upper) => next == Some(Class::Lower),
-                (Class::Digit, Class::Lower | Class::Upper)
+                (Class::Lower, Class::Upper)
+                | (Class::Digit, Class::Lower | Class::Upper)
                 | (Class::Lower | Class::Upper, Class::Digit) => true,
                 _ => false,
             };

@@ -15,6 +15,10 @@ const COMPARED: std::ops::RangeInclusive<usize> = 4..=24;
 /// From this length on a word may have two letters wrong.
 const LONG: usize = 8;
 
+/// The fewest letters that are left of a word without its ending, and the most that an ending has.
+const MIN_STEM: usize = 5;
+const MAX_ENDING: usize = 5;
+
 /// Words by number and numbers by word.
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary {
@@ -61,7 +65,7 @@ impl Vocabulary {
 
     /// The likeliest word that a mistyped one stands for, of those that `weight` gives anything: fewest mistakes, then
     /// most weight, then first in the alphabet.
-    pub(super) fn correct(&self, word: &str, weight: impl Fn(u32) -> usize) -> Option<u32> {
+    pub(super) fn correct(&self, word: &str, weight: impl Fn(u32) -> usize + Copy) -> Option<u32> {
         let allowed = if word.len() < LONG { 1 } else { 2 };
         let mut best: Option<(usize, std::cmp::Reverse<usize>, &str, u32)> = None;
         for_each_rest(word, |rest| {
@@ -80,6 +84,16 @@ impl Vocabulary {
             }
         });
         best.map(|(.., number)| number)
+            .or_else(|| self.shortened(word, weight))
+    }
+
+    /// The longest known word that this one begins with. A mistake in an ending keeps it from being taken off.
+    fn shortened(&self, word: &str, weight: impl Fn(u32) -> usize) -> Option<u32> {
+        let shortest = word.len().saturating_sub(MAX_ENDING).max(MIN_STEM);
+        let starts = (shortest..word.len()).rev();
+        starts
+            .filter_map(|end| self.get(word.get(..end)?))
+            .find(|number| weight(*number) > 0)
     }
 
     /// The word with the most weight that begins like this; the first of the alphabet among equals.
@@ -90,9 +104,9 @@ impl Vocabulary {
         let begun = self.ordered.range::<str, _>(from);
         begun
             .take_while(|(word, _)| word.starts_with(start))
-            .take(MOST)
             .map(|(_, number)| (weight(*number), *number))
             .filter(|(weight, _)| *weight > 0)
+            .take(MOST)
             .reduce(|best, next| if next.0 > best.0 { next } else { best })
             .map(|(_, number)| number)
     }
@@ -148,6 +162,7 @@ mod tests {
         check("reposiotri", Some("repositori"));
         check("repozitori", Some("repositori"));
         check("serach", Some("search"));
+        check("weatheral", Some("weather"));
         // Of two that are as near, the first of the alphabet.
         check("maal", Some("mail"));
         check("xyzzy", None);

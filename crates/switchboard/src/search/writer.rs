@@ -11,7 +11,7 @@ use super::index::{Index, Tool, to_u32};
 use super::lexicon::Lexicon;
 use super::text::{Shape, Splitter};
 use super::vocabulary::Vocabulary;
-use crate::names::ServerName;
+use crate::names::{ServerName, ToolRef};
 
 /// How soon more of the same word says nothing more.
 const SATURATION: f32 = 1.2;
@@ -101,7 +101,10 @@ impl Writer {
         self.finish(to_u32(written.tools.len() + 1), written);
         written.tools.push(Tool {
             name: document.name.clone(),
-            tool: document.tool.clone(),
+            reference: ToolRef {
+                server: server.clone(),
+                tool: document.tool.clone(),
+            },
             likeness: likeness(&document.tool.as_str().to_lowercase()),
         });
     }

@@ -392,7 +392,7 @@ async fn no_secret_of_a_call_gets_into_events_audit_or_refusals() {
         seen += &String::from_utf8_lossy(&entry.value);
     }
     assert!(
-        seen.contains("arguments_sha256") && seen.contains("CallEnd"),
+        seen.contains("arguments_blake3") && seen.contains("CallEnd"),
         "{seen}"
     );
     assert!(!seen.contains(CANARY), "{seen}");

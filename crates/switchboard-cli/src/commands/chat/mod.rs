@@ -22,7 +22,7 @@ mod mcp_command;
 mod one_shot;
 mod prompts;
 mod sessions;
-mod setup;
+pub(super) mod setup;
 mod slash;
 mod turn;
 mod welcome;

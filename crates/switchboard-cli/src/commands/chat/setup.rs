@@ -32,18 +32,24 @@ pub(super) fn manner(attended: bool) -> Manner {
         front_end: FRONT_END,
         attended,
         logins: true,
+        clients: None,
     }
 }
 
 /// The agent of a host.
-pub(super) fn agent(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
+pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
     let context = session.context;
     let settings = &session.servers.config.settings;
     let environment = context.environment.all.iter().cloned();
+    // Commands have no business with the tokens of servers.
+    let servers = session.servers.config.servers.iter();
+    let tokens = servers.filter_map(|server| server.effective().bearer_token_env_var.as_deref());
     Agent::new(AgentOptions {
         servers: session.specs.clone(),
         store: Arc::clone(&session.store),
-        shell: Shell::new(environment).guarded_by(session.servers.guard()),
+        shell: Shell::new(environment)
+            .without(tokens)
+            .guarded_by(session.servers.guard()),
         spill_folder: Some(session::spill_folder(context)),
         max_output_tokens: settings.count(Setting::MaxOutputTokens),
         search: match settings.tool_search() {
@@ -60,7 +66,7 @@ pub(super) fn agent(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agen
 }
 
 /// The model that was asked for, or the one that the environment leads to.
-pub(super) async fn provider(
+pub(in crate::commands) async fn provider(
     model: Option<&str>,
     context: &Context,
 ) -> Result<Arc<dyn Provider>, Failure> {

@@ -1,0 +1,219 @@
+//! Servers that ask the agent's model (CALL-7): only with consent, and only so much.
+//!
+//! Owns the way from a server's question to an answer of the model. A front end's
+//! [`ClientHandler`](switchboard::handler::ClientHandler) hands `create_message` on to a [`Sampler`]. The question is
+//! the server's alone: nothing of any conversation goes into it, and no tools do.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use switchboard::catalog::Tokens;
+use switchboard::catalog::text::neutralise;
+use switchboard::handler::declined;
+use switchboard::names::ServerName;
+use switchboard_protocol::types::content::{ContentBlock, Role as WireRole, TextContent};
+use switchboard_protocol::types::sampling::{
+    CreateMessageRequestParams, CreateMessageResult, SamplingMessage,
+};
+use switchboard_protocol::types::wire::OneOrMany;
+use switchboard_protocol::{ErrorCode, ErrorObject};
+
+use crate::conversation::tokens;
+use crate::message::{Image, Message, Part, Role};
+use crate::provider::{Chunk, Provider, Request, Stop};
+
+/// The most messages of one question.
+const MAX_MESSAGES: usize = 1_000;
+
+/// Says whether a server may ask the model. Given by the front end.
+pub trait Consent: Send + Sync + 'static {
+    /// Asks about one question, of which everything is shown. Dropping the future takes it back.
+    fn ask<'a>(&'a self, question: SamplingQuestion<'a>) -> BoxFuture<'a, bool>;
+}
+
+/// What a server wants to ask the model.
+#[derive(Debug, Clone, Copy)]
+pub struct SamplingQuestion<'a> {
+    /// The server.
+    pub server: &'a ServerName,
+    /// What the model is to be told before the conversation.
+    pub system: &'a str,
+    /// The conversation, which the server has made up.
+    pub messages: &'a [Message],
+    /// How many tokens it is taken to cost, the longest answer included.
+    pub tokens: u64,
+}
+
+/// Lets servers ask a model. Nobody is asked for consent by itself: without consent, every question is declined.
+pub struct Sampler {
+    provider: Arc<dyn Provider>,
+    consent: Option<Arc<dyn Consent>>,
+    left: AtomicU64,
+}
+
+impl Sampler {
+    /// Lets servers ask this model, as long as the tokens last.
+    pub fn new(provider: Arc<dyn Provider>, max_tokens: u64) -> Self {
+        Self {
+            provider,
+            consent: None,
+            left: AtomicU64::new(max_tokens),
+        }
+    }
+
+    /// Asks this one for consent.
+    #[must_use]
+    pub fn asking(mut self, consent: Arc<dyn Consent>) -> Self {
+        self.consent = Some(consent);
+        self
+    }
+
+    /// Answers `sampling/createMessage` of a server.
+    pub async fn create_message(
+        &self,
+        server: &ServerName,
+        params: CreateMessageRequestParams<'_>,
+    ) -> Result<CreateMessageResult<'static>, ErrorObject<'static>> {
+        let Some(consent) = &self.consent else {
+            return Err(declined("nobody is there to agree"));
+        };
+        if !params.tools.items.is_empty() {
+            return Err(invalid("this client's model has no tools for servers"));
+        }
+        let messages = conversation(&params.messages.items)?;
+        let system = params.system_prompt.as_ref();
+        let system = system.map_or_else(String::new, |system| neutralise(&system.decode()).into());
+        let model = self.provider.model();
+        let wanted = params.max_tokens.as_u64().unwrap_or(model.max_output);
+        let answer = wanted.clamp(1, model.max_output.max(1));
+        let question: Tokens = messages.iter().map(tokens).sum();
+        let cost = (question + Tokens::of(&system)).0.saturating_add(answer);
+        let reserved = self.reserve(cost)?;
+        let is_agreed = consent.ask(SamplingQuestion {
+            server,
+            system: &system,
+            messages: &messages,
+            tokens: cost,
+        });
+        if !is_agreed.await {
+            return Err(declined("the user said no"));
+        }
+        let mut chunks = self.provider.ask(Request {
+            system: &system,
+            tools: &[],
+            messages: &messages,
+            max_output_tokens: Some(answer),
+        });
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| failed(error.to_string()))?;
+            if let Chunk::End(answer) = chunk {
+                reserved.spend(answer.usage.total());
+                let text = answer.message.all_text();
+                let block = ContentBlock::from(TextContent::new(text.into()));
+                let mut result = CreateMessageResult::new(
+                    WireRole::Assistant,
+                    OneOrMany::One(block),
+                    model.id.clone().into(),
+                );
+                let stop = match answer.stop {
+                    Stop::Length | Stop::Window => "maxTokens",
+                    _ => "endTurn",
+                };
+                result.stop_reason = Some(stop.into());
+                return Ok(result);
+            }
+        }
+        Err(failed("the model's answer has no end".to_owned()))
+    }
+
+    /// Sets tokens aside, so that questions at the same time do not spend the same ones.
+    fn reserve(&self, cost: u64) -> Result<Reserved<'_>, ErrorObject<'static>> {
+        let take = |left: u64| left.checked_sub(cost);
+        let order = Ordering::Relaxed;
+        match self.left.fetch_update(order, order, take) {
+            Ok(_) => Ok(Reserved {
+                left: &self.left,
+                cost,
+            }),
+            Err(_) => Err(declined("the budget for questions of servers is used up")),
+        }
+    }
+}
+
+impl fmt::Debug for Sampler {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Sampler")
+            .field("provider", &self.provider)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tokens that were set aside. They are given back if there is no answer.
+struct Reserved<'a> {
+    left: &'a AtomicU64,
+    cost: u64,
+}
+
+impl Reserved<'_> {
+    /// An answer cost so many, as far as its provider counts.
+    fn spend(mut self, counted: u64) {
+        let spent = if counted > 0 { counted } else { self.cost };
+        self.cost = self.cost.saturating_sub(spent);
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.left.fetch_add(self.cost, Ordering::Relaxed);
+    }
+}
+
+/// The conversation that a server made up, in our words.
+fn conversation(asked: &[SamplingMessage<'_>]) -> Result<Vec<Message>, ErrorObject<'static>> {
+    if asked.len() > MAX_MESSAGES {
+        return Err(invalid("the conversation has too many messages"));
+    }
+    let mut messages: Vec<Message> = Vec::new();
+    for message in asked {
+        let role = match message.role {
+            WireRole::Assistant => Role::Assistant,
+            _ => Role::User,
+        };
+        for block in message.content.as_slice() {
+            let part = match block {
+                ContentBlock::Text(content) => Part::Text {
+                    text: neutralise(&content.text.decode()).into_owned(),
+                },
+                ContentBlock::Image(content) => Part::Image(Image {
+                    mime_type: neutralise(&content.mime_type).into_owned(),
+                    data: content.data.decode().into_owned(),
+                }),
+                _ => return Err(invalid("only text and pictures can be asked about")),
+            };
+            match messages.last_mut() {
+                Some(last) if last.role == role => last.parts.push(part),
+                _ => messages.push(Message {
+                    role,
+                    parts: vec![part],
+                }),
+            }
+        }
+    }
+    match messages.last() {
+        Some(last) if last.role == Role::User => Ok(messages),
+        _ => Err(invalid("the last message must be the user's")),
+    }
+}
+
+fn invalid(message: &'static str) -> ErrorObject<'static> {
+    ErrorObject::new(ErrorCode::INVALID_PARAMS, message)
+}
+
+fn failed(message: String) -> ErrorObject<'static> {
+    ErrorObject::new(ErrorCode::INTERNAL_ERROR, message)
+}

@@ -1,0 +1,244 @@
+//! `switchboard serve`: the agent as an MCP server, over standard input and output or HTTP.
+//!
+//! Standard output carries the protocol and nothing else. Over HTTP clients show a token, which is kept in a file that
+//! only its owner can read; how to connect is told on standard error, without the token itself.
+
+use std::io::Read as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use switchboard::permissions::Policy;
+use switchboard_agent::Agent;
+use switchboard_config::text::visible;
+use switchboard_server::ServiceHandler;
+use switchboard_server::agent::{AgentService, ClientQuestions};
+use switchboard_server::http::{Access, Address, HttpOptions, HttpServer, Token};
+use switchboard_server::stdio::{StdioOptions, serve};
+use tokio::io::{AsyncRead, AsyncWriteExt as _};
+use tokio::runtime::Handle;
+
+use super::chat::setup;
+use crate::cli::ServeArguments;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::interrupt::Interrupts;
+use crate::servers::Servers;
+use crate::session::{self, Manner, Session};
+use crate::view;
+
+/// What `--help` says besides the flags.
+pub(crate) const HELP: &str = "\
+The model is chosen as for `switchboard chat`. Clients find two tools: `switchboard` begins a
+conversation, `switchboard-reply` goes on with it, also after a restart. What permissions say is to
+be asked is asked of the client where it can be, and refused where it cannot.
+
+Examples:
+  claude mcp add agent -- switchboard serve
+  codex mcp add agent -- switchboard serve --cwd ~/project
+  switchboard serve --http 127.0.0.1:8765";
+
+/// Who makes the calls, in the audit log.
+const FRONT_END: &str = "serve";
+/// The file with the token, in the state folder.
+const TOKEN_FILE: &str = "serve-token";
+/// How much of standard input is on its way at a time.
+const CHUNK: usize = 64 * 1024;
+
+pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
+    let listen = match &arguments.http {
+        Some(text) => Some(http_options(text, arguments, context)?),
+        None => None,
+    };
+    let servers = Servers::load(context, None)?;
+    let questions = ClientQuestions::new().about(&context.project);
+    let manner = Manner {
+        policy: Policy::agent(),
+        front_end: FRONT_END,
+        attended: false,
+        logins: true,
+        clients: Some(questions.clone()),
+    };
+    session::run_in(manner, context, &servers, async |session, interrupts| {
+        let provider = setup::provider(arguments.model.as_deref(), context).await?;
+        session.tell_held_back();
+        let agent = setup::agent(session, &provider);
+        match listen {
+            Some(options) => over_http(options, agent, questions, session, interrupts).await,
+            None => over_stdio(agent, questions, session, interrupts).await,
+        }
+    })
+}
+
+async fn over_stdio(
+    agent: Agent,
+    questions: ClientQuestions,
+    session: &Session<'_>,
+    mut interrupts: Interrupts,
+) -> Outcome {
+    let unable = |error: std::io::Error| Failure::failed("could not start").because(error);
+    let handler = handler(agent, questions, session.context);
+    let input = standard_input().map_err(unable)?;
+    session
+        .context
+        .printer
+        .detail("serving over standard input and output");
+    let options = StdioOptions::default();
+    tokio::select! {
+        exit = interrupts.first() => Err(Failure::interrupted(exit)),
+        ended = serve(&handler, input, tokio::io::stdout(), &options) => match ended {
+            Ok(_) => Ok(Exit::Done),
+            Err(error) => Err(Failure::failed(error.to_string()).because(error.source)),
+        },
+    }
+}
+
+async fn over_http(
+    options: HttpOptions,
+    agent: Agent,
+    questions: ClientQuestions,
+    session: &Session<'_>,
+    mut interrupts: Interrupts,
+) -> Outcome {
+    let context = session.context;
+    let socket = match &options.address {
+        #[cfg(unix)]
+        Address::Unix(path) => Some(path.clone()),
+        _ => None,
+    };
+    let handler = Arc::new(handler(agent, questions, context));
+    let bound = HttpServer::bind(options, handler).await;
+    let (server, shutdown) = bound.map_err(|error| {
+        let failure = Failure::failed(error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let place = server
+        .url()
+        .or_else(|| Some(view::path(&socket?, &context.environment.home)));
+    let place = place.unwrap_or_default();
+    context
+        .printer
+        .note(format!("serving the agent at {place}"));
+    let mut serving = std::pin::pin!(server.serve());
+    tokio::select! {
+        exit = interrupts.first() => {
+            shutdown.stop();
+            serving.await;
+            Err(Failure::interrupted(exit))
+        }
+        () = &mut serving => Ok(Exit::Done),
+    }
+}
+
+fn handler(agent: Agent, questions: ClientQuestions, context: &Context) -> ServiceHandler {
+    let service = AgentService::new(agent, context.project.clone(), questions);
+    ServiceHandler::new(Arc::new(service))
+}
+
+/// Where to listen and whom to let in, with the token told where it is new to somebody.
+fn http_options(
+    text: &str,
+    arguments: &ServeArguments,
+    context: &Context,
+) -> Result<HttpOptions, Failure> {
+    let address = address(text).ok_or_else(|| {
+        Failure::usage(format!("\"{}\" is no address to listen on", visible(text)))
+            .hint("such as 8765, 127.0.0.1:8765 or unix:/run/user/1000/agent.sock")
+    })?;
+    let file = token_file(arguments.token_file.as_deref(), context);
+    let token = Token::load_or_create(&file).map_err(|error| {
+        let failure = Failure::failed(error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let shown = view::path(&file, &context.environment.home);
+    context.printer.note(format!(
+        "clients send the token in {shown}: Authorization: Bearer $(cat {shown})"
+    ));
+    let mut options = HttpOptions::new(Access::Token(token));
+    options.address = address;
+    options.allow_remote = arguments.allow_remote;
+    Ok(options)
+}
+
+fn token_file(named: Option<&Path>, context: &Context) -> PathBuf {
+    match named {
+        Some(file) => context.project.join(file),
+        None => context.environment.state.join(TOKEN_FILE),
+    }
+}
+
+/// A port of loopback, an address and port, or the path of a socket.
+fn address(text: &str) -> Option<Address> {
+    #[cfg(unix)]
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = PathBuf::from(path);
+        return path.is_absolute().then_some(Address::Unix(path));
+    }
+    let loopback = |port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let port = text.strip_prefix(':').unwrap_or(text);
+    let named = port.strip_prefix("localhost:").unwrap_or(port).parse().ok();
+    let address = named.map(loopback).or_else(|| text.parse().ok())?;
+    Some(Address::Tcp(address))
+}
+
+/// Standard input, read by a thread of its own: the runtime cannot be ended while it waits for a read itself.
+fn standard_input() -> std::io::Result<impl AsyncRead + Unpin> {
+    let (mut sender, receiver) = tokio::io::duplex(CHUNK);
+    let runtime = Handle::current();
+    let thread = std::thread::Builder::new().name("standard-input".to_owned());
+    thread.spawn(move || {
+        let mut chunk = vec![0; CHUNK];
+        let mut input = std::io::stdin().lock();
+        loop {
+            match input.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(count) => {
+                    let read = chunk.get(..count).unwrap_or_default();
+                    if runtime.block_on(sender.write_all(read)).is_err() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+    })?;
+    Ok(receiver)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let check = |text: &str, expected: Option<&str>| {
+            let found = match address(text) {
+                Some(Address::Tcp(address)) => Some(address.to_string()),
+                Some(_) => Some("a socket".to_owned()),
+                None => None,
+            };
+            assert_eq!(found.as_deref(), expected, "{text}");
+        };
+        check("8765", Some("127.0.0.1:8765"));
+        check(":8765", Some("127.0.0.1:8765"));
+        check("localhost:0", Some("127.0.0.1:0"));
+        check("0.0.0.0:80", Some("0.0.0.0:80"));
+        check("[::1]:80", Some("[::1]:80"));
+        check("example.org:80", None);
+        check("127.0.0.1", None);
+        check("99999", None);
+        check("", None);
+        if cfg!(unix) {
+            check("unix:/run/agent.sock", Some("a socket"));
+            check("unix:agent.sock", None);
+        }
+    }
+}

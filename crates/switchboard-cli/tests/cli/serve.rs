@@ -1,0 +1,222 @@
+//! `serve`, as other agents start it: the real program, with a model that says what the test wants.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchboard_test::model::{ScriptedModel, Turn};
+use tokio::runtime::Runtime;
+
+use crate::support::TestContext;
+
+/// How long the program may take to say something.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A machine with a model.
+struct Machine {
+    context: TestContext,
+    model: ScriptedModel,
+    /// The model answers in it.
+    _runtime: Runtime,
+}
+
+impl Machine {
+    fn new(turns: Vec<Turn>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let model = runtime.block_on(ScriptedModel::start(turns)).unwrap();
+        Self {
+            context: TestContext::new(),
+            model,
+            _runtime: runtime,
+        }
+    }
+
+    fn serve(&self, arguments: &[&str]) -> Served {
+        let template = self.context.command();
+        let mut command = Command::new(template.get_program());
+        command
+            .env_clear()
+            .current_dir(self.context.path("project"));
+        for (name, value) in template.get_envs() {
+            command.envs(value.map(|value| (name, value)));
+        }
+        let mut child = command
+            .env("ANTHROPIC_API_KEY", "canary-key")
+            .env("ANTHROPIC_BASE_URL", self.model.anthropic_url())
+            .arg("serve")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Served {
+            input: child.stdin.take(),
+            output: lines(child.stdout.take().unwrap()),
+            notes: lines(child.stderr.take().unwrap()),
+            child,
+        }
+    }
+}
+
+/// The program while it serves.
+struct Served {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Receiver<String>,
+    notes: Receiver<String>,
+}
+
+impl Served {
+    fn ask(&mut self, message: &Value) -> Value {
+        writeln!(self.input.as_ref().unwrap(), "{message}").unwrap();
+        loop {
+            let line = self.output.recv_timeout(PATIENCE).unwrap();
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["id"] == message["id"] {
+                return answer;
+            }
+        }
+    }
+
+    fn greet(&mut self) {
+        let params = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        assert_eq!(
+            self.ask(&hello)["result"]["serverInfo"]["name"],
+            "switchboard"
+        );
+    }
+
+    fn call(&mut self, name: &str, arguments: &Value) -> Value {
+        let params = json!({"name": name, "arguments": arguments});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        self.ask(&call)["result"]["structuredContent"].clone()
+    }
+
+    /// Closes its input, and tells how it ended.
+    fn leave(mut self) -> Option<i32> {
+        self.input = None;
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+#[test]
+fn a_conversation_goes_on_in_another_process() {
+    let machine = Machine::new(vec![Turn::text("good morning"), Turn::text("good evening")]);
+    let mut served = machine.serve(&[]);
+    served.greet();
+    let first = served.call("switchboard", &json!({"prompt": "hello"}));
+    assert_eq!(first["response"], "good morning");
+    assert_eq!(served.leave(), Some(0));
+
+    let mut served = machine.serve(&["--stdio"]);
+    served.greet();
+    let reply = json!({"session_id": first["session_id"], "message": "and now?"});
+    let second = served.call("switchboard-reply", &reply);
+    let expected = json!({"session_id": first["session_id"], "response": "good evening"});
+    assert_eq!(second, expected);
+    assert_eq!(served.leave(), Some(0));
+    assert_eq!(machine.model.requests().len(), 2);
+}
+
+#[test]
+fn over_http_a_token_lets_clients_in() {
+    let machine = Machine::new(Vec::new());
+    let served = machine.serve(&["--http", "127.0.0.1:0"]);
+    let mut notes = Vec::new();
+    let url = loop {
+        let note = served.notes.recv_timeout(PATIENCE).unwrap();
+        if let Some((_, url)) = note.split_once("serving the agent at ") {
+            break url.to_owned();
+        }
+        notes.push(note);
+    };
+    let token = machine.context.read("state/serve-token");
+    let told = notes.join("\n");
+    assert!(told.contains("serve-token"), "{told}");
+    assert!(!told.contains(token.trim()), "the token itself is not told");
+    let address = url
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/mcp")
+        .unwrap();
+    let post = |token: &str| {
+        let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        let mut socket = TcpStream::connect(address).unwrap();
+        write!(
+            socket,
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = post("wrong");
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    let answer = post(token.trim());
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.contains(r#""name":"switchboard""#), "{answer}");
+}
+
+#[test]
+fn what_cannot_be_served_is_told() {
+    let context = TestContext::new();
+    let run = context.line("serve");
+    assert_eq!((run.code, run.stdout.as_str()), (3, ""));
+    assert!(
+        run.stderr.contains("there is no model to talk with"),
+        "{}",
+        run.stderr
+    );
+    let run = context.line("serve --http nowhere");
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(
+        run.stderr
+            .contains("\"nowhere\" is no address to listen on"),
+        "{}",
+        run.stderr
+    );
+    let run = context.line("serve --stdio --http 0");
+    assert_eq!(run.code, 2);
+    let machine = Machine::new(Vec::new());
+    let mut served = machine.serve(&["--http", "0.0.0.0:0"]);
+    let mut told = String::new();
+    while let Ok(note) = served.notes.recv_timeout(PATIENCE) {
+        told.push_str(&note);
+    }
+    assert!(told.contains("other machines could reach it"), "{told}");
+    assert_eq!(served.child.wait().unwrap().code(), Some(1));
+}

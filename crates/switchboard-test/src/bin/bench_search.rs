@@ -1,0 +1,431 @@
+//! Tool search beside two search engines: the same tools, the same questions, one process, one core.
+//!
+//! `cargo xtask bench data` runs it. It prints one line of JSON: medians in nanoseconds, round by round, and the recall
+//! of each where the data is at hand that says which tools a question needs. All three get the same texts and give ten
+//! results; what they have of settings is left as it comes, apart from English.
+
+#![expect(clippy::print_stdout, reason = "what is measured is its output")]
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use switchboard::catalog::exposed::exposed_name;
+use switchboard::names::ServerName;
+use switchboard::search::{Document, Index};
+use switchboard_test::shared::tool_search_data;
+use tantivy::collector::TopDocs;
+use tantivy::query::QueryParser;
+use tantivy::schema::{Field, STORED, Schema, TextFieldIndexing, TextOptions, Value as _};
+use tantivy::{IndexReader, TantivyDocument};
+
+/// How many tools there are, at least.
+const TOOLS: usize = 10_000;
+
+/// How many results each gives.
+const RESULTS: usize = 10;
+
+/// How often every question is asked in one round.
+const ROUNDS: usize = 5;
+
+/// How often each of them asks all questions in one round.
+const REPEATS: usize = 20;
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(figures) => {
+            println!("{figures}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("{}", json!({ "error": error.to_string() }));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A tool to be found.
+#[derive(Clone)]
+struct Tool {
+    server: String,
+    name: String,
+    description: String,
+    schema: String,
+}
+
+/// A question, and the tools it needs, each with those that would do as well.
+struct Question {
+    text: String,
+    needs: Vec<Vec<String>>,
+}
+
+/// Whoever finds tools.
+trait Finder {
+    /// The tools for a question, as `server/tool`.
+    fn find(&self, question: &str) -> Vec<String>;
+}
+
+fn measure() -> Result<Value, Failure> {
+    let (tools, questions, is_real) = match tool_search_data() {
+        Some(folder) => {
+            let tools = std::fs::read_to_string(folder.join("tools.jsonl"))?;
+            let questions = std::fs::read_to_string(folder.join("queries-dev.jsonl"))?;
+            (read_tools(&tools)?, read_questions(&questions)?, true)
+        }
+        None => (made_up_tools(), made_up_questions(), false),
+    };
+    let recall = if is_real {
+        let recall = |finder: &dyn Finder| recall(finder, &questions);
+        json!({
+            "switchboard": recall(&Ours::of(&tools)),
+            "tantivy": recall(&Tantivy::of(&tools)?),
+            "bm25": recall(&Bm25::of(&tools)),
+        })
+    } else {
+        Value::Null
+    };
+
+    let many = multiplied(&tools);
+    let mut ours = Ours::of(&many);
+    let (tantivy, bm25) = (Tantivy::of(&many)?, Bm25::of(&many));
+    let finders: [(&str, &dyn Finder); 3] = [
+        ("switchboard", &ours),
+        ("tantivy", &tantivy),
+        ("bm25", &bm25),
+    ];
+    let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        for (name, finder) in finders {
+            times
+                .entry(name)
+                .or_default()
+                .push(median_time(finder, &questions));
+        }
+    }
+    let update = ours.median_update(&many);
+    Ok(json!({
+        "tools": many.len(),
+        "search": times,
+        "update": update,
+        "recall": recall,
+    }))
+}
+
+fn read_tools(text: &str) -> Result<Vec<Tool>, Failure> {
+    let tools = text.lines().map(|line| {
+        let tool: Value = serde_json::from_str(line)?;
+        let field = |name: &str| tool[name].as_str().unwrap_or_default().to_owned();
+        Ok(Tool {
+            server: field("server"),
+            name: field("name"),
+            description: field("description"),
+            schema: tool["inputSchema"].to_string(),
+        })
+    });
+    tools.collect()
+}
+
+fn read_questions(text: &str) -> Result<Vec<Question>, Failure> {
+    let questions = text.lines().map(|line| {
+        let question: Value = serde_json::from_str(line)?;
+        Ok(Question {
+            text: question["question"].as_str().unwrap_or_default().to_owned(),
+            needs: serde_json::from_value(question["gold"].clone())?,
+        })
+    });
+    questions.collect()
+}
+
+const VERBS: [&str; 12] = [
+    "create", "read", "update", "delete", "list", "search", "convert", "send", "analyze", "export",
+    "merge", "watch",
+];
+
+const THINGS: [&str; 40] = [
+    "invoice",
+    "contract",
+    "picture",
+    "calendar",
+    "message",
+    "customer",
+    "branch",
+    "ticket",
+    "server",
+    "backup",
+    "payment",
+    "report",
+    "meeting",
+    "folder",
+    "recipe",
+    "flight",
+    "hotel",
+    "sensor",
+    "playlist",
+    "lecture",
+    "patient",
+    "warehouse",
+    "parcel",
+    "vehicle",
+    "garden",
+    "museum",
+    "molecule",
+    "galaxy",
+    "poem",
+    "bridge",
+    "forest",
+    "harvest",
+    "budget",
+    "password",
+    "cluster",
+    "pipeline",
+    "dataset",
+    "forecast",
+    "translation",
+    "diagram",
+];
+
+/// As many tools as verbs and things make, on one server for each thing.
+fn made_up_tools() -> Vec<Tool> {
+    let mut tools = Vec::new();
+    for (place, thing) in THINGS.iter().enumerate() {
+        let beside = THINGS.get((place + 7) % THINGS.len()).unwrap_or(thing);
+        for verb in VERBS {
+            tools.push(Tool {
+                server: format!("{thing}-service"),
+                name: format!("{verb}_{thing}"),
+                description: format!(
+                    "{verb} one {thing} by its identifier, together with the {beside} that belongs to it. \
+                     Use this when somebody asks for a {thing} and the name of the {beside} is known."
+                ),
+                schema: json!({"type": "object", "properties": {
+                    format!("{thing}_id"): {"type": "string", "description": format!("which {thing}")},
+                    "limit": {"type": "integer", "description": "the most results to return"},
+                }})
+                .to_string(),
+            });
+        }
+    }
+    tools
+}
+
+fn made_up_questions() -> Vec<Question> {
+    let questions = THINGS.iter().zip(VERBS.iter().cycle()).enumerate();
+    let questions = questions.map(|(place, (thing, verb))| {
+        let thing_at = |offset: usize| THINGS[(place + offset) % THINGS.len()];
+        let text = format!(
+            "I would like you to {verb} the {thing} that I was told about last week, compare it with every {} of the \
+             same customer, and then write a short summary of the {} to /home/me/{thing}.md. Please also check whether \
+             the {} has changed since yesterday, and send me the result.",
+            thing_at(3),
+            thing_at(11),
+            thing_at(19),
+        );
+        Question {
+            text,
+            needs: Vec::new(),
+        }
+    });
+    questions.collect()
+}
+
+/// Copies of the tools on servers of other names, until there are enough.
+fn multiplied(tools: &[Tool]) -> Vec<Tool> {
+    let copies = (0..).flat_map(|copy| {
+        tools.iter().map(move |tool| Tool {
+            server: format!("{}{copy}", tool.server),
+            ..tool.clone()
+        })
+    });
+    let rounds = TOOLS.div_ceil(tools.len());
+    copies.take(rounds * tools.len()).collect()
+}
+
+fn median_time(finder: &dyn Finder, questions: &[Question]) -> u64 {
+    let mut times = Vec::with_capacity(REPEATS * questions.len());
+    for _ in 0..REPEATS {
+        for question in questions {
+            let start = Instant::now();
+            black_box(finder.find(&question.text));
+            times.push(nanoseconds(start));
+        }
+    }
+    median(times)
+}
+
+fn nanoseconds(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn median(mut times: Vec<u64>) -> u64 {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+fn recall(finder: &dyn Finder, questions: &[Question]) -> f64 {
+    let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    let each = questions.iter().map(|question| {
+        let found = finder.find(&question.text);
+        let is_met = |need: &&Vec<String>| need.iter().any(|tool| found.contains(tool));
+        count(question.needs.iter().filter(is_met).count()) / count(question.needs.len())
+    });
+    each.sum::<f64>() / count(questions.len())
+}
+
+struct Ours(Index);
+
+impl Ours {
+    fn of(tools: &[Tool]) -> Self {
+        let mut index = Index::new();
+        for (server, tools) in by_server(tools) {
+            index.replace(&server, "", tools.iter().map(|tool| document(tool)));
+        }
+        Self(index)
+    }
+
+    /// The time it takes to replace all tools of a server, for the server that has most.
+    fn median_update(&mut self, tools: &[Tool]) -> u64 {
+        let servers = by_server(tools);
+        let largest = servers.into_iter().max_by_key(|(_, tools)| tools.len());
+        let Some((server, tools)) = largest else {
+            return 0;
+        };
+        let times = (0..100).map(|_| {
+            let start = Instant::now();
+            self.0
+                .replace(&server, "", tools.iter().map(|tool| document(tool)));
+            nanoseconds(start)
+        });
+        median(times.collect())
+    }
+}
+
+fn by_server(tools: &[Tool]) -> BTreeMap<ServerName, Vec<&Tool>> {
+    let mut servers: BTreeMap<ServerName, Vec<&Tool>> = BTreeMap::new();
+    for tool in tools {
+        let server = tool.server.as_str().into();
+        servers.entry(server).or_default().push(tool);
+    }
+    servers
+}
+
+fn document(tool: &Tool) -> Document<'_> {
+    Document::new(
+        exposed_name(&tool.server, &tool.name),
+        tool.name.as_str().into(),
+    )
+    .described(tool.description.as_str())
+    .with_schema(&tool.schema)
+}
+
+impl Finder for Ours {
+    fn find(&self, question: &str) -> Vec<String> {
+        let hits = self.0.search(question, RESULTS);
+        hits.iter().map(|hit| hit.tool.to_string()).collect()
+    }
+}
+
+struct Tantivy {
+    reader: IndexReader,
+    parser: QueryParser,
+    id: Field,
+}
+
+impl Tantivy {
+    fn of(tools: &[Tool]) -> Result<Self, Failure> {
+        let mut schema = Schema::builder();
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer("en_stem")
+            .set_index_option(tantivy::schema::IndexRecordOption::WithFreqs);
+        let english = TextOptions::default().set_indexing_options(indexing);
+        let id = schema.add_text_field("id", STORED);
+        let fields = ["name", "description", "parameters", "server"]
+            .map(|name| schema.add_text_field(name, english.clone()));
+        let index = tantivy::Index::create_in_ram(schema.build());
+        let mut writer = index.writer_with_num_threads(1, 50_000_000)?;
+        for tool in tools {
+            let mut entry = TantivyDocument::default();
+            entry.add_text(id, format!("{}/{}", tool.server, tool.name));
+            let name = tool.name.replace(['_', '-'], " ");
+            let parameters = parameters(tool);
+            let texts = [&name, &tool.description, &parameters, &tool.server];
+            for (field, text) in fields.iter().zip(texts) {
+                entry.add_text(*field, text);
+            }
+            writer.add_document(entry)?;
+        }
+        writer.commit()?;
+        Ok(Self {
+            reader: index.reader()?,
+            parser: QueryParser::for_index(&index, fields.to_vec()),
+            id,
+        })
+    }
+}
+
+impl Finder for Tantivy {
+    fn find(&self, question: &str) -> Vec<String> {
+        // Its query language has a meaning for most marks.
+        let words = question.replace(|character: char| !character.is_alphanumeric(), " ");
+        let (query, _) = self.parser.parse_query_lenient(&words.to_lowercase());
+        let searcher = self.reader.searcher();
+        let collector = TopDocs::with_limit(RESULTS).order_by_score();
+        let hits = searcher.search(&query, &collector).unwrap_or_default();
+        let hits = hits.into_iter().filter_map(|(_, address)| {
+            let entry: TantivyDocument = searcher.doc(address).ok()?;
+            entry.get_first(self.id)?.as_str().map(str::to_owned)
+        });
+        hits.collect()
+    }
+}
+
+struct Bm25 {
+    engine: bm25::SearchEngine<u32>,
+    ids: Vec<String>,
+}
+
+impl Bm25 {
+    fn of(tools: &[Tool]) -> Self {
+        let texts = tools.iter().map(|tool| {
+            let name = tool.name.replace(['_', '-'], " ");
+            format!(
+                "{name} {} {} {}",
+                tool.description,
+                parameters(tool),
+                tool.server
+            )
+        });
+        let documents = (0_u32..).zip(texts);
+        let documents = documents.map(|(id, contents)| bm25::Document { id, contents });
+        let engine =
+            bm25::SearchEngineBuilder::<u32>::with_documents(bm25::Language::English, documents);
+        Self {
+            engine: engine.build(),
+            ids: tools
+                .iter()
+                .map(|tool| format!("{}/{}", tool.server, tool.name))
+                .collect(),
+        }
+    }
+}
+
+impl Finder for Bm25 {
+    fn find(&self, question: &str) -> Vec<String> {
+        let hits = self.engine.search(question, RESULTS).into_iter();
+        hits.filter_map(|hit| self.ids.get(hit.document.id as usize).cloned())
+            .collect()
+    }
+}
+
+/// The names and texts of parameters, as our own search reads them.
+fn parameters(tool: &Tool) -> String {
+    let document = document(tool);
+    format!(
+        "{} {}",
+        document.parameter_names.replace(['_', '-'], " "),
+        document.parameter_texts
+    )
+}

@@ -1,0 +1,466 @@
+//! What is found, and that it is the same however the index came about.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::{Document, Hit, Index, LiveIndex};
+use crate::catalog::disguise::KnownServers;
+use crate::catalog::{
+    Catalog, ListLimits, Provenance, Reach, ServerTools, ToolRules, exposed::exposed_name,
+};
+use crate::json::SharedJson;
+use crate::names::ServerName;
+
+/// A server: its name, its instructions, and its tools with what they do.
+type Server = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+/// A small world in which every question of the tests has an answer.
+const SERVERS: &[Server] = &[
+    (
+        "github",
+        "Manages repositories, issues and pull requests",
+        &[
+            ("createPullRequest", "Open a new pull request"),
+            ("get-issue", "Read one issue with its comments"),
+            ("list_issues", "List the issues of a repository"),
+            ("delete_branch", "Delete a branch"),
+            ("search_code", "Search the code of all repositories"),
+        ],
+    ),
+    (
+        "tracker",
+        "",
+        &[
+            ("get-issue", "Read one issue of the tracker"),
+            ("close_issue", "Close an issue"),
+        ],
+    ),
+    (
+        "files",
+        "",
+        &[
+            ("read_file", "Read the contents of a file"),
+            ("write_file", "Create a file or overwrite it"),
+            ("list_directory", "List what is in a directory"),
+            (
+                "remove_directory",
+                "Delete a directory and everything in it",
+            ),
+        ],
+    ),
+    (
+        "office",
+        "",
+        &[
+            ("excel_read_sheet", "Read values from a sheet"),
+            ("excel_write_to_sheet", "Write values to a sheet"),
+            ("create_presentation", "Begin a presentation"),
+            ("resize_image", "Make an image smaller"),
+        ],
+    ),
+    (
+        "clock",
+        "",
+        &[("get_current_time", "Tell the current time in a zone")],
+    ),
+    (
+        "calculator",
+        "",
+        &[("calculate", "Evaluate an arithmetic expression")],
+    ),
+    (
+        "sky",
+        "Knows the sky over every city",
+        &[("get_weather", "Tell the weather of a city for some days")],
+    ),
+    (
+        "trains",
+        "",
+        &[
+            ("get-tickets", "查询火车余票信息"),
+            ("get-stations", "查询车站"),
+        ],
+    ),
+    ("post", "", &[("send_mail", "Send a mail to somebody")]),
+    ("maps", "", &[("generate_mind_map", "Draw ideas as a map")]),
+];
+
+fn document(server: &str, tool: &str, description: &str) -> Document<'static> {
+    Document::new(exposed_name(server, tool), tool.into()).described(description.to_owned())
+}
+
+fn world() -> Index {
+    let mut index = Index::new();
+    for (server, instructions, tools) in SERVERS {
+        let tools = tools
+            .iter()
+            .map(|(tool, description)| document(server, tool, description));
+        index.replace(&(*server).into(), instructions, tools);
+    }
+    index
+}
+
+fn names(hits: &[Hit]) -> Vec<String> {
+    hits.iter().map(|hit| hit.tool.to_string()).collect()
+}
+
+#[track_caller]
+fn check_first(query: &str, expected: &str) {
+    let hits = world().search(query, 5);
+    let first = hits.first().map(|hit| hit.tool.to_string());
+    assert_eq!(first.as_deref(), Some(expected), "{query}: {hits:?}");
+}
+
+#[test]
+fn words_find_identifiers_in_every_spelling() {
+    check_first("create pull request", "github/createPullRequest");
+    check_first("creating pull requests", "github/createPullRequest");
+    check_first("close the issue", "tracker/close_issue");
+    check_first("mindmap", "maps/generate_mind_map");
+    check_first("weather", "sky/get_weather");
+}
+
+#[test]
+fn typing_mistakes_and_half_words_are_forgiven() {
+    check_first("wether forecast", "sky/get_weather");
+    check_first("crate pull reqest", "github/createPullRequest");
+    check_first("presentaton", "office/create_presentation");
+    check_first("presen", "office/create_presentation");
+    // Corrected to a word that no tool has, and found by one that means the same.
+    check_first("fodler", "files/list_directory");
+}
+
+#[test]
+fn words_that_mean_the_same_are_found() {
+    check_first("erase a folder", "files/remove_directory");
+    check_first("shrink this picture", "office/resize_image");
+    check_first("email my mother", "post/send_mail");
+    check_first("railway ticket", "trains/get-tickets");
+    check_first("火车票", "trains/get-tickets");
+    check_first("车站", "trains/get-stations");
+}
+
+#[test]
+fn a_tool_that_is_named_comes_first() {
+    check_first("mcp__tracker__get-issue", "tracker/get-issue");
+    check_first("tracker/get-issue", "tracker/get-issue");
+    check_first("tracker.get-issue", "tracker/get-issue");
+    check_first("CALCULATE", "calculator/calculate");
+    check_first(
+        "I want the weather of every city, but with close_issue",
+        "tracker/close_issue",
+    );
+    let both = world().search("get-issue", 5);
+    assert_eq!(
+        names(&both)[..2],
+        ["github/get-issue", "tracker/get-issue"],
+        "{both:?}"
+    );
+}
+
+#[test]
+fn a_server_that_is_named_is_favoured() {
+    check_first("tracker issue", "tracker/get-issue");
+    check_first("github issue", "github/get-issue");
+    let hits = world().search("github issues", 2);
+    let servers: Vec<&str> = hits.iter().map(|hit| hit.tool.server.as_str()).collect();
+    assert_eq!(servers, ["github"; 2], "{hits:?}");
+}
+
+#[test]
+fn selected_tools_are_those_and_no_others() {
+    let hits = world().search(
+        "select:mcp__clock__get_current_time, files/read_file,nobody",
+        5,
+    );
+    assert_eq!(names(&hits), ["clock/get_current_time", "files/read_file"]);
+    assert_eq!(world().search("select:get-issue,get-issue", 1).len(), 1);
+    assert_eq!(world().search("select:", 5), []);
+}
+
+#[test]
+fn what_a_question_needs_without_saying_so_is_among_the_results() {
+    let check = |query: &str, expected: &[&str]| {
+        let found = names(&world().search(query, 10));
+        for tool in expected {
+            assert!(found.iter().any(|name| name == tool), "{query}: {found:?}");
+        }
+    };
+    check(
+        "How will the weather be tomorrow?",
+        &["sky/get_weather", "clock/get_current_time"],
+    );
+    check(
+        "What percentage of trains is late?",
+        &["calculator/calculate"],
+    );
+    check(
+        "Put the weather into /home/me/weather.md",
+        &["sky/get_weather", "files/write_file"],
+    );
+    check(
+        "Read /home/me/a.xlsx and close every issue in it",
+        &["office/excel_read_sheet", "tracker/close_issue"],
+    );
+    // It takes no place of what was asked for.
+    let few = world().search("How will the weather be tomorrow?", 1);
+    assert_eq!(names(&few), ["sky/get_weather"]);
+}
+
+#[test]
+fn questions_about_nothing_find_nothing() {
+    for query in ["", "   ", "what is the", "?!", "🎉", "zzzzqqqq"] {
+        assert_eq!(world().search(query, 10), [], "{query}");
+    }
+    assert_eq!(world().search("weather", 0), []);
+    assert_eq!(Index::new().search("weather", 10), []);
+}
+
+#[test]
+fn scores_never_rise_and_the_limit_holds() {
+    let index = world();
+    for query in [
+        "read the issue of a repository tomorrow",
+        "get",
+        "file",
+        "list directory",
+    ] {
+        for limit in [1, 2, 3, 7, 100, usize::MAX] {
+            let hits = index.search(query, limit);
+            assert!(hits.len() <= limit);
+            assert!(
+                hits.is_sorted_by(|left, right| left.score >= right.score),
+                "{query}: {hits:?}"
+            );
+            let mut tools = names(&hits);
+            tools.sort_unstable();
+            tools.dedup();
+            assert_eq!(tools.len(), hits.len(), "{query}");
+        }
+    }
+}
+
+#[test]
+fn equal_tools_come_in_the_order_of_their_names() {
+    let mut index = Index::new();
+    for server in ["c", "a", "b"] {
+        let tools = ["two", "one"].map(|tool| document(server, tool, "paints a fence"));
+        index.replace(&server.into(), "", tools);
+    }
+    let hits = index.search("paint the fence", 3);
+    assert_eq!(names(&hits), ["a/one", "a/two", "b/one"]);
+}
+
+#[test]
+fn hostile_tools_cost_little_and_break_nothing() {
+    let mut index = world();
+    let long = "weather ".repeat(200_000);
+    let blob = "x".repeat(1_000_000);
+    let tools = [
+        document("evil", "stuffed", &long),
+        document("evil", "blob", &blob),
+        document("evil", "", ""),
+        document("evil", "🎉🎉", "\u{202e}\u{0}\u{1b}[31m"),
+        document("evil", &"n_".repeat(10_000), "天气".repeat(50_000).as_str()),
+        document("evil", "stuffed", "a second one of that name"),
+    ];
+    index.replace(&"evil".into(), &long, tools);
+    assert_eq!(index.len(), world().len() + 6);
+    let hits = index.search("get weather", 3);
+    assert_eq!(names(&hits)[0], "sky/get_weather", "{hits:?}");
+    index.remove(&"evil".into());
+    assert_eq!(
+        index.search("get weather", 3),
+        world().search("get weather", 3)
+    );
+}
+
+#[test]
+fn hostile_questions_are_cut() {
+    let index = world();
+    let words: Vec<String> = (0..100_000)
+        .map(|number| format!("weath{number}"))
+        .collect();
+    for query in [
+        "weather ".repeat(200_000),
+        "a".repeat(1_000_000),
+        words.join(" "),
+        "/a/b.c".repeat(200_000),
+        "select:x,".to_owned() + &"x,".repeat(500_000),
+        "..//..//".repeat(100_000),
+        "天气".repeat(300_000),
+    ] {
+        let hits = index.search(&query, 10);
+        assert!(hits.len() <= 10);
+    }
+}
+
+/// A server's tools as the host has them.
+fn listed(server: &ServerName, tools: &[(&str, &str)]) -> Arc<ServerTools> {
+    let tools: Vec<serde_json::Value> = tools
+        .iter()
+        .map(|(name, description)| {
+            serde_json::json!({"name": name, "description": description, "inputSchema": {
+                "type": "object", "properties": {"postcode": {"description": "of the village"}}
+            }})
+        })
+        .collect();
+    let page = SharedJson::from(&serde_json::json!({ "tools": tools }));
+    Arc::new(ServerTools::from_pages(
+        server,
+        &[page],
+        &ToolRules::default(),
+        Reach::Other,
+        Provenance::Live,
+        ListLimits::default(),
+    ))
+}
+
+#[test]
+fn the_index_follows_the_catalogue() {
+    type Offer<'a> = (&'a ServerName, &'a Arc<ServerTools>, Option<&'a Arc<str>>);
+    let (sky, post): (ServerName, ServerName) = ("sky".into(), "post".into());
+    let (known, _) = KnownServers::admit([&sky, &post]);
+    let catalog = |offers: &[Offer<'_>]| {
+        let offers = offers.iter().map(|(name, tools, instructions)| {
+            ((*name).clone(), Arc::clone(tools), instructions.cloned())
+        });
+        Catalog::assemble(&known, offers)
+    };
+    let weather = listed(&sky, &[("get_weather", "Tell the weather")]);
+    let letters = listed(&post, &[("send_letter", "Send a letter")]);
+    let mut index = Index::new();
+    index.update(&catalog(&[(&sky, &weather, None), (&post, &letters, None)]));
+    assert_eq!(index.len(), 2);
+    assert_eq!(names(&index.search("weather", 5)), ["sky/get_weather"]);
+    assert_eq!(index.search("postcode village", 5).len(), 2);
+
+    let instructions: Arc<str> = "Ask for astronomy".into();
+    let stars = listed(&sky, &[("find_star", "Find a star")]);
+    index.update(&catalog(&[
+        (&sky, &stars, Some(&instructions)),
+        (&post, &letters, None),
+    ]));
+    assert_eq!(index.search("weather", 5), []);
+    assert_eq!(
+        names(&index.search("stars of astronomy", 5)),
+        ["sky/find_star"]
+    );
+
+    index.update(&catalog(&[(&post, &letters, None)]));
+    assert_eq!(
+        (index.len(), names(&index.search("letter", 5))),
+        (1, vec!["post/send_letter".to_owned()])
+    );
+    index.update(&Catalog::default());
+    assert!(index.is_empty());
+}
+
+#[test]
+fn what_a_host_keeps_is_of_the_catalogue_at_hand() {
+    let sky: ServerName = "sky".into();
+    let (known, _) = KnownServers::admit([&sky]);
+    let tools = listed(&sky, &[("get_weather", "Tell the weather")]);
+    let full = Arc::new(Catalog::assemble(&known, [(sky, tools, None)]));
+    let empty = Arc::new(Catalog::default());
+    let live = LiveIndex::default();
+    for _ in 0..2 {
+        assert_eq!(
+            names(&live.search(&full, "weather", 5)),
+            ["sky/get_weather"]
+        );
+        assert_eq!(live.search(&full, "weather", 5).len(), 1);
+        assert_eq!(live.search(&empty, "weather", 5), []);
+    }
+}
+
+/// What may happen to an index.
+#[derive(Debug, Clone)]
+enum Change {
+    Replace(u8, Vec<(String, String)>),
+    Remove(u8),
+    Pack,
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let word = prop::sample::select(vec![
+        "read",
+        "file",
+        "delete",
+        "folder",
+        "weather",
+        "issue",
+        "天气",
+        "time",
+        "current",
+        "calculate",
+        "write",
+        "picture",
+        "get",
+        "mail",
+        "map",
+        "pull",
+    ]);
+    let text = prop::collection::vec(word, 0..6);
+    let name = text.clone().prop_map(|words| words.join("_"));
+    let tool = (name, text.prop_map(|words| words.join(" ")));
+    let tools = prop::collection::btree_map(tool.clone().prop_map(|tool| tool.0), tool, 0..5);
+    let tools = tools.prop_map(|tools| {
+        tools
+            .into_iter()
+            .map(|(name, (_, description))| (name, description))
+            .collect::<Vec<_>>()
+    });
+    let change = prop_oneof![
+        6 => (0..6_u8, tools).prop_map(|(server, tools)| Change::Replace(server, tools)),
+        2 => (0..6_u8).prop_map(Change::Remove),
+        1 => Just(Change::Pack),
+    ];
+    prop::collection::vec(change, 1..24)
+}
+
+fn replace(index: &mut Index, server: u8, tools: &[(String, String)]) {
+    let name = format!("server{server}");
+    let tools = tools
+        .iter()
+        .map(|(tool, description)| document(&name, tool, description));
+    index.replace(&name.as_str().into(), "manages mail and files", tools);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn an_index_that_was_updated_is_one_that_was_built_fresh(changes in changes()) {
+        let mut updated = Index::new();
+        let mut state = std::collections::BTreeMap::new();
+        for change in changes {
+            match change {
+                Change::Replace(server, tools) => {
+                    replace(&mut updated, server, &tools);
+                    state.insert(server, tools);
+                }
+                Change::Remove(server) => {
+                    updated.remove(&format!("server{server}").into());
+                    state.remove(&server);
+                }
+                Change::Pack => updated.pack(),
+            }
+        }
+        let mut fresh = Index::new();
+        for (server, tools) in &state {
+            replace(&mut fresh, *server, tools);
+        }
+        prop_assert_eq!(updated.len(), fresh.len());
+        for query in [
+            "read the file", "erase a directory", "wether", "weath", "what will the weather be tomorrow?",
+            "save it to /a/b.md", "mail server3", "天气", "select:server2/read_file,read", "get_file", "pic of a map",
+        ] {
+            prop_assert_eq!(updated.search(query, 7), fresh.search(query, 7), "{}", query);
+        }
+    }
+}

@@ -180,6 +180,8 @@ fn argument(name: &str, value: &Value) -> String {
         other => other.to_string(),
     };
     let short: String = text.chars().take(LONGEST_ARGUMENT).collect();
+    // A line break is nothing that is hidden, and one line has to do.
+    let short = short.trim_end().replace("\r\n", "\n").replace('\n', " ⏎ ");
     format!("{}: {}", safe(name), safe(&short))
 }
 
@@ -222,6 +224,8 @@ mod tests {
         check(json!({}), &[]);
         check(json!({"message": "hi", "n": 5}), &["message: hi", "n: 5"]);
         check(json!({"api_token": "abc"}), &["api_token: ********"]);
+        check(json!({"run": "cd a\nls\n"}), &["run: cd a ⏎ ls"]);
+        check(json!({"command": "cd a\nls\n"}), &["command: cd a ⏎ ls"]);
         check(
             json!({"x": "ghp_abcdefghijklmnopqrstuvwxyz0123456789"}),
             &["x: ********"],

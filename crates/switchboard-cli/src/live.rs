@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anstyle::Style;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio::time::{Instant, interval_at};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -70,6 +70,21 @@ pub(crate) async fn floor(printer: &Printer) -> Floor {
     PAUSED.store(true, Ordering::Relaxed);
     printer.draw(&removal());
     Floor { _turn: turn }
+}
+
+static DISMISSED: Notify = Notify::const_new();
+
+/// Takes back every question that is asked or waits to be, because the person does not want to be asked.
+pub(crate) fn dismiss() {
+    DISMISSED.notify_waiters();
+}
+
+/// What a question leads to; `None` if it is dismissed before.
+pub(crate) async fn unless_dismissed<T>(question: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        () = DISMISSED.notified() => None,
+        answer = question => Some(answer),
+    }
 }
 
 /// Who shows a line to somebody who has the floor.

@@ -324,18 +324,14 @@ fn is_item(line: &str) -> bool {
     if line.len() - start.len() > 3 || is_rule(line) {
         return false;
     }
-    let after = match start.strip_prefix(['-', '*', '+']) {
-        Some(after) => after,
-        None => {
-            let after = start.trim_start_matches(|digit: char| digit.is_ascii_digit());
-            let digits = start.len() - after.len();
-            match after.strip_prefix(['.', ')']) {
-                Some(after) if (1..=9).contains(&digits) => after,
-                _ => return false,
-            }
-        }
+    let numbered = || {
+        let after = start.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        let digits = start.len() - after.len();
+        let after = after.strip_prefix(['.', ')']);
+        after.filter(|_| (1..=9).contains(&digits))
     };
-    after.is_empty() || after.starts_with([' ', '\t'])
+    let after = start.strip_prefix(['-', '*', '+']).or_else(numbered);
+    after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t']))
 }
 
 /// The last place between two characters that is no further than this.

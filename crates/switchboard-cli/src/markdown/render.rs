@@ -102,7 +102,7 @@ impl Renderer {
             }
             Event::TaskListMarker(done) => self.add(if done { "[x] " } else { "[ ] " }),
             Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.add(&text)
+                self.add(&text);
             }
         }
     }

@@ -45,8 +45,8 @@ fn any_split_gives_the_same_rows() {
             let mut rows = Vec::new();
             let mut rest = SAMPLE;
             while !rest.is_empty() {
-                let at = (step..).find(|at| rest.is_char_boundary(*at) || *at >= rest.len());
-                let at = at.unwrap_or_default().min(rest.len());
+                let at = (step..rest.len()).find(|at| rest.is_char_boundary(*at));
+                let at = at.unwrap_or(rest.len());
                 let (chunk, after) = rest.split_at(at);
                 // What a preview would show at the end is what is shown at the end.
                 let mut shown = rows.clone();

@@ -1,10 +1,10 @@
 //! One field of a form: what may be typed into it, and what that means.
 
-use serde_json::{Number, Value};
+use serde_json::{Number as JsonNumber, Value};
 use switchboard_protocol::types::elicitation_schema::{
     NumberKind, PrimitiveSchema, StringFormat, TitledValue,
 };
-use switchboard_protocol::types::wire::List;
+use switchboard_protocol::types::wire::{List, Number};
 use url::Url;
 
 use super::safe;
@@ -90,8 +90,8 @@ impl Field {
                 &text.title,
                 &text.description,
                 Kind::Text {
-                    least: text.min_length.as_ref().and_then(|number| number.as_u64()),
-                    most: text.max_length.as_ref().and_then(|number| number.as_u64()),
+                    least: text.min_length.as_ref().and_then(Number::as_u64),
+                    most: text.max_length.as_ref().and_then(Number::as_u64),
                     format: text.format.as_ref().and_then(Format::of),
                     default: owned(&text.default),
                 },
@@ -101,8 +101,8 @@ impl Field {
                 &number.description,
                 Kind::Number {
                     whole: number.kind == NumberKind::Integer,
-                    least: number.minimum.as_ref().map(|number| number.as_f64()),
-                    most: number.maximum.as_ref().map(|number| number.as_f64()),
+                    least: number.minimum.as_ref().map(Number::as_f64),
+                    most: number.maximum.as_ref().map(Number::as_f64),
                     default: number
                         .default
                         .as_ref()
@@ -133,15 +133,15 @@ impl Field {
                 },
             ),
             P::LegacyTitled(one) => {
-                let titles = one.enum_names.items.iter().map(|title| Some(&**title));
-                let titles = titles.chain(std::iter::repeat(None));
-                let choices = one.values.items.iter().zip(titles);
+                let names = one.enum_names.items.iter().map(|name| Some(&**name));
+                let names = names.chain(std::iter::repeat(None));
+                let choices = one.values.items.iter().zip(names);
                 (
                     &one.title,
                     &one.description,
                     Kind::One {
                         choices: choices
-                            .map(|(value, title)| Choice::new(value, title))
+                            .map(|(value, name)| Choice::new(value, name))
                             .collect(),
                         default: owned(&one.default),
                     },
@@ -155,9 +155,9 @@ impl Field {
                     least: many
                         .min_items
                         .as_ref()
-                        .and_then(|number| number.as_u64())
+                        .and_then(Number::as_u64)
                         .unwrap_or(0),
-                    most: many.max_items.as_ref().and_then(|number| number.as_u64()),
+                    most: many.max_items.as_ref().and_then(Number::as_u64),
                     default: many
                         .default
                         .items
@@ -174,9 +174,9 @@ impl Field {
                     least: many
                         .min_items
                         .as_ref()
-                        .and_then(|number| number.as_u64())
+                        .and_then(Number::as_u64)
                         .unwrap_or(0),
-                    most: many.max_items.as_ref().and_then(|number| number.as_u64()),
+                    most: many.max_items.as_ref().and_then(Number::as_u64),
                     default: many
                         .default
                         .items
@@ -355,7 +355,7 @@ impl Format {
             StringFormat::Uri => Some(Self::Uri),
             StringFormat::Date => Some(Self::Date),
             StringFormat::DateTime => Some(Self::DateTime),
-            _ => None,
+            StringFormat::Other(_) => None,
         }
     }
 
@@ -425,8 +425,8 @@ fn number(
     least: Option<f64>,
     most: Option<f64>,
 ) -> Result<Value, String> {
-    let exact: Option<Number> = serde_json::from_str(typed).ok();
-    let number = exact.or_else(|| Number::from_f64(typed.parse().ok()?));
+    let exact: Option<JsonNumber> = serde_json::from_str(typed).ok();
+    let number = exact.or_else(|| JsonNumber::from_f64(typed.parse().ok()?));
     let number = number.ok_or("this is no number")?;
     let value = number.as_f64().unwrap_or(f64::NAN);
     if whole && number.is_f64() {
@@ -490,178 +490,5 @@ fn range(thing: &str, least: Option<u64>, most: Option<u64>) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use switchboard_protocol::types::decode;
-
-    use super::*;
-
-    fn field(schema: &Value, required: bool) -> Option<Field> {
-        let raw = serde_json::value::to_raw_value(schema).unwrap();
-        let schema: PrimitiveSchema<'_> = decode(&raw).unwrap();
-        Field::of("field", &schema, required)
-    }
-
-    /// What comes of typing this into a field of that schema.
-    fn check(schema: Value, typed: &str, expected: Result<Value, &str>) {
-        let read = field(&schema, true).unwrap().read(typed);
-        let read = read.as_ref().map(|value| value.clone().unwrap());
-        assert_eq!(
-            read.map_err(|error| error.as_str()),
-            expected,
-            "{schema} {typed}"
-        );
-    }
-
-    #[test]
-    fn what_is_typed_is_read_by_the_schema() {
-        let text = |more: Value| {
-            let mut schema = json!({"type": "string"});
-            schema
-                .as_object_mut()
-                .unwrap()
-                .extend(more.as_object().unwrap().clone());
-            schema
-        };
-        check(text(json!({})), " a b ", Ok(json!(" a b ")));
-        check(text(json!({})), "", Err("this must be filled in"));
-        check(text(json!({"default": "d"})), "", Ok(json!("d")));
-        let three = json!({"minLength": 3, "maxLength": 3});
-        check(text(three.clone()), "äöü", Ok(json!("äöü")));
-        check(
-            text(three),
-            "ab",
-            Err("this has 2, and must have 3 characters"),
-        );
-        check(
-            text(json!({"maxLength": 2})),
-            "abc",
-            Err("this has 3, and must have at most 2 characters"),
-        );
-        let email = "this must be an e-mail address";
-        for (typed, good) in [
-            ("a@b.example", true),
-            ("a@", false),
-            ("a b@c", false),
-            ("@b", false),
-        ] {
-            let expected = if good { Ok(json!(typed)) } else { Err(email) };
-            check(text(json!({"format": "email"})), typed, expected);
-        }
-        let date = "this must be a day such as 2026-11-16";
-        check(
-            text(json!({"format": "date"})),
-            " 2024-02-29 ",
-            Ok(json!("2024-02-29")),
-        );
-        check(text(json!({"format": "date"})), "2023-02-29", Err(date));
-        check(
-            text(json!({"format": "date"})),
-            "2023-02-28T00:00:00",
-            Err(date),
-        );
-        let moment = "this must be a moment such as 2026-11-16T09:30:00Z";
-        for (typed, good) in [
-            ("2026-11-16T09:30:00Z", true),
-            ("2026-11-16T09:30:00.5+02:00", true),
-            ("2026-11-16T09:30:00", false),
-            ("2026-11-16T09:30Z", false),
-            ("2026-11-16T09:30:00+99:00", false),
-            ("Z", false),
-        ] {
-            let expected = if good { Ok(json!(typed)) } else { Err(moment) };
-            check(text(json!({"format": "date-time"})), typed, expected);
-        }
-        check(
-            text(json!({"format": "uri"})),
-            "https://a.example/x",
-            Ok(json!("https://a.example/x")),
-        );
-        check(
-            text(json!({"format": "uri"})),
-            "nothing",
-            Err("this must be an address such as https://…"),
-        );
-
-        let number = json!({"type": "number", "minimum": 0, "maximum": 10});
-        check(number.clone(), "2.5", Ok(json!(2.5)));
-        check(number.clone(), "+7", Ok(json!(7.0)));
-        check(number.clone(), "NaN", Err("this is no number"));
-        check(number.clone(), "-1", Err("this must be at least 0"));
-        check(number, "10.5", Err("this must be at most 10"));
-        check(
-            json!({"type": "integer"}),
-            "12345678901234567890",
-            Ok(json!(12_345_678_901_234_567_890_u64)),
-        );
-        check(
-            json!({"type": "integer"}),
-            "1.5",
-            Err("this must be a whole number"),
-        );
-        check(json!({"type": "integer", "default": 5}), "", Ok(json!(5)));
-
-        check(json!({"type": "boolean"}), "Yes", Ok(json!(true)));
-        check(
-            json!({"type": "boolean"}),
-            "maybe",
-            Err("this must be y or n"),
-        );
-        check(
-            json!({"type": "boolean", "default": false}),
-            "",
-            Ok(json!(false)),
-        );
-
-        let one = json!({"type": "string", "enum": ["red", "green", "2"]});
-        check(one.clone(), "1", Ok(json!("red")));
-        check(one.clone(), "2", Ok(json!("2")));
-        check(one.clone(), "GREEN", Ok(json!("green")));
-        check(one.clone(), "4", Err("there is no choice \"4\""));
-        check(one, "0", Err("there is no choice \"0\""));
-        let titled = json!({"type": "string", "oneOf": [{"const": "r", "title": "Red"}]});
-        check(titled, "Red", Ok(json!("r")));
-        let legacy = json!({"type": "string", "enum": ["r", "g"], "enumNames": ["Red"]});
-        check(legacy.clone(), "red", Ok(json!("r")));
-        check(legacy, "g", Ok(json!("g")));
-        let bad_default = json!({"type": "string", "enum": ["a"], "default": "x"});
-        check(bad_default, "", Err("this must be filled in"));
-
-        let many = json!({"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2});
-        check(many.clone(), "1, b, a", Ok(json!(["a", "b"])));
-        check(many.clone(), "a,b,c", Err("choose 1 to 2 values"));
-        check(many, "", Err("this must be filled in"));
-        let any = json!({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A one"}]}});
-        check(any.clone(), "A one", Ok(json!(["a"])));
-        check(any, "", Ok(json!([])));
-    }
-
-    #[test]
-    fn what_is_optional_may_be_left_out() {
-        for schema in [
-            json!({"type": "string"}),
-            json!({"type": "number"}),
-            json!({"type": "boolean"}),
-            json!({"type": "string", "enum": ["a"]}),
-            json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}),
-        ] {
-            assert_eq!(
-                field(&schema, false).unwrap().read(" "),
-                Ok(None),
-                "{schema}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_no_revision_describes_is_no_field() {
-        assert_eq!(field(&json!({"type": "object"}), false), None);
-        assert_eq!(
-            field(
-                &json!({"type": "array", "items": {"type": "number"}}),
-                false
-            ),
-            None
-        );
-    }
-}
+#[path = "field_tests.rs"]
+mod tests;

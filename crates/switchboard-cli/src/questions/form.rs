@@ -41,14 +41,14 @@ pub(super) async fn fill_in(
         }
     };
     Ok(match answers(&safe(server), &fields, printer).await? {
-        Filled::Sent(values) => accepted(values),
+        Filled::Sent(values) => accepted(&values),
         Filled::Declined => ElicitResult::new(ElicitAction::Decline),
         Filled::Left => ElicitResult::new(ElicitAction::Cancel),
     })
 }
 
-fn accepted(values: Map<String, Value>) -> ElicitResult<'static> {
-    let content = Raw::from_serialize(&values).ok();
+fn accepted(values: &Map<String, Value>) -> ElicitResult<'static> {
+    let content = Raw::from_serialize(values).ok();
     let content = content.and_then(|raw| RawObject::try_from(raw).ok());
     ElicitResult {
         content,

@@ -75,7 +75,7 @@ impl AtTerminal {
             ElicitRequestParams::Url(params) => {
                 page::visit(server, params, &self.variables, &self.printer).await
             }
-            _ => Ok(ElicitResult::new(ElicitAction::Decline)),
+            ElicitRequestParams::Unknown(_) => Ok(ElicitResult::new(ElicitAction::Decline)),
         }
     }
 }
@@ -108,7 +108,10 @@ impl ClientHandler for AtTerminal {
                 self.printer.warning(message, None);
                 return Ok(ElicitResult::new(ElicitAction::Decline));
             }
-            let answer = self.ask(server, &params).await;
+            let Some(answer) = live::unless_dismissed(self.ask(server, &params)).await else {
+                self.printer.ask("\n");
+                return Ok(ElicitResult::new(ElicitAction::Cancel));
+            };
             Ok(answer.unwrap_or_else(|error| {
                 let message = format!("the question of {name} could not be asked: {error}");
                 self.printer.warning(message, None);

@@ -79,9 +79,8 @@ impl Lent {
         let is_granted = lock(&self.granted).contains(server);
         if !is_granted {
             let said = messages.last().map(Message::all_text).unwrap_or_default();
-            let allowed = self
-                .consent(server, &said, messages.len(), most, printer)
-                .await;
+            let asking = self.consent(server, &said, messages.len(), most, printer);
+            let allowed = live::unless_dismissed(asking).await.unwrap_or(Ok(false));
             if !allowed.unwrap_or(false) {
                 return Err(declined("the user does not want this"));
             }
@@ -181,7 +180,7 @@ fn message(message: &SamplingMessage<'_>) -> Option<Message> {
         role: match message.role {
             WireRole::User => Role::User,
             WireRole::Assistant => Role::Assistant,
-            _ => return None,
+            WireRole::Other(_) => return None,
         },
         parts: parts.collect::<Option<_>>()?,
     })

@@ -354,6 +354,36 @@ fn a_page_is_visited_only_by_whoever_wants_to() {
 }
 
 #[test]
+fn an_interrupt_leaves_the_form_and_the_turn() {
+    for term in ["xterm", "dumb"] {
+        let machine = Machine::with_desk(
+            "",
+            "",
+            vec![
+                call("call_1", "mcp__desk__ask", json!({})),
+                Turn::text("Back again."),
+            ],
+        );
+        let mut terminal = Terminal::start(&machine, &["chat"], 80, &[("TERM", term)]);
+        terminal.sees_prompt();
+        terminal.press("where?\r");
+        terminal.sees("no (default)");
+        terminal.press("y");
+        terminal.sees("Your name");
+        terminal.press("Ada");
+        terminal.sees("› Ada");
+        terminal.press("\u{3}");
+        terminal.sees("interrupted; what was said so far is remembered");
+        terminal.sees_prompt();
+        terminal.press("are you there?\r");
+        terminal.sees("Back again.");
+        terminal.sees_prompt();
+        terminal.press("\u{4}");
+        assert_eq!(terminal.end().0, Some(0));
+    }
+}
+
+#[test]
 fn a_server_asks_the_model_with_consent_only() {
     for (key, expected) in [
         ("y", "\\\"text\\\": \\\"Forty-two.\\\""),

@@ -52,19 +52,17 @@ async fn command(line: &str, current: &Current, session: &Session<'_>) -> Vec<St
             .map(|prompt| format!("/{} ", prompt.name));
         return own.chain(prompts).collect();
     };
-    match name {
-        "mcp" => match typed.split_once(char::is_whitespace) {
+    if name == "mcp" {
+        return match typed.split_once(char::is_whitespace) {
             None => SUBCOMMANDS.iter().map(|word| format!("{word} ")).collect(),
             Some(("add", _)) => Vec::new(),
             Some(_) => current.names(session),
-        },
-        _ => {
-            let prompts = prompts::all(session).await;
-            match prompts.iter().find(|prompt| prompt.name == name) {
-                Some(prompt) => prompt.complete(typed, session).await,
-                None => Vec::new(),
-            }
-        }
+        };
+    }
+    let prompts = prompts::all(session).await;
+    match prompts.iter().find(|prompt| prompt.name == name) {
+        Some(prompt) => prompt.complete(typed, session).await,
+        None => Vec::new(),
     }
 }
 

@@ -112,7 +112,18 @@ impl Chat<'_> {
         let printer = &self.session.context.printer;
         let prompt = printer.styled(style::HINT, prompt);
         // Servers may ask something at any time. They are let in before the prompt, and wait while somebody types.
-        let _floor = live::floor(printer).await;
+        let _floor = loop {
+            tokio::select! {
+                floor = live::floor(printer) => break floor,
+                exit = self.interrupts.first() => {
+                    self.interrupts.answer();
+                    if exit != Exit::Interrupted {
+                        return Err(Failure::interrupted(exit));
+                    }
+                    live::dismiss();
+                }
+            }
+        };
         let mut reading = self.editor.read(&prompt, remembered).await?;
         loop {
             let heard = tokio::select! {
@@ -222,6 +233,8 @@ impl Chat<'_> {
                 exit = self.interrupts.first() => {
                     // The servers are told by this.
                     drop(events);
+                    // What they ask by the way is no part of the turn.
+                    live::dismiss();
                     self.interrupts.answer();
                     turn.finish()?;
                     if exit != Exit::Interrupted {

@@ -1,6 +1,7 @@
 //! `/mcp`: the servers of a chat, and what can be done about them while it goes on.
 
 use anstyle::Style;
+use switchboard::catalog::CatalogServer;
 use switchboard::names::ServerName;
 use switchboard::permissions::Policy;
 use switchboard::status::{ServerStatus, State};
@@ -220,7 +221,7 @@ async fn tools_of(name: &str, session: &Session<'_>) -> Result<(), Failure> {
         .iter()
         .find(|server| server.name().as_str() == name);
     let mut table = Table::with_heading(&["TOOL", "TOKENS", "ABOUT"]);
-    for tool in server.into_iter().flat_map(|server| server.tools()) {
+    for tool in server.into_iter().flat_map(CatalogServer::tools) {
         let about = tools::first_line(tool);
         let room = terminal::width()
             .unwrap_or(100)

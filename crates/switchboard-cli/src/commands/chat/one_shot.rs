@@ -70,14 +70,12 @@ fn read_input(context: &Context) -> Result<String, Failure> {
         let _ = sender.send(taken.map(|_| bytes));
     };
     thread.spawn(work).map_err(unreadable)?;
-    let bytes = match read.recv_timeout(PATIENCE) {
-        Ok(bytes) => bytes,
-        Err(_) => {
-            context
-                .printer
-                .note("waiting for the end of standard input; without one, add </dev/null");
-            read.recv().unwrap_or_else(|_| Ok(Vec::new()))
-        }
+    let bytes = if let Ok(bytes) = read.recv_timeout(PATIENCE) {
+        bytes
+    } else {
+        let told = "waiting for the end of standard input; without one, add </dev/null";
+        context.printer.note(told);
+        read.recv().unwrap_or_else(|_| Ok(Vec::new()))
     };
     let bytes = bytes.map_err(unreadable)?;
     if bytes.len() as u64 > LARGEST_INPUT {

@@ -281,7 +281,6 @@ impl<'p> Turn<'p> {
 
     fn ended(&mut self, reply: &Reply) {
         let told = match reply.reason {
-            EndReason::Done => return,
             EndReason::Refused => "the model refuses to answer",
             EndReason::Length => "the answer reached its limit and breaks off",
             EndReason::TurnBudget => {

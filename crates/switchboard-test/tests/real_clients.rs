@@ -36,13 +36,12 @@ const TOKEN: &str = "a-token-for-the-clients-of-others";
 /// Runs a client that is a script, and compares what it saw.
 async fn check(client: Launch, mode: &str, over: &str, version: &str) {
     let listening = interop::own_server_http(TOKEN).await.unwrap();
-    let rest = match over {
-        "http" => vec![listening.url.clone(), TOKEN.to_owned()],
-        _ => {
-            let Launch { program, arguments } = interop::own_server().unwrap();
-            let program = program.to_string_lossy().into_owned();
-            [vec![program], arguments].concat()
-        }
+    let rest = if over == "http" {
+        vec![listening.url.clone(), TOKEN.to_owned()]
+    } else {
+        let Launch { program, arguments } = interop::own_server().unwrap();
+        let program = program.to_string_lossy().into_owned();
+        [vec![program], arguments].concat()
     };
     let running = Command::new(&client.program)
         .args(&client.arguments)

@@ -180,9 +180,7 @@ impl CallToolResult<'_> {
             .or(result.strip_prefix(b"{"))?;
         let text = members.strip_prefix(HEAD)?;
         match text.get(end_of_string(text, 0)?.position..)? {
-            br#"}]}"# | br#"}],"isError":false}"# | br#"}],"resultType":"complete"}"# => {
-                Some(false)
-            }
+            br"}]}" | br#"}],"isError":false}"# | br#"}],"resultType":"complete"}"# => Some(false),
             br#"}],"isError":true}"# => Some(true),
             _ => None,
         }

@@ -221,7 +221,7 @@ pub(crate) fn contents(uri: &str) -> Option<Value> {
 }
 
 /// A form for the user.
-pub(crate) fn form(message: &str, properties: Value, required: &[&str]) -> Value {
+pub(crate) fn form(message: &str, properties: &Value, required: &[&str]) -> Value {
     json!({
         "mode": "form",
         "message": message,
@@ -231,14 +231,14 @@ pub(crate) fn form(message: &str, properties: Value, required: &[&str]) -> Value
 
 /// A form with one text to fill in.
 pub(crate) fn text_form(message: &str, field: &str) -> Value {
-    form(message, json!({field: {"type": "string"}}), &[field])
+    form(message, &json!({field: {"type": "string"}}), &[field])
 }
 
 /// A form whose fields all have a default.
 pub(crate) fn form_with_defaults() -> Value {
     form(
         "Please review the values",
-        json!({
+        &json!({
             "name": {"type": "string", "default": "John Doe"},
             "age": {"type": "integer", "default": 30},
             "score": {"type": "number", "default": 95.5},
@@ -259,7 +259,7 @@ pub(crate) fn form_of_choices() -> Value {
     ]);
     form(
         "Please choose",
-        json!({
+        &json!({
             "untitledSingle": {"type": "string", "enum": options},
             "titledSingle": {"type": "string", "oneOf": titled},
             "legacyEnum": {
@@ -308,7 +308,6 @@ pub(crate) trait Made: Sized {
 macro_rules! made {
     ($($name:ident)*) => {
         $(impl Made for $name<'static> {
-            #[expect(clippy::expect_used, reason = "what is read is written in this program")]
             fn made(raw: &serde_json::value::RawValue) -> Self {
                 wire::decode::<$name<'_>>(raw).expect("it fits").into_owned()
             }

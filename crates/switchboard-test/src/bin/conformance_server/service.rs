@@ -157,16 +157,14 @@ impl Service for Everything {
                 let question = text_form("What context should the prompt use?", "context");
                 let answer = context.elicit("user_context", made(&question)).await?;
                 let said = format!("Context: {}", json_of(&answer.content));
-                let content = json!({"type": "text", "text": said});
+                let block = json!({"type": "text", "text": said});
                 return Ok(made(
-                    &json!({"messages": [{"role": "user", "content": content}]}),
+                    &json!({"messages": [{"role": "user", "content": block}]}),
                 ));
             }
             let argument = |name: &str| {
                 let argument = get.arguments.get(name);
-                argument
-                    .map(|argument| argument.to_string())
-                    .unwrap_or_default()
+                argument.map(ToString::to_string).unwrap_or_default()
             };
             let prompt = definitions::prompt(&get.name, argument);
             let prompt = prompt.ok_or_else(|| unknown_prompt(&get.name))?;
@@ -241,7 +239,7 @@ impl Everything {
                     "username": {"type": "string", "description": "User's response"},
                     "email": {"type": "string", "description": "User's email address"},
                 });
-                let question = form(&argument("message"), fields, &["username", "email"]);
+                let question = form(&argument("message"), &fields, &["username", "email"]);
                 elicit(context, &question).await
             }
             "test_elicitation_sep1034_defaults" => elicit(context, &form_with_defaults()).await,
@@ -306,9 +304,9 @@ async fn elicit(
     question: &Value,
 ) -> Result<CallToolResult<'static>, Failure> {
     let answer = context.elicit("user", made(question)).await?;
-    let (action, content) = (answer.action.as_str(), json_of(&answer.content));
+    let (action, filled_in) = (answer.action.as_str(), json_of(&answer.content));
     Ok(text_result(format!(
-        "User response: action={action}, content={content}"
+        "User response: action={action}, content={filled_in}"
     )))
 }
 
@@ -349,7 +347,7 @@ async fn asks_first(
             }
             let confirm = form(
                 "Please confirm",
-                json!({"ok": {"type": "boolean"}}),
+                &json!({"ok": {"type": "boolean"}}),
                 &["ok"],
             );
             Err(required(

@@ -42,8 +42,11 @@ impl<'a> Members<'a> {
 /// How nearly every message begins. What follows is a member, or it is no JSON.
 const USUAL_START: &str = r#"{"jsonrpc":"2.0","#;
 
-/// How the result of nearly every call begins: the start of any value that does is known before it is read.
-const USUAL_RESULT: &[u8] = br#"{"content":[{"type":"text","text":""#;
+/// How the results of nearly all calls begin, in either era: the start of any value that does is known before it is read.
+const USUAL_RESULTS: [&[u8]; 2] = [
+    br#"{"content":[{"type":"text","text":""#,
+    br#"{"resultType":"complete","content":[{"type":"text","text":""#,
+];
 
 /// The members of the object that `text` is, if it is JSON and at most `max_depth` deep.
 pub(crate) fn envelope(text: &str, max_depth: usize) -> Option<Members<'_>> {
@@ -138,12 +141,13 @@ impl Scanner<'_> {
     /// Steps over one value, checking it.
     fn value(&mut self) -> Option<()> {
         let mut nesting = Nesting::default();
-        if self.rest().starts_with(USUAL_RESULT) {
+        let rest = self.rest();
+        if let Some(start) = USUAL_RESULTS.iter().find(|start| rest.starts_with(start)) {
             // What this opens is an object in a list in an object, and the string that its last byte begins is next.
             for container in [Container::Object, Container::Array, Container::Object] {
                 nesting.enter(container, self.max_depth)?;
             }
-            self.position += USUAL_RESULT.len() - 1;
+            self.position += start.len() - 1;
         }
         loop {
             match self.next_token()? {

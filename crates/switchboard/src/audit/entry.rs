@@ -335,11 +335,17 @@ impl Line<'_> {
 
     fn hexadecimal(&mut self, bytes: &[u8; 32]) {
         let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
-        let mut text = [0; 64];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
-            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        // In loops so simple that the compiler does many steps at once.
+        let (mut first, mut second) = ([0; 32], [0; 32]);
+        for ((first, second), byte) in first.iter_mut().zip(&mut second).zip(bytes) {
+            *first = digit(byte >> 4);
+            *second = digit(byte & 15);
         }
-        self.0.extend_from_slice(&text);
+        let mut pairs = [[0; 2]; 32];
+        for ((pair, first), second) in pairs.iter_mut().zip(first).zip(second) {
+            *pair = [first, second];
+        }
+        self.0.extend_from_slice(pairs.as_flattened());
     }
 }
 

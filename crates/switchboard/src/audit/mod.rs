@@ -72,8 +72,7 @@ struct Waiting {
 }
 
 impl Queue {
-    #[inline]
-    fn add(&self, entry: Entry) {
+    fn add(&self, at: Timestamp, what: What) {
         let mut waiting = self.waiting();
         if waiting.is_over {
             return;
@@ -82,7 +81,7 @@ impl Queue {
             waiting.lost += 1;
             return;
         }
-        waiting.entries.push(entry);
+        waiting.entries.push(Entry { at, what });
         let count = waiting.entries.len();
         drop(waiting);
         if count == 1 || count == BATCH {
@@ -160,9 +159,8 @@ impl Audit {
     }
 
     /// Writes something down, soon. It never waits; what cannot be taken is counted.
-    #[inline]
     pub fn record(&self, what: What) {
-        self.0.queue.add(Entry { at: now(), what });
+        self.0.queue.add(now(), what);
     }
 
     /// Waits until everything that was recorded before is written, or could not be.

@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
 use switchboard::audit::End;
 use switchboard::call::CallRequest;
-use switchboard::call::arguments::{ArgumentCheck, ArgumentsError};
+use switchboard::call::arguments::{ArgumentCheck, ArgumentsError, without_nulls};
 use switchboard::call::gate::{Permit, Sight, Verdict};
 use switchboard::call::shape::{Block, Media, ShapeOptions, Shaped, shape};
 use switchboard::call::spill::SpillFolder;
@@ -390,19 +390,6 @@ fn floor(text: &str, mut at: usize) -> usize {
         at = at.saturating_sub(1);
     }
     at
-}
-
-/// The object without its members that are `null`; `None` if it has none.
-fn without_nulls(arguments: &RawValue) -> Option<Box<RawValue>> {
-    use std::collections::BTreeMap;
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).ok()?;
-    let stated: BTreeMap<&String, &RawValue> = members
-        .iter()
-        .filter(|(_, value)| value.get() != "null")
-        .map(|(name, value)| (name, *value))
-        .collect();
-    let has_nulls = stated.len() < members.len();
-    has_nulls.then(|| serde_json::value::to_raw_value(&stated).ok())?
 }
 
 /// A built-in tool's output as hooks are shown results: like that of a server's tool.

@@ -82,14 +82,18 @@ impl ToolCall<'_> {
         String::from_utf8(params).unwrap_or_default()
     }
 
-    /// The members. The name comes first: it is what a server looks for.
+    /// The members, on one line. The name comes first: it is what a server looks for.
     fn write(&self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(b"\"name\":");
         // Text in memory can always be written.
         let _ = write_text(buffer, self.name);
         if let Some(arguments) = self.arguments {
             buffer.extend_from_slice(b",\"arguments\":");
+            let start = buffer.len();
             buffer.extend_from_slice(arguments.get().as_bytes());
+            if let Some(written) = buffer.get_mut(start..) {
+                make_single_line(written);
+            }
         }
         if self.as_task {
             buffer.extend_from_slice(b",\"task\":{}");
@@ -104,21 +108,18 @@ pub fn tool_call<'a>(
     id: &RequestId<'_>,
     call: &ToolCall<'_>,
     members: impl Into<RequestMembers<'a>>,
-) -> Result<(), EncodeError> {
+) {
     let members = members.into();
-    append(buffer, |buffer| {
-        buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        id.write_json(buffer);
-        buffer.extend_from_slice(b",\"method\":\"tools/call\",\"params\":{");
-        if !members.is_empty() {
-            buffer.extend_from_slice(b"\"_meta\":{");
-            members.write(buffer);
-            buffer.extend_from_slice(b"},");
-        }
-        call.write(buffer);
-        buffer.push(b'}');
-        Ok(())
-    })
+    buffer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    id.write_json(buffer);
+    buffer.extend_from_slice(b",\"method\":\"tools/call\",\"params\":{");
+    if !members.is_empty() {
+        buffer.extend_from_slice(b"\"_meta\":{");
+        members.write(buffer);
+        buffer.extend_from_slice(b"},");
+    }
+    call.write(buffer);
+    buffer.extend_from_slice(b"}}");
 }
 
 /// Appends a notification.
@@ -281,22 +282,27 @@ mod tests {
             name in ".{0,12}",
             text in prop::option::of(".{0,12}"),
             as_task: bool,
+            is_stateless: bool,
             token in prop::option::of(0_u64..5),
         ) {
             let arguments = text.map(|text| {
-                let json = serde_json::json!({ "text": text });
-                serde_json::value::to_raw_value(&json).unwrap()
+                let text = serde_json::to_string(&text).unwrap();
+                RawValue::from_string(format!("{{\n\"text\":\r{text}}}")).unwrap()
             });
             let call = ToolCall { name: &name, arguments: arguments.as_deref(), as_task };
             let params = RawValue::from_string(call.params()).unwrap();
-            let meta = MetaMembers::default();
+            let mut meta = MetaMembers::default();
+            if is_stateless {
+                let lines = RawValue::from_string("{\n}".to_owned()).unwrap();
+                meta.set("vendor/lines", &lines).unwrap();
+            }
             let members = || match token {
                 Some(token) => meta.with_progress(token),
                 None => (&meta).into(),
             };
             let id = RequestId::from(7);
             let (mut at_once, mut in_two_steps) = (Vec::new(), Vec::new());
-            tool_call(&mut at_once, &id, &call, members()).unwrap();
+            tool_call(&mut at_once, &id, &call, members());
             request_with_meta(&mut in_two_steps, &id, "tools/call", Some(&params), members()).unwrap();
             prop_assert_eq!(String::from_utf8(at_once), String::from_utf8(in_two_steps));
         }

@@ -115,6 +115,8 @@ impl MetaMembers {
             serde_json::to_string(&key)?,
             serde_json::to_string(value)?
         );
+        // A message is one line, and a raw value may have several.
+        let pair = pair.replace(['\n', '\r'], " ");
         if self.keys.contains(&key) {
             self.remove(&key);
         }

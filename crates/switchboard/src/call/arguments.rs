@@ -10,6 +10,7 @@ mod cost;
 mod plain;
 mod words;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
@@ -220,4 +221,15 @@ fn one_problem(message: String) -> ArgumentsError {
         }],
         untold: 0,
     }
+}
+/// The object without its members that are `null`; `None` if it has none.
+pub fn without_nulls(arguments: &RawValue) -> Option<Box<RawValue>> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).ok()?;
+    let stated: BTreeMap<&String, &RawValue> = members
+        .iter()
+        .filter(|(_, value)| value.get() != "null")
+        .map(|(name, value)| (name, *value))
+        .collect();
+    let has_nulls = stated.len() < members.len();
+    has_nulls.then(|| serde_json::value::to_raw_value(&stated).ok())?
 }

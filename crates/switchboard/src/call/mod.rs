@@ -9,7 +9,6 @@ pub mod shape;
 pub mod spill;
 mod under_way;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -262,7 +261,7 @@ fn check_arguments(
     let Err(error) = check.check(arguments.as_deref()) else {
         return Ok(arguments);
     };
-    let without_nulls = arguments.as_deref().and_then(without_nulls);
+    let without_nulls = arguments.as_deref().and_then(arguments::without_nulls);
     match without_nulls {
         Some(arguments) if check.check(Some(&arguments)).is_ok() => Ok(Some(arguments)),
         _ => Err(CallError::Arguments {
@@ -270,18 +269,6 @@ fn check_arguments(
             error,
         }),
     }
-}
-
-/// The object without its members that are `null`; `None` if it has none.
-fn without_nulls(arguments: &RawValue) -> Option<Box<RawValue>> {
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).ok()?;
-    let stated: BTreeMap<&String, &RawValue> = members
-        .iter()
-        .filter(|(_, value)| value.get() != "null")
-        .map(|(name, value)| (name, *value))
-        .collect();
-    let has_nulls = stated.len() < members.len();
-    has_nulls.then(|| serde_json::value::to_raw_value(&stated).ok())?
 }
 
 /// What a server answered.

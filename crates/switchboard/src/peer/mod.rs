@@ -336,10 +336,10 @@ impl Shared {
         match params {
             Params::Any(params) => {
                 encode::request_with_meta(&mut payload, &request, method.name(), params, members)
+                    .map_err(unwritable)?;
             }
             Params::Call(call) => encode::tool_call(&mut payload, &request, &call, members),
         }
-        .map_err(unwritable)?;
         let headers = match params {
             _ if !self.link.has_headers() => Vec::new(),
             Params::Any(params) => self.headers(method.name(), params, &options.headers),

@@ -47,6 +47,9 @@ async fn a_model_makes_a_call_and_uses_its_result() {
 
     let asked = "Please use the function to tell me the secret word.";
     let reply = session.send(asked).await.unwrap();
+    let told_of = session.tools().await;
+    let is_told = told_of.iter().any(|tool| tool.name == "mcp__vault__word");
+    assert!(is_told, "the server's tool is not there: {reply:?}");
     let calls: Vec<(&str, bool)> = reply
         .tool_calls
         .iter()

@@ -9,7 +9,7 @@ use switchboard_server::http::{Access, Address, BindErrorKind, HttpOptions, Http
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::bench::{Bench, soon};
+use crate::bench::{Bench, soon, tasks, wait_until};
 use crate::client::{Server, send_over};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -218,6 +218,7 @@ async fn whoever_does_not_read_is_dropped() {
     options.limits.stall_deadline = Duration::from_millis(200);
     options.limits.max_queued_bytes = 1024 * 1024;
     let server = Server::with(options).await;
+    let at_rest = tasks();
     // Far more than sockets hold, and more than the queue: most of it is left out, the rest waits for nobody.
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"big","arguments":{"bytes":50000000},"_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let request = format!(
@@ -239,7 +240,8 @@ async fn whoever_does_not_read_is_dropped() {
     );
     stream.write_all(flood.as_bytes()).await.unwrap();
     server.bench.ended.reaches(2).await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    // Nothing is left of either connection, though nobody has read a byte.
+    wait_until(|| tasks() <= at_rest).await;
     for mut socket in [socket, stream] {
         // What was written before is still there; then it is cut off, long before the end.
         let mut read = 0;
@@ -265,10 +267,18 @@ async fn connections_are_bounded_and_those_that_wait_get_their_turn() {
     one.data().await.unwrap();
     other.data().await.unwrap();
     let mut waiting = Box::pin(server.post(&[], PING));
+    // A server with room has answered many times by then.
+    let roomy = Server::with(HttpOptions::new(Access::Anybody)).await;
+    let meanwhile = async {
+        for _ in 0..50 {
+            assert_eq!(roomy.post(&[], PING).await.status, 200);
+        }
+    };
     tokio::select! {
         _ = &mut waiting => panic!("there is no room for it"),
-        () = tokio::time::sleep(Duration::from_millis(100)) => {}
+        () = meanwhile => {}
     }
+    roomy.stop().await;
     drop(one);
     assert_eq!(soon(&mut waiting).await.status, 200);
     drop((waiting, other));

@@ -11,7 +11,7 @@ use switchboard::find::{self, IgnoreRules, Walk, Walked};
 use switchboard::service::Cancellation;
 
 use super::files::{resolve, shown};
-use super::prepare::{arguments, blocking, definition, limit, remark};
+use super::prepare::{arguments, blocking, definition, limit, or_told, remark};
 use super::{Output, Tool, ToolContext};
 use crate::message::ToolDefinition;
 
@@ -44,17 +44,11 @@ impl Tool for Glob {
     }
 
     fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
-        async move {
-            let wanted: Arguments = match arguments(raw) {
-                Ok(wanted) => wanted,
-                Err(output) => return output,
-            };
-            let folder = match resolve(wanted.path.as_deref().unwrap_or("."), context) {
-                Ok(folder) => folder,
-                Err(output) => return output,
-            };
+        or_told(async move {
+            let wanted: Arguments = arguments(raw)?;
+            let folder = resolve(wanted.path.as_deref().unwrap_or("."), context)?;
             let (workspace, characters) = (context.workspace.clone(), limit(context));
-            blocking(move |cancellation| {
+            let output = blocking(move |cancellation| {
                 let found = glob(
                     &wanted.pattern,
                     &folder,
@@ -64,8 +58,9 @@ impl Tool for Glob {
                 );
                 found.map_or_else(Output::error, Output::text)
             })
-            .await
-        }
+            .await;
+            Ok(output)
+        })
         .boxed()
     }
 }

@@ -18,7 +18,7 @@ use switchboard::service::Cancellation;
 
 use super::files::{open, resolve, shown};
 use super::glob::MAX_FILES;
-use super::prepare::{arguments, blocking, definition, first, limit, remark};
+use super::prepare::{arguments, blocking, definition, first, limit, or_told, remark};
 use super::{Output, Tool, ToolContext};
 use crate::message::ToolDefinition;
 
@@ -79,22 +79,17 @@ impl Tool for Grep {
     }
 
     fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
-        async move {
-            let wanted: Arguments = match arguments(raw) {
-                Ok(wanted) => wanted,
-                Err(output) => return output,
-            };
-            let start = match resolve(wanted.path.as_deref().unwrap_or("."), context) {
-                Ok(start) => start,
-                Err(output) => return output,
-            };
+        or_told(async move {
+            let wanted: Arguments = arguments(raw)?;
+            let start = resolve(wanted.path.as_deref().unwrap_or("."), context)?;
             let (workspace, characters) = (context.workspace.clone(), limit(context));
-            blocking(move |cancellation| {
+            let output = blocking(move |cancellation| {
                 let found = grep(&wanted, &start, &workspace, characters, cancellation);
                 found.map_or_else(Output::error, Output::text)
             })
-            .await
-        }
+            .await;
+            Ok(output)
+        })
         .boxed()
     }
 }

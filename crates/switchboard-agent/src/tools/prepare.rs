@@ -27,6 +27,11 @@ pub(super) fn arguments<'a, T: Deserialize<'a>>(arguments: &'a RawValue) -> Resu
         .map_err(|error| Output::error(format!("these arguments cannot be used: {error}")))
 }
 
+/// The output of a tool, or that which says why it cannot run.
+pub(super) async fn or_told(work: impl Future<Output = Result<Output, Output>>) -> Output {
+    work.await.unwrap_or_else(|told| told)
+}
+
 /// Does work that blocks. It is told when nobody waits for it any longer, and has to look now and then.
 pub(super) async fn blocking(
     work: impl FnOnce(&Cancellation) -> Output + Send + 'static,

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use switchboard::service::Cancellation;
 
 use super::files::{Known, open, resolve, shown};
-use super::prepare::{arguments, blocking, definition, first, limit, remark};
+use super::prepare::{arguments, blocking, definition, first, limit, or_told, remark};
 use super::{Output, Tool, ToolContext};
 use crate::message::{Content, Image, ToolDefinition};
 
@@ -65,15 +65,9 @@ impl Tool for Read {
     }
 
     fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
-        async move {
-            let wanted: Arguments = match arguments(raw) {
-                Ok(wanted) => wanted,
-                Err(output) => return output,
-            };
-            let path = match resolve(&wanted.file_path, context) {
-                Ok(path) => path,
-                Err(output) => return output,
-            };
+        or_told(async move {
+            let wanted: Arguments = arguments(raw)?;
+            let path = resolve(&wanted.file_path, context)?;
             let range = Range {
                 first: wanted.offset.unwrap_or(1).max(1),
                 count: wanted.limit.unwrap_or(USUAL_LINES).max(1),
@@ -81,7 +75,7 @@ impl Tool for Read {
             };
             let name = shown(&path, &context.workspace);
             let known = Arc::clone(&self.known);
-            blocking(move |cancellation| match read(&path, range, cancellation) {
+            let output = blocking(move |cancellation| match read(&path, range, cancellation) {
                 Ok((shown, metadata)) => {
                     known.note(&path, &metadata);
                     Output {
@@ -92,8 +86,9 @@ impl Tool for Read {
                 }
                 Err(reason) => Output::error(format!("{name} cannot be read: {reason}")),
             })
-            .await
-        }
+            .await;
+            Ok(output)
+        })
         .boxed()
     }
 }

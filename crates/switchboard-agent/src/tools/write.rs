@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::edit::difference;
 use super::files::{Knowledge, Known, resolve, shown};
-use super::prepare::{arguments, blocking, definition};
+use super::prepare::{arguments, blocking, definition, or_told};
 use super::replace::Target;
 use super::{Output, Tool, ToolContext};
 use crate::message::ToolDefinition;
@@ -47,25 +47,20 @@ impl Tool for Write {
     }
 
     fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
-        async move {
-            let wanted: Arguments = match arguments(raw) {
-                Ok(wanted) => wanted,
-                Err(output) => return output,
-            };
-            let path = match resolve(&wanted.file_path, context) {
-                Ok(path) => path,
-                Err(output) => return output,
-            };
+        or_told(async move {
+            let wanted: Arguments = arguments(raw)?;
+            let path = resolve(&wanted.file_path, context)?;
             let name = shown(&path, &context.workspace);
             let known = Arc::clone(&self.known);
             // A file is written whole or not at all, so there is nothing to look out for meanwhile.
-            blocking(move |_| {
+            let output = blocking(move |_| {
                 write(&path, &name, &wanted.content, &known).unwrap_or_else(|reason| {
                     Output::error(format!("{name} is not written: {reason}"))
                 })
             })
-            .await
-        }
+            .await;
+            Ok(output)
+        })
         .boxed()
     }
 }

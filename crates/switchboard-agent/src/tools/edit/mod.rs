@@ -19,7 +19,7 @@ use similar::TextDiff;
 use switchboard::service::Cancellation;
 
 use super::files::{Knowledge, Known, resolve, shown};
-use super::prepare::{arguments, blocking, definition, fit};
+use super::prepare::{arguments, blocking, definition, fit, or_told};
 use super::replace::Target;
 use super::{Output, Tool, ToolContext};
 use crate::message::ToolDefinition;
@@ -63,27 +63,22 @@ impl Tool for Edit {
     }
 
     fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
-        async move {
-            let wanted: Arguments = match arguments(raw) {
-                Ok(wanted) => wanted,
-                Err(output) => return output,
-            };
-            let path = match resolve(&wanted.file_path, context) {
-                Ok(path) => path,
-                Err(output) => return output,
-            };
+        or_told(async move {
+            let wanted: Arguments = arguments(raw)?;
+            let path = resolve(&wanted.file_path, context)?;
             let name = shown(&path, &context.workspace);
             let known = Arc::clone(&self.known);
             let context = context.clone();
-            blocking(move |cancellation| {
+            let output = blocking(move |cancellation| {
                 edit(&path, &name, &wanted, &known, cancellation).unwrap_or_else(|reason| {
                     let text = format!("{name} is not changed: {reason}");
                     let whole = text.clone();
                     Output::error(fit(text, whole.as_bytes(), "edit", &context))
                 })
             })
-            .await
-        }
+            .await;
+            Ok(output)
+        })
         .boxed()
     }
 }

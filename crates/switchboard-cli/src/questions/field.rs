@@ -85,6 +85,18 @@ impl Field {
             values.map(choice).collect()
         };
         let owned = |text: &Option<std::borrow::Cow<'_, str>>| text.as_deref().map(str::to_owned);
+        let several = |choices,
+                       bounds: [&Option<Number<'_>>; 2],
+                       default: &List<'_, std::borrow::Cow<'_, str>>| {
+            let [least, most] = bounds.map(|bound| bound.as_ref().and_then(Number::as_u64));
+            let default = default.items.iter();
+            Kind::Many {
+                choices,
+                least: least.unwrap_or(0),
+                most,
+                default: default.map(|value| value.clone().into_owned()).collect(),
+            }
+        };
         let (title, about, kind) = match schema {
             P::String(text) => (
                 &text.title,
@@ -150,40 +162,20 @@ impl Field {
             P::UntitledMultiSelect(many) => (
                 &many.title,
                 &many.description,
-                Kind::Many {
-                    choices: plain(&many.items.values),
-                    least: many
-                        .min_items
-                        .as_ref()
-                        .and_then(Number::as_u64)
-                        .unwrap_or(0),
-                    most: many.max_items.as_ref().and_then(Number::as_u64),
-                    default: many
-                        .default
-                        .items
-                        .iter()
-                        .map(|value| value.clone().into_owned())
-                        .collect(),
-                },
+                several(
+                    plain(&many.items.values),
+                    [&many.min_items, &many.max_items],
+                    &many.default,
+                ),
             ),
             P::TitledMultiSelect(many) => (
                 &many.title,
                 &many.description,
-                Kind::Many {
-                    choices: titled(&many.items.any_of),
-                    least: many
-                        .min_items
-                        .as_ref()
-                        .and_then(Number::as_u64)
-                        .unwrap_or(0),
-                    most: many.max_items.as_ref().and_then(Number::as_u64),
-                    default: many
-                        .default
-                        .items
-                        .iter()
-                        .map(|value| value.clone().into_owned())
-                        .collect(),
-                },
+                several(
+                    titled(&many.items.any_of),
+                    [&many.min_items, &many.max_items],
+                    &many.default,
+                ),
             ),
             P::Unknown(_) => return None,
         };

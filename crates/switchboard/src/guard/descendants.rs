@@ -33,6 +33,8 @@ pub(crate) struct Kin {
     main: Option<Pid>,
     mark: OsString,
     seen: HashMap<Pid, u64>,
+    /// Children of the guard that cannot say yet whose they are.
+    starting: Starting,
 }
 
 impl Kin {
@@ -41,6 +43,7 @@ impl Kin {
             main: Some(main),
             mark,
             seen: HashMap::new(),
+            starting: Starting::default(),
         }
     }
 
@@ -61,7 +64,9 @@ impl Kin {
     /// Whether nobody is left, as far as can be seen.
     pub(crate) fn is_gone(&mut self, mains: &HashSet<Pid>) -> bool {
         // A list of children may miss one when others end meanwhile.
-        self.main.is_none() && (0..2).all(|_| self.look(mains).is_none_or(|found| found.is_empty()))
+        self.main.is_none()
+            && (0..2).all(|_| self.look(mains).is_none_or(|found| found.is_empty()))
+            && !self.starting.may_be_anybodys()
     }
 
     /// Asks all of them to end.
@@ -83,10 +88,13 @@ impl Kin {
     /// All of them, parents before children; `None` where the system does not say.
     fn look(&mut self, mains: &HashSet<Pid>) -> Option<Vec<Process>> {
         let (mut forest, children) = Forest::below(getpid())?;
-        let is_kin = |child: &Pid| {
-            self.main == Some(*child) || !mains.contains(child) && self.has_started(*child)
-        };
-        let roots = children.into_iter().filter(is_kin).collect();
+        self.starting.look_again();
+        let mut roots = Vec::new();
+        for child in children {
+            if self.main == Some(child) || !mains.contains(&child) && self.has_started(child) {
+                roots.push(child);
+            }
+        }
         let found = forest.tree(roots);
         let seen = found.iter().map(|process| (process.pid, process.started));
         self.seen.extend(seen);
@@ -94,7 +102,7 @@ impl Kin {
     }
 
     /// Whether a child of the guard that is no main process is one of them.
-    fn has_started(&self, child: Pid) -> bool {
+    fn has_started(&mut self, child: Pid) -> bool {
         let Some(stat) = Stat::of(child) else {
             return false;
         };
@@ -102,12 +110,51 @@ impl Kin {
         if self.seen.get(&child) == Some(&stat.started) {
             return true;
         }
+        let is_in_group = self.main.is_some() && stat.group == self.main;
         match mark_of(child) {
             // The dead have no environment to look at.
             _ if stat.is_dead => false,
-            Some(mark) => mark == self.mark,
-            None => self.main.is_some() && stat.group == self.main,
+            Mark::Is(mark) => mark == self.mark,
+            Mark::Unknown => is_in_group,
+            Mark::NotYet => {
+                self.starting.add(Process::new(child, stat));
+                is_in_group
+            }
         }
+    }
+}
+
+/// Processes that cannot say whose they are, since they are just becoming another program: while the system puts that
+/// together, there is no environment to look at. It takes a moment, and who has none for longer has none at all.
+#[derive(Debug, Default)]
+struct Starting {
+    /// Those of the last look, with when they were first seen.
+    now: HashMap<Process, Instant>,
+    /// Those of the look before.
+    before: HashMap<Process, Instant>,
+}
+
+impl Starting {
+    /// How long the system may take, on a busy machine.
+    const PATIENCE: Duration = Duration::from_millis(250);
+
+    /// A look begins.
+    fn look_again(&mut self) {
+        self.before = std::mem::take(&mut self.now);
+    }
+
+    fn add(&mut self, process: Process) {
+        let first_seen = self.before.get(&process).copied();
+        self.now
+            .insert(process, first_seen.unwrap_or_else(Instant::now));
+    }
+
+    /// Whether anybody of the last look may yet turn out to be somebody's.
+    fn may_be_anybodys(&self) -> bool {
+        // A look may itself take longer than that.
+        let is_new = |process| !self.before.contains_key(process);
+        let mut starting = self.now.iter();
+        starting.any(|(process, since)| is_new(process) || since.elapsed() < Self::PATIENCE)
     }
 }
 
@@ -157,26 +204,41 @@ pub(crate) fn kill_with_all_below(guard: Pid) {
 pub(crate) fn kill_marked(beginning: &str, patience: Duration) {
     let until = Instant::now() + patience;
     let mut pause = FIRST_PAUSE;
-    let marked = || {
-        let all = std::fs::read_dir("/proc").ok()?;
-        let all = all.filter_map(|entry| pid_of(&entry.ok()?.file_name()));
-        let marked = all.filter_map(|pid| {
-            // Its start is noted first: if the id passes to another process in between, that one is not meant.
-            let process = Process::of(pid)?;
-            let mark = mark_of(pid)?;
-            let is_marked = mark.as_bytes().starts_with(beginning.as_bytes());
-            is_marked.then_some(process)
-        });
-        Some(marked.collect::<Vec<_>>())
-    };
-    while let Some(frozen) = freeze(marked)
-        && !frozen.is_empty()
-        && Instant::now() < until
-    {
+    let mut starting = Starting::default();
+    while let Some(frozen) = freeze(|| marked(beginning, &mut starting)) {
+        // However long it took to find them: nobody is left standing still.
         kill_frozen(&frozen);
+        let is_over = frozen.is_empty() && !starting.may_be_anybodys();
+        if is_over || Instant::now() >= until {
+            return;
+        }
         thread::sleep(pause);
         pause = next_pause(pause);
     }
+}
+
+/// Every process of the system whose mark begins like this; `None` where the system does not say.
+fn marked(beginning: &str, starting: &mut Starting) -> Option<Vec<Process>> {
+    let all = std::fs::read_dir("/proc").ok()?;
+    let all = all.filter_map(|entry| pid_of(&entry.ok()?.file_name()));
+    starting.look_again();
+    let marked = all.filter_map(|pid| {
+        // Its start is noted first: if the id passes to another process in between, that one is not meant.
+        let stat = Stat::of(pid).filter(|stat| !stat.is_dead)?;
+        let process = Process::new(pid, stat);
+        match mark_of(pid) {
+            Mark::Is(mark) => mark
+                .as_bytes()
+                .starts_with(beginning.as_bytes())
+                .then_some(process),
+            Mark::NotYet if !stat.is_kernels => {
+                starting.add(process);
+                None
+            }
+            Mark::NotYet | Mark::Unknown => None,
+        }
+    });
+    Some(marked.collect())
 }
 
 /// Whether this process has children.
@@ -248,8 +310,12 @@ fn below(root: Pid) -> Option<Vec<Process>> {
 
 impl Process {
     fn of(pid: Pid) -> Option<Self> {
-        let started = Stat::of(pid)?.started;
-        Some(Self { pid, started })
+        Some(Self::new(pid, Stat::of(pid)?))
+    }
+
+    fn new(pid: Pid, stat: Stat) -> Self {
+        let started = stat.started;
+        Self { pid, started }
     }
 
     /// Sends the signal if it is still this process that has the id. Whoever is gone by now needs none.
@@ -355,14 +421,30 @@ fn pid_of(entry: &OsStr) -> Option<Pid> {
     Pid::from_raw(entry.to_str()?.parse().ok()?)
 }
 
-/// The mark in the environment that a process was started with, if it lets us see that.
-fn mark_of(pid: Pid) -> Option<OsString> {
-    let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).ok()?;
+/// What the environment that a process was started with says of whose it is.
+#[derive(Debug, PartialEq, Eq)]
+enum Mark {
+    Is(OsString),
+    /// Nothing, or we may not see it.
+    Unknown,
+    /// It is empty, as it is while the process becomes another program.
+    NotYet,
+}
+
+fn mark_of(pid: Pid) -> Mark {
+    let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_pid()));
+    let environment = match environment {
+        Ok(environment) if environment.is_empty() => return Mark::NotYet,
+        Ok(environment) => environment,
+        Err(_) => return Mark::Unknown,
+    };
     let mut variables = environment.split(|byte| *byte == 0);
-    variables.find_map(|variable| {
-        let mark = variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"=")?;
-        Some(OsStr::from_bytes(mark).to_owned())
-    })
+    let mark =
+        variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="));
+    match mark {
+        Some(mark) => Mark::Is(OsStr::from_bytes(mark).to_owned()),
+        None => Mark::Unknown,
+    }
 }
 
 /// What is to be known of a process.
@@ -372,6 +454,8 @@ struct Stat {
     is_dead: bool,
     parent: Option<Pid>,
     group: Option<Pid>,
+    /// It is a part of the kernel.
+    is_kernels: bool,
     /// When it was started, in ticks since the system was.
     started: u64,
 }
@@ -382,8 +466,10 @@ impl Stat {
     }
 
     fn parse(stat: &[u8]) -> Option<Self> {
-        /// How many fields stand between the group and the start.
-        const BETWEEN: usize = 16;
+        /// How many fields stand between the group and the flags, and between those and the start.
+        const BETWEEN: [usize; 2] = [3, 12];
+        /// The flag of what the kernel runs for itself.
+        const KERNEL: u64 = 0x0020_0000;
 
         // The name of the program stands in brackets and may itself hold brackets, blanks and anything else.
         let after_name = stat.get(memchr::memrchr(b')', stat)? + 1..)?;
@@ -392,11 +478,15 @@ impl Stat {
             .split_ascii_whitespace();
         let state = fields.next()?;
         let mut pid = || fields.next()?.parse().ok().map(Pid::from_raw);
+        let (parent, group) = (pid()?, pid()?);
+        let [to_flags, to_start] = BETWEEN;
+        let mut number = |skipped| fields.nth(skipped)?.parse::<u64>().ok();
         Some(Self {
             is_dead: matches!(state, "Z" | "X"),
-            parent: pid()?,
-            group: pid()?,
-            started: fields.nth(BETWEEN)?.parse().ok()?,
+            parent,
+            group,
+            is_kernels: number(to_flags)? & KERNEL != 0,
+            started: number(to_start)?,
         })
     }
 }
@@ -436,8 +526,36 @@ mod tests {
         child.wait().unwrap();
         assert!(looked_up.contains(&pid));
         assert!(listed.contains(&process));
-        assert_eq!(mark, Some("both-ways".into()));
+        assert_eq!(mark, Mark::Is("both-ways".into()));
         assert!(outlived, "a signal for another process reached it");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_is_just_becoming_another_program_is_not_taken_for_somebody_elses() {
+        use std::io::{Read as _, Write as _};
+        use std::process::{Command, Stdio};
+
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("read line; exec env {MARK}=late-1 cat")])
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let process = Process::of(Pid::from_child(&child)).unwrap();
+        let mut starting = Starting::default();
+        let before = marked("late-", &mut starting).unwrap();
+        let is_noticed = starting.now.contains_key(&process);
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"go\n?").unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let after = marked("late-", &mut starting).unwrap();
+        let is_settled = !starting.now.contains_key(&process);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((before, is_noticed), (vec![], true));
+        assert_eq!((after, is_settled), (vec![process], true));
     }
 
     #[test]
@@ -450,6 +568,7 @@ mod tests {
                 is_dead,
                 parent: pid(parent),
                 group: pid(group),
+                is_kernels: false,
                 started: 4711,
             });
             assert_eq!(stat, expected, "{}", start.escape_ascii());
@@ -460,6 +579,9 @@ mod tests {
         check(b"7 (dead) Z 1 7", Some((true, 1, 7)));
         check(b"2 (kthreadd) S 0 0", Some((false, 0, 0)));
         check(b"7 cut", None);
+        let kernels =
+            Stat::parse(b"9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 4 0 0");
+        assert!(kernels.unwrap().is_kernels);
         for cut in [&b""[..], b"7 (cut) S", b"7 (cut) S 1 7 7 0 -1"] {
             assert_eq!(Stat::parse(cut), None, "{}", cut.escape_ascii());
         }

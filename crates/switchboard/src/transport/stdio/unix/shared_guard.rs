@@ -5,7 +5,7 @@
 //! the thread that started it, looking up a program may block on a disk, and reaping must not depend on a runtime that
 //! may be gone. A guard that has died or hangs is replaced for the servers that come after.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -27,6 +27,9 @@ use crate::transport::{TransportError, TransportErrorKind};
 
 /// How long a guard may take to end once it has nothing to do any more, or to read what it is sent.
 const PATIENCE: Duration = Duration::from_secs(8);
+
+/// How long a guard that is being killed may take from closing one of its sockets to closing all of them.
+const CLOSING: Duration = Duration::from_secs(1);
 
 /// How long to look for what a guard has left that did not end well.
 const SEARCH: Duration = Duration::from_secs(2);
@@ -284,6 +287,7 @@ impl Keeper {
     fn spawn(&self) -> io::Result<Guard> {
         let (ours, guards_end) = UnixStream::pair()?;
         ours.set_write_timeout(Some(PATIENCE))?;
+        ours.set_read_timeout(Some(CLOSING))?;
         let child = Command::new(&self.command.program)
             .args(&self.command.args)
             // What the environment of a host does to programs it must not do to the guard.
@@ -303,7 +307,7 @@ impl Keeper {
             return;
         };
         let patience = match trouble {
-            Trouble::Silent if !has_closed(socket) => return,
+            Trouble::Silent if !closes(socket) => return,
             Trouble::Silent => PATIENCE,
             Trouble::Hangs => Duration::ZERO,
         };
@@ -372,15 +376,16 @@ fn mark() -> String {
     format!("{}-{now:x}-", std::process::id())
 }
 
-/// Whether the other end of the socket has been closed. The guard says nothing there.
-fn has_closed(socket: &UnixStream) -> bool {
-    use rustix::net::RecvFlags;
-
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    !matches!(
-        rustix::net::recv(socket, &mut [0_u8; 1], flags),
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR)
-    )
+/// Whether the other end of the socket is closed, or about to be: the system closes what a killed process had open one
+/// by one, and in no order to rely on. The guard says nothing there.
+fn closes(mut socket: &UnixStream) -> bool {
+    loop {
+        match socket.read(&mut [0]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+            Ok(_) => return true,
+        }
+    }
 }
 
 fn no_guard(guard: &GuardCommand, error: &io::Error) -> TransportError {

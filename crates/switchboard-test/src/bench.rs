@@ -1,11 +1,14 @@
 //! What the clients of `cargo xtask bench` have in common: the tasks they are given, and how they are timed.
 //!
 //! Each client is a program of its own, so that no two share an allocator, a runtime or a warm cache. All are built in
-//! one profile, run on one thread, and print one line of JSON with times in nanoseconds and memory in bytes. What the
+//! one profile, run on one thread, and print lines of JSON with times in nanoseconds and memory in bytes. What the
 //! times mean next to each other is worked out by `xtask`.
 //!
+//! A machine that others use as well is now faster and now slower, for some ten milliseconds or more. Calls are therefore
+//! made in short turns, one for each line of input, and the clients take turns: neighbours meet the same machine.
+//!
 //! ```text
-//! CLIENT calls COUNT SERVER [ARGUMENT…]   one call after the other, then 64 under way at a time
+//! CLIENT calls COUNT SERVER [ARGUMENT…]   so many calls one after the other at each line; in the end 64 under way at a time
 //! CLIENT count COUNT SERVER [ARGUMENT…]   exactly that many calls, for a tool that counts instructions
 //! CLIENT list SERVER [ARGUMENT…]          connect and list all tools
 //! CLIENT start COUNT SERVER [ARGUMENT…]   connect to that many servers at once, until the tools of all are known
@@ -31,6 +34,9 @@ const IN_FLIGHT: u64 = 64;
 
 /// Calls before the clock runs.
 const WARM_UP: u64 = 500;
+
+/// Calls of those that are under way together, and of those whose caller is the thread itself.
+const LAST_CALLS: u64 = 10_000;
 
 /// How long a client may do in the background what it does once, before its instructions are counted.
 const SETTLING: Duration = Duration::from_secs(3);
@@ -172,20 +178,30 @@ fn calls<C: Contestant>(
 ) -> Result<Report, Failure> {
     let mut client = runtime.block_on(async move {
         let mut client = C::open(server, 1).await?;
-        for _ in 0..WARM_UP.min(count) {
+        for _ in 0..WARM_UP {
             client.call().await?;
         }
         Ok::<_, Failure>(client)
     })?;
-    let blocking = runtime.block_on(one_by_one(&mut client, count))?;
-    let (mut client, sequential) = runtime.block_on(runtime.spawn(async move {
-        let median = one_by_one(&mut client, count).await;
-        (client, median)
-    }))?;
-    let concurrent = runtime.block_on(many_at_once(&mut client, count))?;
+    let mut turns = Vec::new();
+    for line in io::stdin().lines() {
+        line?;
+        let turn = runtime.spawn(async move {
+            let median = one_by_one(&mut client, count).await;
+            (client, median)
+        });
+        let median;
+        (client, median) = runtime.block_on(turn)?;
+        let median = median?;
+        turns.push(median);
+        writeln!(io::stdout(), "{median}")?;
+        io::stdout().flush()?;
+    }
+    let blocking = runtime.block_on(one_by_one(&mut client, LAST_CALLS))?;
+    let concurrent = runtime.block_on(many_at_once(&mut client, LAST_CALLS))?;
     runtime.block_on(client.close());
     Ok(Report {
-        sequential: Some(sequential?),
+        sequential: Some(middle(turns)),
         blocking: Some(blocking),
         concurrent,
         ..Report::default()
@@ -200,8 +216,7 @@ async fn one_by_one<C: Contestant>(client: &mut C, count: u64) -> Result<u64, Fa
         client.call().await?;
         times.push(nanoseconds(start));
     }
-    times.sort_unstable();
-    Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+    Ok(middle(times))
 }
 
 /// The time of a call when many are under way, if the client can do that.
@@ -257,11 +272,15 @@ impl Finished {
             [one, next] => Some((*next - *one).as_nanos() / u128::from(STRIDE)),
             _ => None,
         });
-        let mut times: Vec<u128> = strides.collect();
-        times.sort_unstable();
-        let median = times.get(times.len() / 2).copied().unwrap_or_default();
-        u64::try_from(median).unwrap_or(u64::MAX)
+        let strides = strides.map(|time| u64::try_from(time).unwrap_or(u64::MAX));
+        middle(strides.collect())
     }
+}
+
+/// The median.
+fn middle(mut times: Vec<u64>) -> u64 {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 fn nanoseconds(start: Instant) -> u64 {

@@ -5,7 +5,8 @@
 //! of others are in `tests/interop/bench`.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
@@ -19,8 +20,12 @@ const RMCP: &str = "bench-rmcp";
 const TYPESCRIPT: &str = "typescript";
 const PYTHON: &str = "python";
 
-/// Calls in one round.
-const CALLS: &str = "20000";
+/// Calls in one turn, and turns in one round.
+const CALLS: &str = "400";
+const TURNS: usize = 60;
+/// How often tools are listed, and servers started, in one round.
+const LISTS: usize = 5;
+const STARTS: usize = 3;
 /// Calls in one round of the clients that are much slower.
 const FEW_CALLS: &str = "2000";
 /// Calls whose instructions are counted: the difference between the two is that of so many calls.
@@ -59,58 +64,133 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
     let mut samples = Samples::new();
     for round in 1..=rounds {
         println!("\nround {round} of {rounds}");
-        let mut contestants = vec![FLOOR, OURS, RMCP];
-        if others {
-            contestants.extend([TYPESCRIPT, PYTHON]);
-        }
+        let mut clients = [FLOOR, OURS, RMCP];
         // Whoever comes first meets a colder machine.
-        let length = contestants.len();
-        contestants.rotate_left(round as usize % length);
-        for contestant in contestants {
-            measure_round(&mut samples, contestant)?;
+        let first = round as usize % clients.len();
+        clients.rotate_left(first);
+        measure_calls(&mut samples, "calls", "stateful", &clients)?;
+        let both: Vec<_> = clients
+            .into_iter()
+            .filter(|client| speaks_both(client))
+            .collect();
+        measure_calls(&mut samples, "stateless calls", "stateless", &both)?;
+        for _ in 0..LISTS {
+            for client in clients {
+                let mut list = pinned(&[&program(client), "list", &program("echo-server")]);
+                list.env("ECHO_TOOLS", "10000");
+                take(&mut samples, "list", client, &report_of(list)?);
+            }
+        }
+        for _ in 0..STARTS {
+            for client in clients {
+                for (task, count) in [("start one", "1"), ("start", "30")] {
+                    let server = program("echo-server");
+                    let mut start = pinned(&[&program(client), "start", count, &server]);
+                    start.env("ECHO_START_MS", "300");
+                    take(&mut samples, task, client, &report_of(start)?);
+                }
+            }
+        }
+        if others {
+            for client in [TYPESCRIPT, PYTHON] {
+                let report = report_of(script(client, &program("echo-server")))?;
+                take(&mut samples, "calls", client, &report);
+            }
         }
     }
     table(&samples)
 }
 
-/// One round of one contestant.
-fn measure_round(samples: &mut Samples, contestant: &'static str) -> Result<(), String> {
-    let server = program("echo-server");
-    let mut take = |task: &'static str, command: Command| {
-        let report = report_of(command)?;
-        for member in ["open", "sequential", "blocking", "concurrent", "memory"] {
-            if let Some(figure) = report[member].as_f64() {
-                let key = (task, contestant, member);
-                samples.entry(key).or_default().push(figure);
-            }
-        }
-        Ok::<_, String>(())
-    };
-    let client = match contestant {
-        TYPESCRIPT | PYTHON => return take("calls", script(contestant, &server)),
-        client => program(client),
-    };
-    for (task, era) in [("calls", "stateful"), ("stateless calls", "stateless")] {
-        // The only era that all speak is the older one.
-        if task == "calls" || client_speaks_both(contestant) {
-            let mut calls = pinned(&[&client, "calls", CALLS, &server]);
-            calls.env("ECHO_ERA", era);
-            take(task, calls)?;
+/// Notes what a client reports.
+fn take(samples: &mut Samples, task: &'static str, client: &'static str, report: &Value) {
+    for member in ["open", "sequential", "blocking", "concurrent", "memory"] {
+        if let Some(figure) = report[member].as_f64() {
+            let key = (task, client, member);
+            samples.entry(key).or_default().push(figure);
         }
     }
-    let mut list = pinned(&[&client, "list", &server]);
-    list.env("ECHO_TOOLS", "10000");
-    take("list", list)?;
-    for (task, count) in [("start one", "1"), ("start", "30")] {
-        let mut start = pinned(&[&client, "start", count, &server]);
-        start.env("ECHO_START_MS", "300");
-        take(task, start)?;
+}
+
+/// Calls of all clients, turn by turn.
+fn measure_calls(
+    samples: &mut Samples,
+    task: &'static str,
+    era: &str,
+    clients: &[&'static str],
+) -> Result<(), String> {
+    let mut running = Vec::new();
+    for client in clients {
+        let mut command = pinned(&[&program(client), "calls", CALLS, &program("echo-server")]);
+        command.env("ECHO_ERA", era);
+        running.push((*client, Caller::start(command)?));
+    }
+    for _ in 0..TURNS {
+        for (client, caller) in &mut running {
+            let key = (task, *client, "turn");
+            samples.entry(key).or_default().push(caller.turn()?);
+        }
+    }
+    for (client, caller) in running {
+        take(samples, task, client, &caller.finish()?);
     }
     Ok(())
 }
 
+/// A client that makes calls when it is told to.
+struct Caller {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Caller {
+    fn start(mut command: Command) -> Result<Self, String> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let started = command.spawn();
+        let mut child = started.map_err(|error| format!("{command:?}: {error}"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("a client has no pipes".to_owned());
+        };
+        Ok(Self {
+            child,
+            input,
+            output: BufReader::new(output),
+        })
+    }
+
+    /// The median time of its next calls.
+    fn turn(&mut self) -> Result<f64, String> {
+        self.input
+            .write_all(b"\n")
+            .map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        self.output
+            .read_line(&mut line)
+            .map_err(|error| error.to_string())?;
+        let time = line.trim().parse();
+        time.map_err(|_| format!("a client does not tell its times: {line}"))
+    }
+
+    /// What it reports in the end.
+    fn finish(self) -> Result<Value, String> {
+        let Self {
+            mut child,
+            input,
+            output,
+        } = self;
+        drop(input);
+        let text = io::read_to_string(output).map_err(|error| error.to_string())?;
+        println!("{}", text.trim_end());
+        let status = child.wait().map_err(|error| error.to_string())?;
+        if !status.success() {
+            return Err(format!("a client failed: {status}"));
+        }
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    }
+}
+
 /// Whether a client speaks the stateless era too.
-fn client_speaks_both(contestant: &str) -> bool {
+fn speaks_both(contestant: &str) -> bool {
     matches!(contestant, OURS | FLOOR)
 }
 
@@ -165,12 +245,12 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
     let mut rows = vec![
         Row::times(
             "one call over stdio (p50), against the bare pipe",
-            &against("calls", FLOOR, "sequential"),
+            &against("calls", FLOOR, "turn"),
             Bound::AtMost(1.3),
         ),
         Row::times(
             "the same in the stateless era",
-            &against("stateless calls", FLOOR, "sequential"),
+            &against("stateless calls", FLOOR, "turn"),
             Bound::AtMost(1.3),
         ),
         Row::times(
@@ -180,7 +260,7 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
         ),
         Row::times(
             "one call over stdio, against rmcp",
-            &against("calls", RMCP, "sequential"),
+            &against("calls", RMCP, "turn"),
             Bound::None,
         ),
     ];

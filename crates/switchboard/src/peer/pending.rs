@@ -62,7 +62,7 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-/// Gets a request's progress. It runs on the task that reads, so it must be short and must not block.
+/// Gets a request's progress. It runs on a task that reads or sends, so it must be short and must not block.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// Gets the progress of many requests, each under a number that whoever asked chose for it. As short as a sink.

@@ -156,7 +156,8 @@ pub enum Abandoned {
     NotTold,
 }
 
-/// Where a link delivers. Calls are short and never block: they come from the task that reads.
+/// Where a link delivers. Calls are short and never block: they come from the task that reads, or from a sender that has
+/// found something to read.
 pub trait Inbound: Send + Sync + 'static {
     /// A frame: a line, a body, the data of an event. It may be anything, JSON or not.
     fn frame(&self, frame: Bytes);

@@ -19,6 +19,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
 use super::frames::{Frame, Frames};
+use super::intake::Intake;
 use super::system::{Process, Started};
 use super::writer::{Company, Handed, Writer};
 use super::{Exit, StdioConnector};
@@ -26,9 +27,6 @@ use crate::transport::{
     Abandoned, Closed, Inbound, Link, Outgoing, OutgoingKind, Sending, TransportError,
     TransportErrorKind, sending, sent,
 };
-
-/// How much of the server's output is read at once: what a pipe holds.
-const CHUNK: usize = 64 * 1024;
 
 /// How much of standard error is read at once, and how long one of its lines may be.
 const DIAGNOSTIC_CHUNK: usize = 8 * 1024;
@@ -56,6 +54,7 @@ pub(super) struct StdioLink {
 
 struct Shared {
     writer: Arc<Writer>,
+    intake: Intake,
     process: Process,
     inbound: Arc<dyn Inbound>,
     closing: AtomicBool,
@@ -80,8 +79,15 @@ impl StdioLink {
             limits.max_message_bytes,
             limits.max_queued_bytes,
         ));
+        let intake = Intake::new(
+            stdout,
+            limits.max_message_bytes,
+            Arc::clone(&inbound),
+            Arc::clone(&writer),
+        );
         let shared = Arc::new(Shared {
             writer: Arc::clone(&writer),
+            intake,
             process,
             inbound,
             closing: AtomicBool::new(false),
@@ -91,10 +97,7 @@ impl StdioLink {
         let diagnostics = tokio::spawn(read_diagnostics(stderr, Arc::clone(&shared.inbound)));
         // A task of its own, so that a message wakes nothing but what reads it.
         let reading = Arc::clone(&shared);
-        let messages =
-            tokio::spawn(
-                async move { read_messages(stdout, &reading, limits.max_message_bytes).await },
-            );
+        let messages = tokio::spawn(async move { reading.intake.read().await });
         let helpers = [&drain, &diagnostics].map(JoinHandle::abort_handle);
         let reader = messages.abort_handle();
         let watching = Arc::clone(&shared);
@@ -121,7 +124,12 @@ impl Link for StdioLink {
             OutgoingKind::Notification | OutgoingKind::Response => Company::Alone,
         };
         match writer.accept(message.payload, company) {
-            Ok(Handed::Over) => sent(Ok(())),
+            Ok(Handed::Over) => {
+                if company == Company::Alone && matches!(message.kind, OutgoingKind::Request(_)) {
+                    self.shared.intake.look();
+                }
+                sent(Ok(()))
+            }
             Ok(Handed::Later(position)) => sending(writer.handed_over(position)),
             Err(error) => sent(Err(error)),
         }
@@ -219,6 +227,7 @@ impl Shared {
         if !messages.is_terminated() {
             let _ = messages.await;
         }
+        self.intake.close();
         let exit = self.process.life().exit();
         self.process.end();
         self.writer.end(TransportError::new(
@@ -255,29 +264,6 @@ enum Ending {
     Process,
     /// The way into the server's input.
     Input(TransportError),
-}
-
-/// Delivers what the server writes, line by line, until its output ends.
-async fn read_messages(
-    mut stdout: impl AsyncRead + Unpin,
-    shared: &Shared,
-    limit: usize,
-) -> io::Result<()> {
-    let mut frames = Frames::new(limit, CHUNK);
-    while stdout.read_buf(frames.room()).await? > 0 {
-        let mut count = 0;
-        frames.split(|frame| {
-            count += 1;
-            match frame {
-                Frame::Line(line) => shared.inbound.frame(line),
-                Frame::Oversized(start) => shared.inbound.oversized(start, limit),
-            }
-        });
-        if count > 0 {
-            shared.writer.answered(count);
-        }
-    }
-    Ok(())
 }
 
 /// Delivers what the server writes for people, until that ends or breaks.

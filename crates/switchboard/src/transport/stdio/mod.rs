@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `lookup`, `environment` | which file is started, and what it sees |
 //! | `unix/`, `windows` | starting and ending the process, with a guard or without |
-//! | `frames` | lines out of what the server writes |
+//! | `frames`, `intake` | lines out of what the server writes |
 //! | `writer` | messages into what the server reads |
 //! | `link` | the open link, and how it ends |
 //! | `program` | a program that is no server, started and ended the same way |
@@ -14,6 +14,7 @@
 
 mod environment;
 pub mod frames;
+mod intake;
 mod link;
 mod lookup;
 mod program;

@@ -60,7 +60,7 @@ impl StdioConnector {
         drop(started.stdin);
         Ok(Program {
             process: started.process,
-            output: Source::new(started.stdout),
+            output: Source::new(started.stdout.0),
             complaints: Source::new(started.stderr),
             last_words: None,
         })

@@ -17,7 +17,7 @@ use crate::transport::{TransportError, TransportErrorKind};
 pub(super) struct Started {
     pub(super) process: Process,
     pub(super) stdin: Outlet,
-    pub(super) stdout: ChildStdout,
+    pub(super) stdout: Inlet,
     pub(super) stderr: ChildStderr,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn start(recipe: Recipe) -> Result<Started, TransportError> {
     Ok(Started {
         process,
         stdin: Outlet(Mutex::new(stdin)),
-        stdout,
+        stdout: Inlet(stdout),
         stderr,
     })
 }
@@ -81,6 +81,22 @@ impl Outlet {
     /// Waits until the pipe takes something, and writes it.
     pub(super) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().await.write(bytes).await
+    }
+}
+
+/// The way out of the server's output.
+#[derive(Debug)]
+pub(super) struct Inlet(pub(super) ChildStdout);
+
+impl Inlet {
+    /// Such a pipe cannot be asked what is there, so everything goes through the task.
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "other systems can"
+    )]
+    pub(super) fn read_now(&self, _buffer: &mut Vec<u8>) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
     }
 }
 

@@ -14,6 +14,7 @@ mod shared_guard;
 
 use std::io::{self, PipeReader, PipeWriter};
 
+use rustix::buffer::spare_capacity;
 use rustix::process::{Pid, WaitOptions, waitpid};
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
@@ -28,7 +29,7 @@ const STACK: usize = 128 * 1024;
 pub(super) struct Started {
     pub(super) process: Process,
     pub(super) stdin: Outlet,
-    pub(super) stdout: pipe::Receiver,
+    pub(super) stdout: Inlet,
     pub(super) stderr: pipe::Receiver,
 }
 
@@ -45,14 +46,14 @@ pub(super) async fn start(mut recipe: Recipe) -> Result<Started, TransportError>
     Ok(Started {
         process,
         stdin: Outlet(pipe::Sender::from_owned_fd(pipes.stdin.into()).map_err(broken)?),
-        stdout: pipe::Receiver::from_owned_fd(pipes.stdout.into()).map_err(broken)?,
+        stdout: Inlet(pipe::Receiver::from_owned_fd(pipes.stdout.into()).map_err(broken)?),
         stderr: pipe::Receiver::from_owned_fd(pipes.stderr.into()).map_err(broken)?,
     })
 }
 
 /// The way into the server's input.
 #[derive(Debug)]
-pub(super) struct Outlet(pipe::Sender);
+pub(super) struct Outlet(pub(super) pipe::Sender);
 
 impl Outlet {
     /// Writes what the pipe takes at once.
@@ -69,6 +70,17 @@ impl Outlet {
                 result => return result,
             }
         }
+    }
+}
+
+/// The way out of the server's output.
+#[derive(Debug)]
+pub(super) struct Inlet(pub(super) pipe::Receiver);
+
+impl Inlet {
+    /// Reads what is there, into the room that the buffer has. It does not wait for the runtime to notice it.
+    pub(super) fn read_now(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        Ok(rustix::io::read(&self.0, spare_capacity(buffer))?)
     }
 }
 

@@ -1,0 +1,252 @@
+//! What the server writes, taken in line by line.
+//!
+//! Owns the pipe and its buffer. Exactly one party reads at a time. Usually it is the task in [`Intake::read`]; but
+//! whoever has just written a request may look, once, whether the answer is there already. Where the server runs as soon
+//! as it is written to, because it shares a core with us, it is, and the answer costs neither a wait nor a switch of
+//! tasks. Where it never is, hardly anybody looks. This module must not know what a line says.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::AsyncReadExt;
+
+use super::frames::{Frame, Frames};
+use super::system::Inlet;
+use super::writer::Writer;
+use crate::transport::Inbound;
+
+/// How much of the server's output is read at once: what a pipe holds.
+const CHUNK: usize = 64 * 1024;
+
+/// The receiving side of a link.
+pub(super) struct Intake {
+    /// `None` when nothing more is delivered.
+    reading: Mutex<Option<Reading>>,
+    luck: Luck,
+    limit: usize,
+    inbound: Arc<dyn Inbound>,
+    writer: Arc<Writer>,
+}
+
+struct Reading {
+    inlet: Inlet,
+    frames: Frames,
+}
+
+impl Intake {
+    /// Delivers lines of at most `limit` bytes, and tells the writer that so many answers have come.
+    pub(super) fn new(
+        inlet: Inlet,
+        limit: usize,
+        inbound: Arc<dyn Inbound>,
+        writer: Arc<Writer>,
+    ) -> Self {
+        let frames = Frames::new(limit, CHUNK);
+        Self {
+            reading: Mutex::new(Some(Reading { inlet, frames })),
+            luck: Luck::default(),
+            limit,
+            inbound,
+            writer,
+        }
+    }
+
+    /// Delivers what the server writes, line by line, until its output ends.
+    pub(super) async fn read(&self) -> io::Result<()> {
+        poll_fn(|context| self.poll_read(context)).await
+    }
+
+    fn poll_read(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut reading = self.reading();
+        let Some(Reading { inlet, frames }) = &mut *reading else {
+            return Poll::Ready(Ok(()));
+        };
+        loop {
+            let count = ready!(pin!(inlet.0.read_buf(frames.room())).poll(context))?;
+            if count == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            self.deliver(frames);
+        }
+    }
+
+    /// Delivers what is there already, if somebody who has just written has reason to hope for it.
+    pub(super) fn look(&self) {
+        if !self.luck.is_worth_a_look() {
+            return;
+        }
+        // Whoever reads now finds the answer.
+        let Ok(mut reading) = self.reading.try_lock() else {
+            return;
+        };
+        let Some(Reading { inlet, frames }) = &mut *reading else {
+            return;
+        };
+        // The end of the output, and whatever else is wrong with it, is left for the task to find.
+        if let Ok(1..) = inlet.read_now(frames.room()) {
+            self.luck.was_good();
+            self.deliver(frames);
+        }
+    }
+
+    /// Delivers nothing from now on.
+    pub(super) fn close(&self) {
+        *self.reading() = None;
+    }
+
+    fn deliver(&self, frames: &mut Frames) {
+        let mut count = 0;
+        frames.split(|frame| {
+            count += 1;
+            match frame {
+                Frame::Line(line) => self.inbound.frame(line),
+                Frame::Oversized(start) => self.inbound.oversized(start, self.limit),
+            }
+        });
+        if count > 0 {
+            self.writer.answered(count);
+        }
+    }
+
+    fn reading(&self) -> MutexGuard<'_, Option<Reading>> {
+        // Should a listener panic, the lines that it did not get are not delivered a second time.
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an answer is to be hoped for, by how it went lately: the number of looks, and of requests that did without
+/// one, since the last that found something.
+#[derive(Debug, Default)]
+struct Luck(AtomicU32);
+
+impl Luck {
+    /// After so many looks in vain, hardly anybody looks any more.
+    const TRIES: u32 = 8;
+    /// Then it is one in so many.
+    const SELDOM: u32 = 8;
+
+    fn is_worth_a_look(&self) -> bool {
+        let in_vain = self.0.fetch_add(1, Ordering::Relaxed);
+        in_vain < Self::TRIES || in_vain.is_multiple_of(Self::SELDOM)
+    }
+
+    fn was_good(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_never_finds_anything_hardly_looks_any_more() {
+        let luck = Luck::default();
+        let looks = |requests: u32| (0..requests).filter(|_| luck.is_worth_a_look()).count();
+        assert_eq!(looks(8), 8);
+        assert_eq!(looks(800), 100);
+        luck.was_good();
+        assert_eq!(looks(16), 9);
+    }
+
+    #[cfg(unix)]
+    mod with_a_pipe {
+        use std::io::{PipeWriter, Write as _};
+        use std::sync::OnceLock;
+
+        use bytes::Bytes;
+        use tokio::net::unix::pipe;
+
+        use super::super::super::system::Outlet;
+        use super::super::*;
+        use crate::transport::{Closed, RequestFailure};
+
+        /// Notes every line, and looks for more from within, as a listener may that sends something.
+        #[derive(Default)]
+        struct Noted {
+            lines: Mutex<Vec<String>>,
+            intake: OnceLock<std::sync::Weak<Intake>>,
+        }
+
+        impl Inbound for Noted {
+            fn frame(&self, frame: Bytes) {
+                let line = String::from_utf8_lossy(&frame).into_owned();
+                self.lines.lock().unwrap().push(line);
+                self.intake.get().unwrap().upgrade().unwrap().look();
+            }
+
+            fn oversized(&self, start: &[u8], limit: usize) {
+                let line = format!("{} bytes or more, not {limit}", start.len());
+                self.lines.lock().unwrap().push(line);
+            }
+
+            fn failed(&self, _request: u64, _failure: RequestFailure) {}
+
+            fn diagnostic(&self, _line: &str) {}
+
+            fn closed(&self, _closed: Closed) {}
+        }
+
+        fn intake() -> (Arc<Intake>, PipeWriter, Arc<Noted>) {
+            let (stdout, server) = io::pipe().unwrap();
+            let (_, stdin) = io::pipe().unwrap();
+            let outlet = pipe::Sender::from_owned_fd(stdin.into()).unwrap();
+            let inlet = pipe::Receiver::from_owned_fd(stdout.into()).unwrap();
+            let writer = Arc::new(Writer::new(Outlet(outlet), 100, 100));
+            let noted = Arc::<Noted>::default();
+            let inbound = Arc::<Noted>::clone(&noted);
+            let intake = Arc::new(Intake::new(Inlet(inlet), 20, inbound, writer));
+            noted.intake.set(Arc::downgrade(&intake)).unwrap();
+            (intake, server, noted)
+        }
+
+        fn lines(noted: &Noted) -> Vec<String> {
+            std::mem::take(&mut *noted.lines.lock().unwrap())
+        }
+
+        #[tokio::test]
+        async fn lines_come_once_and_in_order_whoever_finds_them() {
+            let (intake, mut server, noted) = intake();
+            intake.look();
+            assert_eq!(lines(&noted), [""; 0]);
+            server.write_all(b"one\ntwo\nthr").unwrap();
+            intake.look();
+            assert_eq!(lines(&noted), ["one", "two"]);
+            server.write_all(b"ee\n").unwrap();
+            let reading = tokio::spawn({
+                let intake = Arc::clone(&intake);
+                async move { intake.read().await }
+            });
+            while noted.lines.lock().unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(lines(&noted), ["three"]);
+            server.write_all(b"four\n").unwrap();
+            intake.look();
+            server
+                .write_all(b"far too long for a line\nfive\n")
+                .unwrap();
+            drop(server);
+            // Whoever looks at the end leaves it to the task.
+            intake.look();
+            intake.look();
+            reading.await.unwrap().unwrap();
+            assert_eq!(lines(&noted), ["four", "23 bytes or more, not 20", "five"]);
+        }
+
+        #[tokio::test]
+        async fn nothing_comes_after_the_end() {
+            let (intake, mut server, noted) = intake();
+            intake.close();
+            // Nobody reads it, which is what makes the write fail.
+            assert!(server.write_all(b"late\n").is_err());
+            intake.look();
+            intake.read().await.unwrap();
+            assert_eq!(lines(&noted), [""; 0]);
+        }
+    }
+}

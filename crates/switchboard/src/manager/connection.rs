@@ -22,10 +22,12 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::lists::Lists;
 use super::{Report, backoff};
 use crate::catalog::suspicion;
-use crate::catalog::{Provenance, Reach, ServerCatalog, ServerTools, ToolRules};
+use crate::catalog::{
+    ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolReader, ToolRules,
+};
 use crate::events::{Event, Events, LogLine, LogSource};
 use crate::handler::ClientHandler;
-use crate::host::server_tools;
+use crate::json::SharedJson;
 use crate::logs::LogRing;
 use crate::memory::Memory;
 use crate::names::{Generation, ServerName, WireName};
@@ -201,17 +203,29 @@ impl Connection {
         peer: &Peer,
         lists: &Lists,
     ) -> Result<Arc<ServerTools>, RequestError> {
+        let rules = self.rules.borrow().clone();
+        let limits = ListLimits::default();
+        let (name, reach) = (&self.spec.name, reach(peer));
+        let mut reader = ToolReader::new(name, &rules, reach, Provenance::Live, limits);
+        let read = |page: &SharedJson| reader.page(page);
         let pages = lists
-            .fetch(ListKind::Tools, self.settings.list_timeout)
+            .fetch(ListKind::Tools, self.settings.list_timeout, read)
             .await?;
-        let (bytes, tools) = self.offered(peer, &pages).await;
+        let tools = reader.finish();
+        let (bytes, tools) = self.offered(peer, &pages, &rules, tools).await;
         self.memory.remember_catalog(self.spec.key, bytes).await;
         Ok(tools)
     }
 
-    /// What a list of tools comes to by the rules and the pins of the moment. There is no other way to an offer, so
-    /// nothing is offered that was not compared. The first part is the list as it is kept.
-    async fn offered(&self, peer: &Peer, pages: &Pages) -> (Bytes, Arc<ServerTools>) {
+    /// What a list of tools, read by these rules, comes to by the pins of the moment. There is no other way to an offer,
+    /// so nothing is offered that was not compared. The first part is the list as it is kept.
+    async fn offered(
+        &self,
+        peer: &Peer,
+        pages: &Pages,
+        rules: &ToolRules,
+        tools: ServerTools,
+    ) -> (Bytes, Arc<ServerTools>) {
         let facts = peer.facts();
         let catalog = ServerCatalog {
             tools: pages.pages.clone(),
@@ -221,13 +235,7 @@ impl Connection {
         if let Some(cut) = &pages.cut {
             tracing::warn!(server = %self.spec.name, cut, "the list of tools is not complete");
         }
-        let reach = match (facts.transport, facts.revision.era()) {
-            (Transport::Http, Era::Stateless) => Reach::StatelessHttp,
-            _ => Reach::Other,
-        };
-        let rules = self.rules.borrow().clone();
-        let tools = server_tools(&self.spec.name, &rules, &catalog, reach, Provenance::Live);
-        let bytes = Bytes::from(catalog.to_bytes());
+        let bytes = catalog.to_record();
         if !rules.pins() {
             self.pins_wait.store(false, Ordering::Release);
             return (bytes, self.to_be_examined(tools));
@@ -237,7 +245,7 @@ impl Connection {
             tools: &tools,
             instructions: facts.instructions.as_deref(),
             bytes: &bytes,
-            reach,
+            reach: reach(peer),
         };
         let judgement = self.memory.compare(self.spec.identity, listing).await;
         let tools = judgement.apply(tools);
@@ -448,7 +456,16 @@ impl Connection {
     async fn apply_rules(&self, peer: &Peer, lists: &Arc<Lists>) {
         match lists.get(ListKind::Tools, self.settings.list_timeout).await {
             Ok(pages) => {
-                let (_, tools) = self.offered(peer, &pages).await;
+                let rules = self.rules.borrow().clone();
+                let tools = ServerTools::from_pages(
+                    &self.spec.name,
+                    &pages.pages,
+                    &rules,
+                    reach(peer),
+                    Provenance::Live,
+                    ListLimits::default(),
+                );
+                let (_, tools) = self.offered(peer, &pages, &rules, tools).await;
                 self.report(Report::Tools(tools)).await;
             }
             Err(error) => {
@@ -630,6 +647,15 @@ async fn subscribe_to_each(peer: &Peer, resources: &[String], deadline: Duration
         {
             tracing::warn!(server = %peer.server(), uri, %error, "a subscription was refused");
         }
+    }
+}
+
+/// How calls reach a server.
+fn reach(peer: &Peer) -> Reach {
+    let facts = peer.facts();
+    match (facts.transport, facts.revision.era()) {
+        (Transport::Http, Era::Stateless) => Reach::StatelessHttp,
+        _ => Reach::Other,
     }
 }
 

@@ -27,6 +27,7 @@ use crate::catalog::{
 };
 use crate::events::{Event, Events, LogLine, LogSource};
 use crate::handler::ClientHandler;
+use crate::host::server_tools;
 use crate::json::SharedJson;
 use crate::logs::LogRing;
 use crate::memory::Memory;
@@ -212,19 +213,20 @@ impl Connection {
             .fetch(ListKind::Tools, self.settings.list_timeout, read)
             .await?;
         let tools = reader.finish();
-        let (bytes, tools) = self.offered(peer, &pages, &rules, tools).await;
+        let (bytes, tools) = self.offered(peer, &pages, Some((tools, rules))).await;
         self.memory.remember_catalog(self.spec.key, bytes).await;
         Ok(tools)
     }
 
-    /// What a list of tools, read by these rules, comes to by the pins of the moment. There is no other way to an offer,
-    /// so nothing is offered that was not compared. The first part is the list as it is kept.
+    /// What a list of tools comes to by the rules and the pins of the moment. There is no other way to an offer, so
+    /// nothing is offered that was not compared. The first part is the list as it is kept.
+    ///
+    /// Tools that have been `read` are taken as they are, unless the rules they were read by have changed since.
     async fn offered(
         &self,
         peer: &Peer,
         pages: &Pages,
-        rules: &ToolRules,
-        tools: ServerTools,
+        read: Option<(ServerTools, ToolRules)>,
     ) -> (Bytes, Arc<ServerTools>) {
         let facts = peer.facts();
         let catalog = ServerCatalog {
@@ -235,6 +237,12 @@ impl Connection {
         if let Some(cut) = &pages.cut {
             tracing::warn!(server = %self.spec.name, cut, "the list of tools is not complete");
         }
+        let reach = reach(peer);
+        let rules = self.rules.borrow().clone();
+        let tools = match read {
+            Some((tools, by)) if by == rules => tools,
+            _ => server_tools(&self.spec.name, &rules, &catalog, reach, Provenance::Live),
+        };
         let bytes = catalog.to_record();
         if !rules.pins() {
             self.pins_wait.store(false, Ordering::Release);
@@ -245,7 +253,7 @@ impl Connection {
             tools: &tools,
             instructions: facts.instructions.as_deref(),
             bytes: &bytes,
-            reach: reach(peer),
+            reach,
         };
         let judgement = self.memory.compare(self.spec.identity, listing).await;
         let tools = judgement.apply(tools);
@@ -456,16 +464,7 @@ impl Connection {
     async fn apply_rules(&self, peer: &Peer, lists: &Arc<Lists>) {
         match lists.get(ListKind::Tools, self.settings.list_timeout).await {
             Ok(pages) => {
-                let rules = self.rules.borrow().clone();
-                let tools = ServerTools::from_pages(
-                    &self.spec.name,
-                    &pages.pages,
-                    &rules,
-                    reach(peer),
-                    Provenance::Live,
-                    ListLimits::default(),
-                );
-                let (_, tools) = self.offered(peer, &pages, &rules, tools).await;
+                let (_, tools) = self.offered(peer, &pages, None).await;
                 self.report(Report::Tools(tools)).await;
             }
             Err(error) => {

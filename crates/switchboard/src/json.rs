@@ -29,6 +29,11 @@ impl SharedJson {
         self.0.as_ptr() == other.0.as_ptr() && self.0.len() == other.0.len()
     }
 
+    /// Its text as bytes, sharing the buffer.
+    pub(crate) fn to_shared_bytes(&self) -> Bytes {
+        self.0.clone()
+    }
+
     /// How many bytes its text has.
     pub fn size(&self) -> usize {
         self.0.len()

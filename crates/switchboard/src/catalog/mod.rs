@@ -21,6 +21,7 @@ pub(crate) mod cursor;
 pub mod disguise;
 pub mod exposed;
 mod persist;
+mod reader;
 mod rules;
 pub mod schema;
 mod server;
@@ -31,6 +32,7 @@ mod tool;
 
 pub use canonical::Part;
 pub use persist::ServerCatalog;
+pub(crate) use reader::ToolReader;
 pub use rules::ToolRules;
 pub use server::{ListLimits, Provenance, Reach, ServerTools, SetAside, SetAsideReason};
 pub use snapshot::{Catalog, CatalogServer, LookupError};

@@ -304,14 +304,17 @@ impl Hints {
 
 /// How many characters a model is told of a description that stands in the definition like this.
 pub(super) fn model_characters(description: Contents<'_>) -> usize {
-    // JSON cannot have control characters in a string without escapes, except for DEL.
-    let is_simple = !description.has_escapes
-        && description.escaped.is_ascii()
-        && memchr::memchr(0x7F, description.escaped.as_bytes()).is_none();
-    if !is_simple {
-        return text::for_model(&description.decode()).chars().count();
-    }
-    description.escaped.len().min(text::MAX_DESCRIPTION)
+    text::for_model(&description.decode()).chars().count()
+}
+
+/// Whether a definition is written in nothing but plain ASCII: every text in it stands there as it is shown, one byte
+/// for each character. JSON cannot have control characters in it without escapes, except for DEL.
+pub(super) fn is_simple(definition: &str) -> bool {
+    // To the end in any case: without a way out, the loop is vectorised.
+    let is_odd = |byte: u8| byte >= 0x7F || byte == b'\\';
+    !definition
+        .bytes()
+        .fold(false, |found, byte| found | is_odd(byte))
 }
 
 /// What stands in for a description.

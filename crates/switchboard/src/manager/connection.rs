@@ -22,10 +22,13 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::lists::Lists;
 use super::{Report, backoff};
 use crate::catalog::suspicion;
-use crate::catalog::{Provenance, Reach, ServerCatalog, ServerTools, ToolRules};
+use crate::catalog::{
+    ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolReader, ToolRules,
+};
 use crate::events::{Event, Events, LogLine, LogSource};
 use crate::handler::ClientHandler;
 use crate::host::server_tools;
+use crate::json::SharedJson;
 use crate::logs::LogRing;
 use crate::memory::Memory;
 use crate::names::{Generation, ServerName, WireName};
@@ -201,17 +204,30 @@ impl Connection {
         peer: &Peer,
         lists: &Lists,
     ) -> Result<Arc<ServerTools>, RequestError> {
+        let rules = self.rules.borrow().clone();
+        let limits = ListLimits::default();
+        let (name, reach) = (&self.spec.name, reach(peer));
+        let mut reader = ToolReader::new(name, &rules, reach, Provenance::Live, limits);
+        let read = |page: &SharedJson| reader.page(page);
         let pages = lists
-            .fetch(ListKind::Tools, self.settings.list_timeout)
+            .fetch(ListKind::Tools, self.settings.list_timeout, read)
             .await?;
-        let (bytes, tools) = self.offered(peer, &pages).await;
+        let tools = reader.finish();
+        let (bytes, tools) = self.offered(peer, &pages, Some((tools, rules))).await;
         self.memory.remember_catalog(self.spec.key, bytes).await;
         Ok(tools)
     }
 
     /// What a list of tools comes to by the rules and the pins of the moment. There is no other way to an offer, so
     /// nothing is offered that was not compared. The first part is the list as it is kept.
-    async fn offered(&self, peer: &Peer, pages: &Pages) -> (Bytes, Arc<ServerTools>) {
+    ///
+    /// Tools that have been `read` are taken as they are, unless the rules they were read by have changed since.
+    async fn offered(
+        &self,
+        peer: &Peer,
+        pages: &Pages,
+        read: Option<(ServerTools, ToolRules)>,
+    ) -> (Bytes, Arc<ServerTools>) {
         let facts = peer.facts();
         let catalog = ServerCatalog {
             tools: pages.pages.clone(),
@@ -221,13 +237,13 @@ impl Connection {
         if let Some(cut) = &pages.cut {
             tracing::warn!(server = %self.spec.name, cut, "the list of tools is not complete");
         }
-        let reach = match (facts.transport, facts.revision.era()) {
-            (Transport::Http, Era::Stateless) => Reach::StatelessHttp,
-            _ => Reach::Other,
-        };
+        let reach = reach(peer);
         let rules = self.rules.borrow().clone();
-        let tools = server_tools(&self.spec.name, &rules, &catalog, reach, Provenance::Live);
-        let bytes = Bytes::from(catalog.to_bytes());
+        let tools = match read {
+            Some((tools, by)) if by == rules => tools,
+            _ => server_tools(&self.spec.name, &rules, &catalog, reach, Provenance::Live),
+        };
+        let bytes = catalog.to_record();
         if !rules.pins() {
             self.pins_wait.store(false, Ordering::Release);
             return (bytes, self.to_be_examined(tools));
@@ -448,7 +464,7 @@ impl Connection {
     async fn apply_rules(&self, peer: &Peer, lists: &Arc<Lists>) {
         match lists.get(ListKind::Tools, self.settings.list_timeout).await {
             Ok(pages) => {
-                let (_, tools) = self.offered(peer, &pages).await;
+                let (_, tools) = self.offered(peer, &pages, None).await;
                 self.report(Report::Tools(tools)).await;
             }
             Err(error) => {
@@ -630,6 +646,15 @@ async fn subscribe_to_each(peer: &Peer, resources: &[String], deadline: Duration
         {
             tracing::warn!(server = %peer.server(), uri, %error, "a subscription was refused");
         }
+    }
+}
+
+/// How calls reach a server.
+fn reach(peer: &Peer) -> Reach {
+    let facts = peer.facts();
+    match (facts.transport, facts.revision.era()) {
+        (Transport::Http, Era::Stateless) => Reach::StatelessHttp,
+        _ => Reach::Other,
     }
 }
 

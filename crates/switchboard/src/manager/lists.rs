@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::json::SharedJson;
 use crate::peer::{ListKind, PageLimits, Pages, Peer, RequestError};
 
 /// The lists of one connection.
@@ -51,14 +52,15 @@ impl Lists {
         if let Some(kept) = self.fresh(kind) {
             return Ok(kept);
         }
-        self.fetch(kind, deadline).await
+        self.fetch(kind, deadline, |_| None).await
     }
 
-    /// The list, from the server.
+    /// The list, from the server. Each page is read as it comes, as [`Peer::list_reading`] says.
     pub(crate) async fn fetch(
         &self,
         kind: ListKind,
         deadline: Duration,
+        read: impl FnMut(&SharedJson) -> Option<SharedJson>,
     ) -> Result<Arc<Pages>, RequestError> {
         let version = self.slots().entry(kind).or_default().version;
         if !self.is_offered(kind) {
@@ -66,7 +68,7 @@ impl Lists {
         }
         let pages = self
             .peer
-            .list(kind, PageLimits::default(), deadline)
+            .list_reading(kind, PageLimits::default(), deadline, read)
             .await?;
         let time_to_live = pages
             .hint

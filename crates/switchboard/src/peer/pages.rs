@@ -46,6 +46,18 @@ impl Peer {
         limits: PageLimits,
         deadline: Duration,
     ) -> Result<Pages, RequestError> {
+        self.list_reading(kind, limits, deadline, |_| None).await
+    }
+
+    /// As [`list`](Self::list), for whoever reads each page as it comes. `read` returns the page without its items, if it
+    /// knows it: then nobody looks for the cursor among them.
+    pub(crate) async fn list_reading(
+        &self,
+        kind: ListKind,
+        limits: PageLimits,
+        deadline: Duration,
+        mut read: impl FnMut(&SharedJson) -> Option<SharedJson>,
+    ) -> Result<Pages, RequestError> {
         let options = RequestOptions::within(deadline);
         let mut list = Pages::default();
         let mut params = PaginatedRequestParams::default();
@@ -63,7 +75,8 @@ impl Peer {
                     return Ok(list);
                 }
             };
-            let head: PageHead<'_> = wire::decode(page.raw())
+            let rest = read(&page);
+            let head: PageHead<'_> = wire::decode(rest.as_ref().unwrap_or(&page).raw())
                 .map_err(|error| RequestError::Malformed(error.to_string()))?;
             list.hint = shorter(list.hint, head.cache_hint());
             let next = head.next_cursor.map(std::borrow::Cow::into_owned);

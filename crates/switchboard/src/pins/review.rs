@@ -105,7 +105,7 @@ impl Review {
             outline: outline.clone(),
             judgement,
             listed,
-            bytes: Bytes::from(lists.to_bytes()),
+            bytes: lists.to_record(),
             instructions: lists.instructions,
             pinned,
             has_pins: pins.is_some(),

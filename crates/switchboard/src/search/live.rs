@@ -8,9 +8,9 @@ use std::sync::{Arc, RwLock, Weak};
 use super::{Hit, Index};
 use crate::catalog::Catalog;
 
-/// An index and the catalogue it is of.
+/// An index and the catalogue it is of; nothing until somebody searches, because even an empty index knows all synonyms.
 #[derive(Debug, Default)]
-pub(crate) struct LiveIndex(RwLock<State>);
+pub(crate) struct LiveIndex(RwLock<Option<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -23,6 +23,7 @@ impl LiveIndex {
     /// The tools of this catalogue that answer a question best.
     pub(crate) fn search(&self, catalog: &Arc<Catalog>, query: &str, limit: usize) -> Vec<Hit> {
         if let Ok(state) = self.0.read()
+            && let Some(state) = &*state
             && state.is_of(catalog)
         {
             return state.index.search(query, limit);
@@ -30,10 +31,11 @@ impl LiveIndex {
         let mut state = self.0.write().unwrap_or_else(|poisoned| {
             // An update that did not come to its end has left half an index behind.
             let mut state = poisoned.into_inner();
-            *state = State::default();
+            *state = None;
             self.0.clear_poison();
             state
         });
+        let state = state.get_or_insert_default();
         if !state.is_of(catalog) {
             state.index.update(catalog);
             state.catalog = Arc::downgrade(catalog);

@@ -393,6 +393,58 @@ proptest! {
     }
 }
 
+/// A text between quotation marks, with whatever makes a difference to how it is looked at.
+fn any_written_text() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "Reads. ",
+        "b40",
+        "é",
+        "漢字",
+        "\u{7f}",
+        "\u{202e}",
+        "\u{e0041}",
+        r"\n",
+        r"\\u",
+        r"\u0041",
+        r"\udb40\udc41",
+        r"\uDb40\udc41",
+    ]);
+    prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn what_a_tool_costs_and_whether_it_has_tags_does_not_depend_on_how_it_is_written(
+        description in any_written_text(),
+        title in any_written_text(),
+    ) {
+        let page = format!(
+            r#"{{"tools": [{{"name": "t", "description": "{description}", "inputSchema": {{"type": "object", "title": "{title}"}}}}]}}"#
+        );
+        let written = RawValue::from_string(page).expect("JSON");
+        let page: Value = serde_json::from_str(written.get()).expect("JSON");
+        let is_tag = |character: char| ('\u{e0000}'..='\u{e007f}').contains(&character);
+        let has_tags = |text: &Value| text.as_str().expect("a text").contains(is_tag);
+        let tool = &page["tools"][0];
+        let is_poisoned = has_tags(&tool["description"]) || has_tags(&tool["inputSchema"]["title"]);
+
+        let tools = ServerTools::from_pages(
+            &ServerName::from("s"),
+            &[SharedJson::from(written)],
+            &ToolRules::default(),
+            Reach::Other,
+            Provenance::Live,
+            ListLimits::default(),
+        );
+        prop_assert_eq!(tools.tools().is_empty(), is_poisoned);
+        for tool in tools.tools() {
+            let view = tool.model_view();
+            let told = [view.name, &view.description, view.input_schema.get()].concat();
+            prop_assert_eq!(tool.tokens(), Tokens::of(&told));
+        }
+    }
+}
+
 #[test]
 fn of_two_lists_in_one_page_the_last_counts() {
     let text = r#"{"tools": [{"name": "a"}], "tools": [{"name": "b"}, 5]}"#;

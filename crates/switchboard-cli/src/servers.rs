@@ -64,15 +64,24 @@ pub(crate) struct HeldBack {
 impl Servers {
     /// The servers of the configuration, or one of them.
     pub(crate) fn load(context: &Context, wanted: Option<&str>) -> Result<Self, Failure> {
-        let servers = Self {
-            config: context.load(),
-            wanted: wanted.map(str::to_owned),
-            warned: OnceCell::new(),
-            vault: OnceCell::new(),
-        };
+        let servers = Self::of(context.load(), wanted);
         match wanted {
             Some(wanted) if !servers.has(wanted) => Err(servers.unknown(wanted)),
             _ => Ok(servers),
+        }
+    }
+
+    /// The servers of the configuration, with what is wrong with it left to the caller.
+    pub(crate) fn load_quietly(context: &Context) -> Self {
+        Self::of(context.load_quietly(), None)
+    }
+
+    fn of(config: Config, wanted: Option<&str>) -> Self {
+        Self {
+            config,
+            wanted: wanted.map(str::to_owned),
+            warned: OnceCell::new(),
+            vault: OnceCell::new(),
         }
     }
 

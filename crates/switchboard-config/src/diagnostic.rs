@@ -1,7 +1,7 @@
 //! What is wrong with a configuration, where, and what to do about it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::source::{Origin, Position};
 
@@ -102,6 +102,17 @@ impl From<Origin> for Place {
 impl From<PathBuf> for Place {
     fn from(path: PathBuf) -> Self {
         Place::File(path)
+    }
+}
+
+impl Place {
+    /// The file, if it is in one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::At(origin) => Some(origin.path()),
+            Self::Position(path, _) | Self::File(path) => Some(path),
+            Self::Outside(_) => None,
+        }
     }
 }
 

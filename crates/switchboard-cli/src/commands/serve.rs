@@ -21,6 +21,7 @@ use tokio::runtime::Handle;
 use super::chat::setup;
 use crate::cli::ServeArguments;
 use crate::context::Context;
+use crate::current::Current;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
@@ -64,9 +65,16 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         let provider = setup::provider(arguments.model.as_deref(), context).await?;
         session.tell_held_back();
         let agent = setup::agent(session, &provider);
-        match listen {
-            Some(options) => over_http(options, agent, questions, session, interrupts).await,
-            None => over_stdio(agent, questions, session, interrupts).await,
+        let serving = async {
+            match listen {
+                Some(options) => over_http(options, agent, questions, session, interrupts).await,
+                None => over_stdio(agent, questions, session, interrupts).await,
+            }
+        };
+        let current = Current::default();
+        tokio::select! {
+            outcome = serving => outcome,
+            never = current.follow_files(session, |line| context.printer.note(line)) => match never {},
         }
     })
 }

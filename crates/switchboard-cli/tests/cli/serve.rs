@@ -4,12 +4,13 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use switchboard_test::model::{ScriptedModel, Turn};
 use tokio::runtime::Runtime;
 
+use crate::servers::{configure, is_gone, told};
 use crate::support::TestContext;
 
 /// How long the program may take to say something.
@@ -105,6 +106,16 @@ impl Served {
         self.ask(&call)["result"]["structuredContent"].clone()
     }
 
+    /// The next line for people that has this in it.
+    fn note_with(&self, text: &str) -> String {
+        loop {
+            let note = self.notes.recv_timeout(PATIENCE).unwrap();
+            if note.contains(text) {
+                return note;
+            }
+        }
+    }
+
     /// Closes its input, and tells how it ended.
     fn leave(mut self) -> Option<i32> {
         self.input = None;
@@ -116,6 +127,15 @@ impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Waits for what another process does.
+fn until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "it did not happen");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -148,6 +168,47 @@ fn a_conversation_goes_on_in_another_process() {
     assert_eq!(second, expected);
     assert_eq!(served.leave(), Some(0));
     assert_eq!(machine.model.requests().len(), 2);
+}
+
+#[test]
+fn an_edited_file_changes_the_servers_while_it_serves() {
+    let machine = Machine::new(vec![Turn::text("good morning"), Turn::text("good evening")]);
+    let context = &machine.context;
+    configure(context, &[("stays", ""), ("goes", "")]);
+    let mut served = machine.serve(&[]);
+    served.greet();
+    served.call("switchboard", &json!({"prompt": "hello"}));
+    let before = told(context, "stays");
+
+    configure(context, &[("stays", ""), ("comes", "")]);
+    let news = served.note_with("the configuration has changed");
+    assert!(news.ends_with("goes is gone, comes is new"), "{news}");
+    until(|| is_gone(context, "goes"));
+    until(|| {
+        told(context, "comes")
+            .iter()
+            .any(|line| line.contains("tools/list"))
+    });
+
+    // An edit that is not finished ends nobody.
+    context.write("config/mcp.toml", "[mcp_servers.stays");
+    let news = served.note_with("all stays as it is");
+    assert!(news.contains("mcp.toml:1:"), "{news}");
+    configure(context, &[("stays", ""), ("comes", ";env = { A = \"1\" }")]);
+    let news = served.note_with("the configuration has changed");
+    assert!(news.ends_with("changed: comes is started anew"), "{news}");
+    let starts = || {
+        told(context, "comes")
+            .iter()
+            .filter(|line| line.contains("tools/list"))
+            .count()
+    };
+    until(|| starts() == 2);
+
+    // Whoever was not touched noticed nothing.
+    assert_eq!(told(context, "stays"), before);
+    assert!(!is_gone(context, "stays"));
+    assert_eq!(served.leave(), Some(0));
 }
 
 #[test]

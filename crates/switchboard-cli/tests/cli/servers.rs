@@ -23,6 +23,12 @@ pub(crate) static PYTHON: LazyLock<String> = LazyLock::new(|| {
 /// A machine with servers of these names, each with a fault or none, and after a semicolon further keys of its entry.
 pub(crate) fn machine(servers: &[(&str, &str)]) -> TestContext {
     let context = TestContext::new();
+    configure(&context, servers);
+    context
+}
+
+/// Writes the file that has these servers, and no others.
+pub(crate) fn configure(context: &TestContext, servers: &[(&str, &str)]) {
     let mut file = String::new();
     for (name, more) in servers {
         let (fault, keys) = more.split_once(';').unwrap_or((more, ""));
@@ -35,11 +41,10 @@ pub(crate) fn machine(servers: &[(&str, &str)]) -> TestContext {
             "[mcp_servers.{name}]\ncommand = {:?}\nargs = [{:?}, {:?}{fault}]\n{keys}",
             *PYTHON,
             script().display().to_string(),
-            log(&context, name).display().to_string(),
+            log(context, name).display().to_string(),
         );
     }
     context.write("config/mcp.toml", file);
-    context
 }
 
 pub(crate) fn log(context: &TestContext, server: &str) -> PathBuf {
@@ -47,14 +52,14 @@ pub(crate) fn log(context: &TestContext, server: &str) -> PathBuf {
 }
 
 /// What a server was told, in order, its process aside.
-fn told(context: &TestContext, server: &str) -> Vec<String> {
+pub(crate) fn told(context: &TestContext, server: &str) -> Vec<String> {
     let text = std::fs::read_to_string(log(context, server)).unwrap_or_default();
     let lines = text.lines().filter(|line| !line.starts_with("pid "));
     lines.map(str::to_owned).collect()
 }
 
 /// Whether no process of a server is left.
-fn is_gone(context: &TestContext, server: &str) -> bool {
+pub(crate) fn is_gone(context: &TestContext, server: &str) -> bool {
     let text = std::fs::read_to_string(log(context, server)).unwrap();
     let processes = text.lines().filter_map(|line| line.strip_prefix("pid "));
     processes.clone().count() > 0

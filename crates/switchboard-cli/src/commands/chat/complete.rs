@@ -9,10 +9,11 @@ use switchboard_protocol::types::decode;
 use switchboard_protocol::types::resource::Resource;
 
 use super::editor::Completions;
-use super::mcp_command::{Current, SUBCOMMANDS};
+use super::mcp_command::SUBCOMMANDS;
 use super::prompts;
 use super::slash::{COMMANDS, Command};
 use crate::commands::content::Listed;
+use crate::current::Current;
 use crate::session::Session;
 
 /// Nobody looks through more.

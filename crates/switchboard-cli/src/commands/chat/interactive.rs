@@ -1,5 +1,6 @@
 //! The chat itself: a prompt, a turn, and again.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -12,10 +13,11 @@ use switchboard_config::text::visible;
 use tokio::time::interval;
 
 use super::editor::{self, Editor, Heard, Read};
-use super::mcp_command::{self, Current};
+use super::mcp_command;
 use super::slash::{self, COMMANDS, Command, Meaning};
 use super::turn::Turn;
 use super::{attach, complete, failure, prompts, sessions, setup, welcome};
+use crate::current::Current;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
@@ -38,7 +40,9 @@ struct Chat<'s> {
     session: &'s Session<'s>,
     interrupts: Interrupts,
     editor: Editor,
-    current: Current,
+    current: &'s Current,
+    /// What happened to the configuration meanwhile.
+    news: &'s RefCell<Vec<String>>,
     /// Servers that cannot be used, of which the person knows.
     told: HashSet<String>,
 }
@@ -65,6 +69,7 @@ pub(super) async fn run(
     let said = messages.iter().filter(|message| message.role == Role::User);
     let said = said.count() as u64;
     welcome::tell(provider.model(), (said > 0).then_some(said), session);
+    let (current, news) = (Current::default(), RefCell::default());
     let mut chat = Chat {
         agent,
         conversation,
@@ -72,10 +77,16 @@ pub(super) async fn run(
         session,
         interrupts,
         editor: Editor::start(history, &context.printer)?,
-        current: Current::default(),
+        current: &current,
+        news: &news,
         told: HashSet::new(),
     };
-    let outcome = chat.talk().await;
+    // While somebody types, nothing may be written.
+    let following = current.follow_files(session, |line| news.borrow_mut().push(line));
+    let outcome = tokio::select! {
+        outcome = chat.talk() => outcome,
+        never = following => match never {},
+    };
     // Whatever the editor was doing, the terminal is as it was.
     terminal::restore();
     if let Ok(Exit::Done | Exit::Interrupted) = outcome {
@@ -87,6 +98,7 @@ pub(super) async fn run(
 impl Chat<'_> {
     async fn talk(&mut self) -> Outcome {
         loop {
+            self.tell_news();
             let line = match self.read_line("› ", true).await? {
                 Read::Line(line) => line,
                 Read::Cleared => continue,
@@ -96,6 +108,7 @@ impl Chat<'_> {
             if line.trim().is_empty() {
                 continue;
             }
+            self.tell_news();
             match self.line(&line).await {
                 Ok(Next::Prompt) => {}
                 Ok(Next::Leave(exit)) => return Ok(exit),
@@ -104,6 +117,12 @@ impl Chat<'_> {
                 Err(failure) => self.session.context.printer.failure(&failure),
             }
             self.session.context.printer.note("");
+        }
+    }
+
+    fn tell_news(&self) {
+        for line in self.news.take() {
+            self.session.context.printer.note(paint(style::QUIET, line));
         }
     }
 
@@ -141,8 +160,7 @@ impl Chat<'_> {
             match heard {
                 Heard::Read(read) => return Ok(read),
                 Heard::Completion(question) => {
-                    let completing =
-                        complete::complete(&question.line, &self.current, self.session);
+                    let completing = complete::complete(&question.line, self.current, self.session);
                     let completions = editor::in_time(completing).await;
                     let _ = question.answer.send(completions);
                 }
@@ -263,7 +281,7 @@ impl Chat<'_> {
     async fn command(&mut self, command: Command, arguments: &str) -> Result<Next, Failure> {
         match command {
             Command::Help => self.help().await?,
-            Command::Mcp => mcp_command::run(arguments, &mut self.current, self.session).await?,
+            Command::Mcp => mcp_command::run(arguments, self.current, self.session).await?,
             Command::Tools => mcp_command::all_tools(self.session).await?,
             Command::Cost => self.cost().await?,
             Command::Resume => self.resume(arguments).await?,

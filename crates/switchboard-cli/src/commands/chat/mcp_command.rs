@@ -3,7 +3,6 @@
 use anstyle::Style;
 use switchboard::catalog::CatalogServer;
 use switchboard::names::ServerName;
-use switchboard::permissions::Policy;
 use switchboard::status::{ServerStatus, State};
 use switchboard_config::text::visible;
 use switchboard_config::words;
@@ -13,9 +12,9 @@ use crate::cli::McpCommand;
 use crate::commands::mcp;
 use crate::commands::status::state_style;
 use crate::commands::tools;
-use crate::error::{Failure, Outcome};
+use crate::current::{Current, on_a_thread};
+use crate::error::Failure;
 use crate::printer::{Table, style};
-use crate::servers::{HeldBack, Servers};
 use crate::session::{self, Session};
 use crate::startup;
 use crate::terminal;
@@ -36,46 +35,10 @@ pub(super) const HELP: [(&str, &str); 5] = [
     ("add NAME …", "add a server, as `switchboard mcp add` does"),
 ];
 
-/// The servers as they are configured now, which may differ from how they were when the chat began.
-#[derive(Default)]
-pub(super) struct Current(Option<(Servers, Vec<HeldBack>)>);
-
-impl Current {
-    fn held_back<'a>(&'a self, session: &'a Session<'_>) -> &'a [HeldBack] {
-        match &self.0 {
-            Some((_, held_back)) => held_back,
-            None => &session.held_back,
-        }
-    }
-
-    fn servers<'a>(&'a self, session: &'a Session<'_>) -> &'a Servers {
-        match &self.0 {
-            Some((servers, _)) => servers,
-            None => session.servers,
-        }
-    }
-
-    /// The names of all servers.
-    pub(super) fn names(&self, session: &Session<'_>) -> Vec<String> {
-        let mut names: Vec<String> = self
-            .servers(session)
-            .config
-            .servers
-            .iter()
-            .map(|server| server.name.clone())
-            .collect();
-        let running = session.host.statuses();
-        names.extend(running.iter().map(|status| status.name.as_str().to_owned()));
-        names.sort();
-        names.dedup();
-        names
-    }
-}
-
 /// Runs what was typed after `/mcp`.
 pub(super) async fn run(
     typed: &str,
-    current: &mut Current,
+    current: &Current,
     session: &Session<'_>,
 ) -> Result<(), Failure> {
     let usage = |message: String| {
@@ -118,7 +81,11 @@ pub(super) async fn run(
         "tools" => tools_of(name, session).await,
         "reconnect" => reconnect(name, current, session).await,
         "login" => {
-            mcp::login::within(name, current.servers(session), session).await?;
+            let newest = current.newest();
+            let servers = newest
+                .as_deref()
+                .map_or(session.servers, |newest| &newest.servers);
+            mcp::login::within(name, servers, session).await?;
             Ok(())
         }
         "enable" => toggle(McpCommand::Enable { name: name.clone() }, current, session).await,
@@ -235,15 +202,11 @@ async fn tools_of(name: &str, session: &Session<'_>) -> Result<(), Failure> {
     session.context.printer.data(table)
 }
 
-async fn reconnect(
-    name: &str,
-    current: &mut Current,
-    session: &Session<'_>,
-) -> Result<(), Failure> {
+async fn reconnect(name: &str, current: &Current, session: &Session<'_>) -> Result<(), Failure> {
     let server = ServerName::from(name);
     if session.host.status(&server).is_none() {
         // It may have been approved or mended in the meantime.
-        reload(current, session).await?;
+        current.reload(session).await?;
     } else {
         session.restart(&server).await;
     }
@@ -263,71 +226,20 @@ async fn reconnect(
 
 async fn toggle(
     command: McpCommand,
-    current: &mut Current,
+    current: &Current,
     session: &Session<'_>,
 ) -> Result<(), Failure> {
     let flags = session.context.flags.clone();
-    blocking(|| mcp::run(command, flags))?;
-    reload(current, session).await
+    on_a_thread(|| mcp::run(command, flags))??;
+    current.reload(session).await
 }
 
-async fn add(
-    words: &[String],
-    current: &mut Current,
-    session: &Session<'_>,
-) -> Result<(), Failure> {
+async fn add(words: &[String], current: &Current, session: &Session<'_>) -> Result<(), Failure> {
     if words.is_empty() {
         return Err(Failure::usage("say which server to add")
             .hint("/mcp add NAME URL, or /mcp add NAME -- COMMAND ARGUMENTS"));
     }
     let (flags, words) = (session.context.flags.clone(), words.to_vec());
-    blocking(|| mcp::run(McpCommand::Add { words }, flags))?;
-    reload(current, session).await
-}
-
-/// Runs a command that reads and writes files, and may fetch something: it has no business on a runtime.
-fn blocking(command: impl FnOnce() -> Outcome + Send) -> Result<(), Failure> {
-    let outcome = std::thread::scope(|scope| scope.spawn(command).join());
-    match outcome {
-        Ok(outcome) => outcome.map(|_| ()),
-        Err(_) => Err(Failure::failed("the command ended unexpectedly")),
-    }
-}
-
-/// Reads the configuration anew, and makes the host's servers what it says.
-async fn reload(current: &mut Current, session: &Session<'_>) -> Result<(), Failure> {
-    let context = session.context;
-    let servers = Servers::load(context, None)?;
-    let (mut specs, held_back) = servers.plan(context);
-    // A server that is gone stays known as one that is switched off: who has a list with it must not start it again.
-    for spec in &session.specs {
-        if !specs.iter().any(|each| each.name == spec.name) {
-            let mut off = spec.clone();
-            off.enabled = false;
-            specs.push(off);
-        }
-    }
-    let running: Vec<ServerName> = session
-        .host
-        .statuses()
-        .into_iter()
-        .map(|status| status.name)
-        .collect();
-    let starting: Vec<ServerName> = specs
-        .iter()
-        .filter(|spec| spec.enabled && !running.contains(&spec.name))
-        .map(|spec| spec.name.clone())
-        .collect();
-    session.host.apply(specs).await;
-    startup::follow(&session.host, &starting, &context.printer).await;
-    session
-        .guard
-        .set_engine(session::engine(&servers, context, Policy::agent()));
-    for name in &starting {
-        if let Some(status) = session.host.status(name) {
-            session.tell(&status);
-        }
-    }
-    *current = Current(Some((servers, held_back)));
-    Ok(())
+    on_a_thread(|| mcp::run(McpCommand::Add { words }, flags))??;
+    current.reload(session).await
 }

@@ -1,0 +1,212 @@
+//! The servers as they are configured now, which may differ from how they were when the program began (CFG-13).
+//!
+//! Owns the newest reading of the files. Whoever changed them, a command of a chat, another program or an editor, the
+//! host's servers and the rules for them become what the files say, and what did not change goes on undisturbed.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::future::pending;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use switchboard::names::ServerName;
+use switchboard::permissions::Policy;
+use switchboard::spec::ServerSpec;
+use switchboard::watch::FileWatcher;
+use switchboard_config::diagnostic::{Diagnostic, Severity};
+use switchboard_config::text::visible;
+
+use crate::error::Failure;
+use crate::servers::{HeldBack, Servers};
+use crate::session::{self, Session};
+use crate::startup;
+
+/// What is wrong with a file that says nothing at all.
+const SAYS_NOTHING: [&str; 2] = ["syntax", "unreadable"];
+
+/// What the files say now.
+#[derive(Default)]
+pub(crate) struct Current {
+    /// Nothing, as long as it is what they said in the beginning.
+    newest: RefCell<Option<Rc<Newest>>>,
+}
+
+/// A later reading.
+pub(crate) struct Newest {
+    pub(crate) servers: Servers,
+    specs: Vec<ServerSpec>,
+    held_back: Vec<HeldBack>,
+}
+
+impl Current {
+    /// The last reading, if there has been one since the beginning.
+    pub(crate) fn newest(&self) -> Option<Rc<Newest>> {
+        self.newest.borrow().clone()
+    }
+
+    /// The servers that are not started, and why.
+    pub(crate) fn held_back(&self, session: &Session<'_>) -> Vec<HeldBack> {
+        match self.newest() {
+            Some(newest) => newest.held_back.clone(),
+            None => session.held_back.clone(),
+        }
+    }
+
+    /// The names of all servers.
+    pub(crate) fn names(&self, session: &Session<'_>) -> Vec<String> {
+        let newest = self.newest();
+        let servers = newest
+            .as_deref()
+            .map_or(session.servers, |newest| &newest.servers);
+        let configured = servers.config.servers.iter();
+        let mut names: Vec<String> = configured.map(|server| server.name.clone()).collect();
+        let running = session.host.statuses();
+        names.extend(running.iter().map(|status| status.name.as_str().to_owned()));
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Reads the configuration anew, makes the host's servers what it says, and waits for those that are new.
+    pub(crate) async fn reload(&self, session: &Session<'_>) -> Result<(), Failure> {
+        let servers = on_a_thread(|| Servers::load(session.context, None))??;
+        let running = session.host.statuses();
+        let is_running = |name: &ServerName| running.iter().any(|status| status.name == *name);
+        self.adopt(servers, session).await;
+        let newest = self.newest();
+        let specs = newest.iter().flat_map(|newest| &newest.specs);
+        let starting: Vec<ServerName> = specs
+            .filter(|spec| spec.enabled && !is_running(&spec.name))
+            .map(|spec| spec.name.clone())
+            .collect();
+        startup::follow(&session.host, &starting, &session.context.printer).await;
+        for status in starting.iter().filter_map(|name| session.host.status(name)) {
+            session.tell(&status);
+        }
+        Ok(())
+    }
+
+    /// Does the same, without waiting, whenever the files change; never ends. `tell` hears in one line what came of it.
+    pub(crate) async fn follow_files(
+        &self,
+        session: &Session<'_>,
+        mut tell: impl FnMut(String),
+    ) -> Infallible {
+        let context = session.context;
+        let mut watcher = match FileWatcher::new(files(session)) {
+            Ok(watcher) => watcher,
+            Err(error) => {
+                context.printer.detail(error.to_string());
+                return pending().await;
+            }
+        };
+        loop {
+            watcher.changed().await;
+            let Ok(servers) = on_a_thread(|| Servers::load_quietly(context)) else {
+                continue;
+            };
+            // Nobody ends their servers by an unfinished edit.
+            if let Some(finding) = self.newly_broken(&servers, session) {
+                let place = finding.place.to_string();
+                let (place, message) = (visible(&place), visible(&finding.message));
+                tell(format!(
+                    "{place}: {message}; until it can be read, all stays as it is"
+                ));
+                continue;
+            }
+            let changes = self.adopt(servers, session).await;
+            if !changes.is_empty() {
+                tell(format!(
+                    "the configuration has changed: {}",
+                    changes.join(", ")
+                ));
+            }
+        }
+    }
+
+    /// What is wrong with a file that said something the last time, and now says nothing.
+    fn newly_broken<'s>(&self, now: &'s Servers, session: &Session<'_>) -> Option<&'s Diagnostic> {
+        let newest = self.newest();
+        let before = newest
+            .as_deref()
+            .map_or(session.servers, |newest| &newest.servers);
+        let was_broken = |finding: &Diagnostic| {
+            let mut before = broken(before);
+            before.any(|before| before.place.file() == finding.place.file())
+        };
+        broken(now).find(|finding| !was_broken(finding))
+    }
+
+    /// Makes the host's servers, and the rules for them, what was read. Tells what is different.
+    async fn adopt(&self, servers: Servers, session: &Session<'_>) -> Vec<String> {
+        let context = session.context;
+        let (mut specs, held_back) = servers.plan(context);
+        // A server that is gone stays known as one that is switched off: who has a list with it must not start it again.
+        for spec in &session.specs {
+            if !specs.iter().any(|each| each.name == spec.name) {
+                let mut off = spec.clone();
+                off.enabled = false;
+                specs.push(off);
+            }
+        }
+        let changes = match self.newest() {
+            Some(newest) => differences(&newest.specs, &specs),
+            None => differences(&session.specs, &specs),
+        };
+        let engine = session::engine(&servers, context, Policy::agent());
+        session.guard.set_engine(engine);
+        session.host.apply(specs.clone()).await;
+        *self.newest.borrow_mut() = Some(Rc::new(Newest {
+            servers,
+            specs,
+            held_back,
+        }));
+        changes
+    }
+}
+
+/// Every file that may say something about servers, whether it exists or not.
+fn files(session: &Session<'_>) -> Vec<PathBuf> {
+    let looked = session.servers.config.looked.iter();
+    let mut files: Vec<PathBuf> = looked.map(|looked| looked.path.clone()).collect();
+    files.push(session.context.trust_file());
+    files
+}
+
+/// What is wrong with files that say nothing at all.
+fn broken(servers: &Servers) -> impl Iterator<Item = &Diagnostic> {
+    let findings = servers.config.diagnostics.iter();
+    findings.filter(|finding| {
+        finding.severity == Severity::Error && SAYS_NOTHING.contains(&finding.code)
+    })
+}
+
+/// What became of which server, one after the other.
+fn differences(before: &[ServerSpec], now: &[ServerSpec]) -> Vec<String> {
+    let on = |specs: &'_ [ServerSpec], name: &ServerName| {
+        let spec = specs.iter().find(|spec| spec.name == *name);
+        spec.filter(|spec| spec.enabled)
+            .map(|spec| spec.key.clone())
+    };
+    let gone = before
+        .iter()
+        .filter(|spec| spec.enabled && on(now, &spec.name).is_none())
+        .map(|spec| (&spec.name, "is gone"));
+    let rest =
+        now.iter()
+            .filter(|spec| spec.enabled)
+            .filter_map(|spec| match on(before, &spec.name) {
+                None => Some((&spec.name, "is new")),
+                Some(key) if key != spec.key => Some((&spec.name, "is started anew")),
+                Some(_) => None,
+            });
+    let all = gone.chain(rest);
+    all.map(|(name, what)| format!("{} {what}", visible(name.as_str())))
+        .collect()
+}
+
+/// Runs what reads files, and may fetch something: it has no business on a runtime.
+pub(crate) fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    let done = std::thread::scope(|scope| scope.spawn(work).join());
+    done.map_err(|_| Failure::failed("the command ended unexpectedly"))
+}

@@ -110,6 +110,9 @@ impl Intake {
         if count > 0 {
             self.writer.answered(count);
         }
+        if count > 1 {
+            self.luck.many_wait();
+        }
     }
 
     fn reading(&self) -> MutexGuard<'_, Option<Reading>> {
@@ -118,24 +121,48 @@ impl Intake {
     }
 }
 
-/// Whether an answer is to be hoped for, by how it went lately: the number of looks, and of requests that did without
-/// one, since the last that found something.
+/// Whether an answer is to be hoped for, by how it went lately. All of it are hints: what is lost between two threads
+/// costs a look too many or too few.
 #[derive(Debug, Default)]
-struct Luck(AtomicU32);
+struct Luck {
+    /// Looks since the last that found something, and requests that did without one.
+    in_vain: AtomicU32,
+    /// Looks that found something.
+    found: AtomicU32,
+    /// For how many requests nobody looks.
+    pause: AtomicU32,
+}
 
 impl Luck {
     /// After so many looks in vain, hardly anybody looks any more.
     const TRIES: u32 = 8;
     /// Then it is one in so many.
     const SELDOM: u32 = 8;
+    /// Whoever finds every answer at once never lets another task run. After so many, one is waited for.
+    const ROW: u32 = 16;
+    /// Where answers come several at a time, many wait for theirs, and are served best together.
+    const CROWD_PAUSE: u32 = 64;
 
     fn is_worth_a_look(&self) -> bool {
-        let in_vain = self.0.fetch_add(1, Ordering::Relaxed);
+        let pause = self.pause.load(Ordering::Relaxed);
+        if pause > 0 {
+            self.pause.store(pause - 1, Ordering::Relaxed);
+            return false;
+        }
+        let in_vain = self.in_vain.fetch_add(1, Ordering::Relaxed);
         in_vain < Self::TRIES || in_vain.is_multiple_of(Self::SELDOM)
     }
 
     fn was_good(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.in_vain.store(0, Ordering::Relaxed);
+        let found = self.found.fetch_add(1, Ordering::Relaxed) + 1;
+        if found.is_multiple_of(Self::ROW) {
+            self.pause.store(1, Ordering::Relaxed);
+        }
+    }
+
+    fn many_wait(&self) {
+        self.pause.store(Self::CROWD_PAUSE, Ordering::Relaxed);
     }
 }
 
@@ -143,14 +170,38 @@ impl Luck {
 mod tests {
     use super::*;
 
+    /// How many of so many requests are followed by a look.
+    fn looks(luck: &Luck, requests: u32, finds: bool) -> usize {
+        let looks = (0..requests).filter(|_| {
+            let looks = luck.is_worth_a_look();
+            if looks && finds {
+                luck.was_good();
+            }
+            looks
+        });
+        looks.count()
+    }
+
     #[test]
     fn who_never_finds_anything_hardly_looks_any_more() {
         let luck = Luck::default();
-        let looks = |requests: u32| (0..requests).filter(|_| luck.is_worth_a_look()).count();
-        assert_eq!(looks(8), 8);
-        assert_eq!(looks(800), 100);
+        assert_eq!(looks(&luck, 8, false), 8);
+        assert_eq!(looks(&luck, 800, false), 100);
         luck.was_good();
-        assert_eq!(looks(16), 9);
+        assert_eq!(looks(&luck, 16, false), 9);
+    }
+
+    #[test]
+    fn who_always_finds_something_lets_others_run_now_and_then() {
+        assert_eq!(looks(&Luck::default(), 170, true), 160);
+    }
+
+    #[test]
+    fn nobody_looks_while_many_wait() {
+        let luck = Luck::default();
+        luck.many_wait();
+        assert_eq!(looks(&luck, 64, true), 0);
+        assert_eq!(looks(&luck, 16, true), 16);
     }
 
     #[cfg(unix)]

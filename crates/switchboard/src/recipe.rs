@@ -98,6 +98,7 @@ impl Recipes {
             startup_timeout: entry
                 .startup_timeout
                 .unwrap_or_else(|| settings.duration(Setting::StartupTimeout)),
+            idle_shutdown: entry.idle_shutdown.filter(|limit| !limit.is_zero()),
             tool_timeout: entry
                 .tool_timeout
                 .unwrap_or_else(|| settings.duration(Setting::ToolTimeout)),

@@ -227,7 +227,10 @@ impl Host {
         if let Some(status) = meant {
             // Its server may have to be connected first, or be back; if it cannot be, that is what is wrong.
             self.connected(&status.name).await?;
-        } else if statuses.iter().any(|status| !status.state.is_settled()) {
+        } else if statuses
+            .iter()
+            .any(|status| !status.state.is_settled() && !status.is_resting)
+        {
             // A server that is not connected yet may have it.
             self.connect_all().await;
             self.settled_or(|catalog| catalog.find(name).is_ok()).await;
@@ -324,6 +327,7 @@ impl Sending<'_> {
             Some(live) => live,
             None => match self.host.connected(server).await {
                 Ok(live) => {
+                    self.is_offered(&live)?;
                     connected = live;
                     &connected
                 }
@@ -336,13 +340,27 @@ impl Sending<'_> {
             Err(error) => error,
         };
         let again = match self.after(&error, live).await {
-            Some(live) => self.once(&live).await,
+            Some(live) => {
+                self.is_offered(&live)?;
+                self.once(&live).await
+            }
             None => Err(error),
         };
         again.map_err(|error| CallError::Request {
             tool: self.tool.reference().clone(),
             error,
         })
+    }
+
+    /// Whether a connection that is newer than the call still offers the tool: it may be gone or withheld.
+    fn is_offered(&self, live: &Live) -> Result<(), CallError> {
+        let reference = self.tool.reference();
+        if live.tools.get(reference.tool.as_str()).is_some() {
+            return Ok(());
+        }
+        let gone = self.host.catalog().find(self.tool.exposed().as_str()).err();
+        let pending = || ServerError::Pending(reference.server.clone()).into();
+        Err(gone.map_or_else(pending, CallError::from))
     }
 
     /// What a call comes to whose server is not connected.

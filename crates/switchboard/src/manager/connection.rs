@@ -55,6 +55,8 @@ pub(super) struct Connection {
     pub(super) subscriptions: watch::Receiver<Vec<String>>,
     pub(super) rules: watch::Receiver<ToolRules>,
     pub(super) sandbox: watch::Receiver<sandbox::State>,
+    /// How long the server may rest before it is ended.
+    pub(super) idle_shutdown: watch::Receiver<Option<Duration>>,
     pub(super) reports: mpsc::Sender<(ServerName, Generation, Report)>,
     /// Whether something differs from its pin, so that an approval is looked out for.
     pub(super) pins_wait: AtomicBool,
@@ -127,8 +129,11 @@ impl Connection {
                 let (peer, lists) = (established.peer.clone(), Arc::clone(&established.lists));
                 self.report(Report::Established(Box::new(established)))
                     .await;
-                let lost = self.keep(&peer, &lists).await;
-                return self.report(Report::Lost(lost)).await;
+                let end = tokio::select! {
+                    lost = self.keep(&peer, &lists) => Report::Lost(lost),
+                    () = self.unused(&peer) => Report::Unused,
+                };
+                return self.report(end).await;
             }
             Ok(Err(error)) => self.failure(&error),
             Err(_) => {

@@ -118,6 +118,7 @@ impl CallError {
                 }
                 RequestError::NotSent(_) => "nothing was done; it may be called again",
                 RequestError::TooLarge(_) => "ask for less at a time",
+                RequestError::NotVisited(_) => "ask the user before calling again",
                 RequestError::Refused(refusal) if refusal.wants_more_scope() => {
                     "log in to the server again to agree to more than so far"
                 }
@@ -339,6 +340,10 @@ impl Sending<'_> {
             Ok(result) => return Ok(result),
             Err(error) => error,
         };
+        if error.wants_pages() {
+            // In a box, for the same reason.
+            return Box::pin(self.after_visit(error, live)).await;
+        }
         let again = match self.after(&error, live).await {
             Some(live) => {
                 self.is_offered(&live)?;
@@ -346,10 +351,24 @@ impl Sending<'_> {
             }
             None => Err(error),
         };
-        again.map_err(|error| CallError::Request {
+        again.map_err(|error| self.failed(error))
+    }
+
+    /// Sends the call once more when the user has visited the pages that the server asked for instead of acting on it.
+    async fn after_visit(&self, error: RequestError, live: &Live) -> Result<Answer, CallError> {
+        let visited = live.peer.visit(error, live.spec.tool_max).await;
+        let again = match visited {
+            Ok(()) => self.once(live).await,
+            Err(error) => Err(error),
+        };
+        again.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: RequestError) -> CallError {
+        CallError::Request {
             tool: self.tool.reference().clone(),
             error,
-        })
+        }
     }
 
     /// Whether a connection that is newer than the call still offers the tool: it may be gone or withheld.

@@ -11,6 +11,7 @@ mod pages;
 mod pending;
 mod tasks;
 mod usage;
+mod visit;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,6 +34,7 @@ use crate::json::SharedJson;
 use crate::names::ServerName;
 use crate::transport::{Abandoned, Closed, Link, Outgoing, OutgoingKind};
 use inbound::Receiver;
+use input::Answering;
 use pending::{Overdue, Patience, Reply};
 use usage::Usage;
 

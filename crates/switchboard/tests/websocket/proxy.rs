@@ -1,14 +1,9 @@
 //! WebSocket through a proxy from the environment.
 
-#![expect(clippy::expect_used, reason = "helpers of a test fail by panicking")]
-
-mod network;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use network::{certificate, client_with, recorder, request, send, within};
 use switchboard::transport::http::{HttpSettings, ProxySettings, RemoteServer};
 use switchboard::transport::websocket::WebSocketConnector;
 use switchboard::transport::{
@@ -18,6 +13,8 @@ use switchboard_config::secret::Secret;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
+
+use crate::network::{certificate, client_with, recorder, request, send, within};
 
 /// A proxy that is asked once: what it was asked, and the connection.
 struct Proxy {
@@ -112,7 +109,7 @@ async fn a_proxy_is_asked_to_connect_to_the_server() {
     ));
     let serving = async {
         let (stream, _) = within(server.listener.accept()).await.expect("a client");
-        first_message(stream).await
+        Box::pin(first_message(stream)).await
     };
     let using = async {
         let link = connect(&connector).await.expect("a link");
@@ -142,7 +139,7 @@ async fn tls_is_spoken_with_the_server_behind_the_proxy() {
     let serving = async {
         let (stream, _) = within(server.listener.accept()).await.expect("a client");
         let stream = within(acceptor.accept(stream)).await.expect("TLS");
-        first_message(stream).await
+        Box::pin(first_message(stream)).await
     };
     let using = async {
         let link = connect(&connector).await.expect("a link");

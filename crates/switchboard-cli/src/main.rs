@@ -8,6 +8,7 @@ mod cloud;
 mod commands;
 mod consent;
 mod context;
+mod diagnostics;
 mod environment;
 mod error;
 mod excerpt;

@@ -422,7 +422,9 @@ impl Connection {
                     next_look = Instant::now() + APPROVALS;
                 }
                 ended = &mut listening => {
-                    tracing::debug!(server = %self.spec.name, ?ended, "the subscription has ended");
+                    // As text and not in full: the body of a refusal may hold anything.
+                    let error = ended.as_ref().err().map(tracing::field::display);
+                    tracing::debug!(server = %self.spec.name, error, "the subscription has ended");
                     listening = match ended {
                         Ok(()) => self.listen_later(peer, &subscriptions.borrow(), 4),
                         // A server that refuses to be listened to is not asked again.

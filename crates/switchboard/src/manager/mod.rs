@@ -681,6 +681,7 @@ impl Manager {
         };
         let old = std::mem::replace(&mut managed.state, state);
         let (before, now) = (old.kind(), managed.state.kind());
+        tracing::debug!(server = %name, before = before.word(), now = now.word(), "a server has changed its state");
         managed.failure.clone_from(&failure);
         managed.since = SystemTime::now();
         self.end(old);

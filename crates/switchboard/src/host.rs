@@ -12,6 +12,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::alarm::AbortOnDrop;
+use crate::audit::What;
 use crate::call::UnderWay;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
@@ -297,15 +298,21 @@ impl Host {
         Arc::clone(&self.0.view.borrow())
     }
 
-    /// Connects a server anew when something has happened. It keeps no host alive, and ends when that can no longer
+    /// Connects a server anew when somebody has logged in to it. It keeps no host alive, and ends when that can no longer
     /// happen.
-    pub(crate) fn restart_after(&self, server: &ServerName, event: oneshot::Receiver<()>) {
+    pub(crate) fn restart_after(&self, server: &ServerName, login: oneshot::Receiver<()>) {
         let commands = self.0.commands.downgrade();
+        let gate = Arc::clone(&self.0.options.gate);
         let server = server.clone();
         tokio::spawn(async move {
-            if event.await.is_ok()
-                && let Some(commands) = commands.upgrade()
-            {
+            let succeeded = login.await.is_ok();
+            gate.note(What::Login {
+                server: server.clone(),
+                event: "login",
+                succeeded,
+            });
+            drop(gate);
+            if succeeded && let Some(commands) = commands.upgrade() {
                 let (done, _) = oneshot::channel();
                 let _ = commands.send(Command::Restart(server, done)).await;
             }

@@ -8,6 +8,7 @@ pub mod gate;
 pub mod shape;
 pub mod spill;
 mod under_way;
+mod unmade;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -146,12 +147,16 @@ impl Host {
         let tool = match catalog.find(&request.tool) {
             Ok(tool) => tool,
             Err(unknown) => {
-                newer = self.catalog_with(&request.tool, unknown).await?;
-                newer.find(&request.tool)?
+                let noted = |error: &CallError| self.note_unknown(&request, error);
+                let found = self.catalog_with(&request.tool, unknown).await;
+                newer = found.inspect_err(noted)?;
+                let found = newer.find(&request.tool).map_err(CallError::from);
+                found.inspect_err(noted)?
             }
         };
         let reference = tool.reference();
-        let mut arguments = check_arguments(tool, request.arguments)?;
+        let mut arguments = check_arguments(tool, request.arguments)
+            .inspect_err(|error| self.note_unfit(reference, error))?;
 
         // Permit.
         let id = self.next_call();
@@ -167,7 +172,8 @@ impl Host {
             match gate.before(&pending).answer().await {
                 Verdict::Pass(granted) => permit = granted,
                 Verdict::Change(changed, granted) => {
-                    arguments = check_arguments(tool, Some(changed))?;
+                    arguments = check_arguments(tool, Some(changed))
+                        .inspect_err(|error| self.note_unfit(reference, error))?;
                     permit = granted;
                 }
                 Verdict::Deny { reason } => {

@@ -299,7 +299,7 @@ fn blocking(command: impl FnOnce() -> Outcome + Send) -> Result<(), Failure> {
 async fn reload(current: &mut Current, session: &Session<'_>) -> Result<(), Failure> {
     let context = session.context;
     let servers = Servers::load(context, None)?;
-    let (mut specs, held_back) = servers.plan(context);
+    let (mut specs, held_back) = servers.plan(context, &session.audit);
     // A server that is gone stays known as one that is switched off: who has a list with it must not start it again.
     for spec in &session.specs {
         if !specs.iter().any(|each| each.name == spec.name) {

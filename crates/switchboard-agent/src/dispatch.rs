@@ -8,13 +8,14 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
-use switchboard::audit::End;
+use switchboard::audit::{CallNote, Digest, End, What};
 use switchboard::call::CallRequest;
 use switchboard::call::arguments::{ArgumentCheck, ArgumentsError, without_nulls};
-use switchboard::call::gate::{Permit, Sight, Verdict};
+use switchboard::call::gate::{Gate as _, Permit, Sight, Verdict};
 use switchboard::call::shape::{Block, Media, ShapeOptions, Shaped, shape};
 use switchboard::call::spill::SpillFolder;
 use switchboard::catalog::text::{cut, neutralise};
@@ -53,6 +54,10 @@ pub(crate) enum BuiltInKind {
     Agent,
 }
 
+/// In the audit log, a call of what there is not, and one whose arguments do not fit.
+const UNKNOWN: &str = "unknown-tool";
+pub(crate) const UNFIT: &str = "bad-arguments";
+
 /// A call, as far as it can be told before it is made.
 pub(crate) enum Prepared<'a> {
     /// Of a built-in tool.
@@ -67,8 +72,8 @@ pub(crate) enum Prepared<'a> {
         arguments: Box<RawValue>,
         is_read_only: bool,
     },
-    /// It cannot be made, and this is why.
-    Hopeless(Output),
+    /// It cannot be made, and this is why: for the model, and in a word for the audit log.
+    Hopeless(Output, &'static str),
 }
 
 impl BuiltIn {
@@ -109,7 +114,7 @@ impl Prepared<'_> {
         match self {
             Self::BuiltIn { tool, .. } => tool.is_read_only(),
             Self::Server { is_read_only, .. } => *is_read_only,
-            Self::Hopeless(_) => true,
+            Self::Hopeless(..) => true,
         }
     }
 
@@ -117,7 +122,7 @@ impl Prepared<'_> {
     pub(crate) fn arguments(&self) -> Option<&RawValue> {
         match self {
             Self::BuiltIn { arguments, .. } | Self::Server { arguments, .. } => Some(arguments),
-            Self::Hopeless(_) => None,
+            Self::Hopeless(..) => None,
         }
     }
 }
@@ -127,12 +132,12 @@ impl Core {
     pub(crate) fn prepare(&self, call: &ToolCall) -> Prepared<'_> {
         let arguments = match read_arguments(call) {
             Ok(arguments) => arguments,
-            Err(problem) => return Prepared::Hopeless(Output::error(problem)),
+            Err(problem) => return Prepared::Hopeless(Output::error(problem), UNFIT),
         };
         if let Some(tool) = self.built_in(&call.name) {
             return match tool.checked(arguments) {
                 Ok(arguments) => Prepared::BuiltIn { tool, arguments },
-                Err(error) => Prepared::Hopeless(misfit(&call.name, &error)),
+                Err(error) => Prepared::Hopeless(misfit(&call.name, &error), UNFIT),
             };
         }
         let catalog = self.options.host.catalog();
@@ -150,13 +155,27 @@ impl Core {
             },
             Ok(_) => {
                 let nearest = Vec::new();
-                Prepared::Hopeless(self.unknown(LookupError::Unknown {
+                let error = LookupError::Unknown {
                     name: call.name.clone(),
                     nearest,
-                }))
+                };
+                Prepared::Hopeless(self.unknown(error), UNKNOWN)
             }
-            Err(error) => Prepared::Hopeless(self.unknown(error)),
+            Err(error) => Prepared::Hopeless(self.unknown(error), UNKNOWN),
         }
+    }
+
+    /// Writes down a call that cannot be made.
+    pub(crate) fn note_hopeless(&self, call: &ToolCall, why: &'static str) {
+        self.options.guard.note(What::Call(CallNote {
+            id: self.options.host.next_call(),
+            server: None,
+            tool: cut(call.name.as_str().into(), MAX_NAME).into_owned().into(),
+            grounds: None,
+            arguments: Some(Digest::of(&call.arguments)),
+            elapsed: Duration::ZERO,
+            end: End::Failed(why),
+        }));
     }
 
     /// Calls a server's tool.

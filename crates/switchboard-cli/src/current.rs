@@ -140,7 +140,7 @@ impl Current {
     /// Makes the host's servers, and the rules for them, what was read. Tells what is different.
     async fn adopt(&self, servers: Servers, session: &Session<'_>) -> Vec<String> {
         let context = session.context;
-        let (mut specs, held_back) = servers.plan(context);
+        let (mut specs, held_back) = servers.plan(context, &session.audit);
         // A server that is gone stays known as one that is switched off: who has a list with it must not start it again.
         for spec in &session.specs {
             if !specs.iter().any(|each| each.name == spec.name) {

@@ -18,6 +18,9 @@ pub(crate) const STATE_DIR: &str = "SWITCHBOARD_STATE_DIR";
 /// Another place for the enterprise file.
 pub(crate) const MANAGED_FILE: &str = "SWITCHBOARD_MANAGED_FILE";
 
+/// Which of the program's own diagnostics are written.
+const LOG: &str = "SWITCHBOARD_LOG";
+
 /// The enterprise file of the machine.
 #[cfg(target_os = "macos")]
 const MACHINE_FILE: &str = "/Library/Application Support/Switchboard/managed.toml";
@@ -112,6 +115,11 @@ pub(crate) fn colors(when: When) -> Colors {
         stdout: decide(std::io::stdout().is_terminal()),
         stderr: decide(std::io::stderr().is_terminal()),
     }
+}
+
+/// Which of the program's own diagnostics are wanted; `None` for none.
+pub(crate) fn log() -> Option<OsString> {
+    variable(LOG)
 }
 
 /// Whether standard error is a terminal whose cursor can be moved.

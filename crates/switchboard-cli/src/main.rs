@@ -9,6 +9,7 @@ mod commands;
 mod consent;
 mod context;
 mod current;
+mod diagnostics;
 mod environment;
 mod error;
 mod excerpt;

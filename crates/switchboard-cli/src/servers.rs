@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use switchboard::audit::Audit;
 use switchboard::auth::interactive::logins::{BackgroundLogins, LoginTarget};
 use switchboard::auth::vault::Vault;
 use switchboard::auth::vault::sealed::SealedVault;
@@ -154,8 +155,13 @@ impl Servers {
     }
 
     /// The servers to start, and those that are held back.
-    pub(crate) fn plan(&self, context: &Context) -> (Vec<ServerSpec>, Vec<HeldBack>) {
+    pub(crate) fn plan(
+        &self,
+        context: &Context,
+        audit: &Audit,
+    ) -> (Vec<ServerSpec>, Vec<HeldBack>) {
         let mut recipes = self.recipes(context);
+        recipes.audit = Some(audit.clone());
         let mut specs = Vec::new();
         let mut held_back = Vec::new();
         match Workspace::new(&context.project).map(Arc::new) {

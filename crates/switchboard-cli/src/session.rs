@@ -62,6 +62,8 @@ pub(crate) struct Session<'c> {
     pub(crate) store: Arc<dyn Store>,
     /// The model that servers may ask, where there is one.
     pub(crate) lent: Arc<Lent>,
+    /// Where calls and logins are written down.
+    pub(crate) audit: Audit,
     told: OnceCell<()>,
 }
 
@@ -123,10 +125,10 @@ pub(crate) fn run_in(
     let runtime = runtime().map_err(unable)?;
     let interrupts = Interrupts::listen().map_err(unable)?;
     let outcome = runtime.block_on(async {
-        let (specs, held_back) = servers.plan(context);
         let store = open_store(servers, context).await;
         let settings = AuditSettings::from(&servers.config.settings);
         let audit = Audit::start(Arc::clone(&store), settings, manner.front_end);
+        let (specs, held_back) = servers.plan(context, &audit);
         let guard = guard(servers, context, audit.clone(), &manner);
         let lent = Arc::new(Lent::default());
         let logins = manner.logins.then(|| servers.logins(context));
@@ -145,6 +147,7 @@ pub(crate) fn run_in(
             guard,
             store,
             lent,
+            audit: audit.clone(),
             context,
             servers,
             specs,

@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 use switchboard::Host;
+use switchboard::audit::What;
 use switchboard::auth::interactive::Attempt;
 use switchboard::auth::interactive::callback::CallbackAddress;
 use switchboard::auth::interactive::logins::{BackgroundLogins, LoginTarget, Logins};
@@ -21,6 +22,7 @@ use switchboard::auth::vault::sealed::SealedVault;
 use switchboard::auth::vault::{MemoryVault, Vault, VaultKey};
 use switchboard::auth::{AuthSettings, Fetcher, OAuth, ProtectedServer};
 use switchboard::call::CallRequest;
+use switchboard::call::gate::Gate;
 use switchboard::events::Event;
 use switchboard::names::ServerName;
 use switchboard::options::HostOptions;
@@ -154,6 +156,33 @@ fn target(script: Script) -> (AuthorizationServer, LoginTarget) {
 
 /// A host with one server behind a login, and nobody logged in.
 async fn host(script: Script, patience: Option<Duration>) -> (AuthorizationServer, Host) {
+    noted_host(script, patience, Arc::default()).await
+}
+
+/// Keeps what is to be written down.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Gate for Notes {
+    fn note(&self, what: What) {
+        if let What::Login {
+            server,
+            event,
+            succeeded,
+        } = what
+        {
+            let note = format!("{server} {event} {succeeded}");
+            self.0.lock().unwrap().push(note);
+        }
+    }
+}
+
+/// As [`host`], with notes of what happens.
+async fn noted_host(
+    script: Script,
+    patience: Option<Duration>,
+    notes: Arc<Notes>,
+) -> (AuthorizationServer, Host) {
     let (server, target) = target(script);
     let vault: Arc<dyn Vault> = Arc::new(MemoryVault::default());
     let client = HttpClient::new(HttpSettings::default()).unwrap();
@@ -171,6 +200,7 @@ async fn host(script: Script, patience: Option<Duration>) -> (AuthorizationServe
     });
     let host = Host::new(HostOptions {
         logins,
+        gate: notes,
         ..HostOptions::default()
     });
     let key = ConnectionKey::of(&[b"guarded"]);
@@ -224,12 +254,14 @@ const PATIENCE: Option<Duration> = Some(Duration::from_secs(600));
 
 #[tokio::test]
 async fn a_model_begins_a_login_and_the_tools_come_by_themselves() {
-    let (server, host) = host(
+    let notes = Arc::<Notes>::default();
+    let (server, host) = noted_host(
         Script {
             login_lifetime: 3600,
             ..Script::default()
         },
         PATIENCE,
+        Arc::clone(&notes),
     )
     .await;
     let mut events = host.events();
@@ -251,6 +283,14 @@ async fn a_model_begins_a_login_and_the_tools_come_by_themselves() {
     assert!(browser.await.unwrap().contains("The answer has arrived."));
     assert_eq!(tools(&host), ["guarded/one", "guarded/two"]);
     assert_eq!(server.script().logins, 1);
+    assert_eq!(
+        *notes.0.lock().unwrap(),
+        [
+            "guarded begin true",
+            "guarded begin true",
+            "guarded login true"
+        ]
+    );
     host.shutdown().await;
 }
 

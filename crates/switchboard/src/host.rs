@@ -12,6 +12,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::alarm::AbortOnDrop;
+use crate::audit::What;
 use crate::call::UnderWay;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
@@ -197,7 +198,8 @@ impl Host {
         let reached = view
             .wait_for(|view| {
                 let mut waiting = false;
-                for status in view.statuses.iter().filter(|status| status.required) {
+                let required = |status: &&ServerStatus| status.required && !status.is_resting;
+                for status in view.statuses.iter().filter(required) {
                     match unusable(status) {
                         None => {}
                         Some(ServerError::Pending(_)) => waiting = true,
@@ -235,10 +237,10 @@ impl Host {
             .await;
     }
 
-    /// Connects every server that waits for its first use.
+    /// Connects every server that waits for its first use. One that only rests is left alone: what it has is known.
     pub async fn connect_all(&self) {
         for status in self.statuses() {
-            if status.is_lazy {
+            if status.is_lazy && !status.is_resting {
                 self.command(|done| Command::Connect(status.name, done))
                     .await;
             }
@@ -296,15 +298,21 @@ impl Host {
         Arc::clone(&self.0.view.borrow())
     }
 
-    /// Connects a server anew when something has happened. It keeps no host alive, and ends when that can no longer
+    /// Connects a server anew when somebody has logged in to it. It keeps no host alive, and ends when that can no longer
     /// happen.
-    pub(crate) fn restart_after(&self, server: &ServerName, event: oneshot::Receiver<()>) {
+    pub(crate) fn restart_after(&self, server: &ServerName, login: oneshot::Receiver<()>) {
         let commands = self.0.commands.downgrade();
+        let gate = Arc::clone(&self.0.options.gate);
         let server = server.clone();
         tokio::spawn(async move {
-            if event.await.is_ok()
-                && let Some(commands) = commands.upgrade()
-            {
+            let succeeded = login.await.is_ok();
+            gate.note(What::Login {
+                server: server.clone(),
+                event: "login",
+                succeeded,
+            });
+            drop(gate);
+            if succeeded && let Some(commands) = commands.upgrade() {
                 let (done, _) = oneshot::channel();
                 let _ = commands.send(Command::Restart(server, done)).await;
             }
@@ -320,16 +328,21 @@ impl Host {
         if let Some(live) = self.view().live.get(name) {
             return Ok(live.clone());
         }
-        self.command(|done| Command::Connect(name.clone(), done))
-            .await;
         let mut view = self.0.view.clone();
-        let view = view
-            .wait_for(|view| {
-                view.status(name)
-                    .is_none_or(|status| status.state.is_settled())
-            })
-            .await
-            .map_err(|_| ServerError::ShuttingDown)?;
+        let view = loop {
+            let view = view
+                .wait_for(|view| {
+                    view.status(name)
+                        .is_none_or(|status| status.state.is_settled() || status.is_lazy)
+                })
+                .await
+                .map_err(|_| ServerError::ShuttingDown)?
+                .clone();
+            if !view.waits_for_use(name) {
+                break view;
+            }
+            self.use_begins(name).await?;
+        };
         match (view.live.get(name), view.status(name)) {
             (Some(live), _) => Ok(live.clone()),
             (None, Some(status)) => {
@@ -337,6 +350,12 @@ impl Host {
             }
             (None, None) => Err(ServerError::Unknown(name.clone())),
         }
+    }
+
+    /// Has a server connected that waits to be used. When it returns, the server does not wait any longer.
+    async fn use_begins(&self, name: &ServerName) -> Result<(), ServerError> {
+        let connecting = self.command(|done| Command::Connect(name.clone(), done));
+        connecting.await.ok_or(ServerError::ShuttingDown)
     }
 
     /// The calls under way.
@@ -352,15 +371,28 @@ impl Host {
         patience: Duration,
     ) -> Option<Live> {
         let mut view = self.0.view.clone();
-        let newer = view.wait_for(|view| {
-            let is_newer = |live: &Live| live.generation > generation;
-            let live = view.live.get(name).is_some_and(is_newer);
-            let hopeless = view
-                .status(name)
-                .is_none_or(|status| !matches!(status.state, State::Pending | State::Connected));
-            live || hopeless
-        });
-        let view = timeout(patience, newer).await.ok()?.ok()?;
+        let newer = async {
+            loop {
+                let view = view
+                    .wait_for(|view| {
+                        let is_newer = |live: &Live| live.generation > generation;
+                        let live = view.live.get(name).is_some_and(is_newer);
+                        let hopeless = view.status(name).is_none_or(|status| {
+                            !matches!(status.state, State::Pending | State::Connected)
+                        });
+                        live || hopeless || view.waits_for_use(name)
+                    })
+                    .await
+                    .ok()?
+                    .clone();
+                if !view.waits_for_use(name) {
+                    return Some(view);
+                }
+                // It was ended just when it was wanted.
+                self.use_begins(name).await.ok()?;
+            }
+        };
+        let view = timeout(patience, newer).await.ok()??;
         let live = view.live.get(name)?;
         (live.generation > generation).then(|| live.clone())
     }

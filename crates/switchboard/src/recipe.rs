@@ -16,9 +16,11 @@ use switchboard_config::settings::{Setting, Settings};
 use switchboard_config::trust::Fingerprint;
 use url::Url;
 
+use crate::audit::{Audit, What};
 use crate::auth::vault::{MemoryVault, Vault};
-use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, SecretSource};
+use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, Renewals, SecretSource};
 use crate::catalog::ToolRules;
+use crate::names::ServerName;
 use crate::sandbox::{Policy, State};
 use crate::service::Service;
 use crate::spec::{ConnectionKey, ServerSpec, Start};
@@ -45,6 +47,8 @@ pub struct Recipes {
     pub private: Vec<PathBuf>,
     /// Where logins are kept.
     pub vault: Arc<dyn Vault>,
+    /// Where attempts at new tokens are written down.
+    pub audit: Option<Audit>,
     /// The client for remote servers, made when the first one needs it.
     http: OnceLock<Result<HttpClient, TransportError>>,
 }
@@ -83,6 +87,7 @@ impl Recipes {
             services: HashMap::new(),
             private: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
+            audit: None,
             http: OnceLock::new(),
         }
     }
@@ -98,6 +103,7 @@ impl Recipes {
             startup_timeout: entry
                 .startup_timeout
                 .unwrap_or_else(|| settings.duration(Setting::StartupTimeout)),
+            idle_shutdown: entry.idle_shutdown,
             tool_timeout: entry
                 .tool_timeout
                 .unwrap_or_else(|| settings.duration(Setting::ToolTimeout)),
@@ -130,15 +136,15 @@ impl Recipes {
             None => return Err(RecipeError::NoEndpoint),
             Some(Transport::Stdio) => Arc::new(self.stdio(entry, settings)?),
             Some(Transport::Http) => {
-                let (client, server) = self.remote(entry, settings)?;
+                let (client, server) = self.remote(name, entry, settings)?;
                 Arc::new(StreamableConnector::new(&client, server).map_err(RecipeError::Transport)?)
             }
             Some(Transport::Sse) => {
-                let (client, server) = self.remote(entry, settings)?;
+                let (client, server) = self.remote(name, entry, settings)?;
                 Arc::new(LegacyConnector::new(&client, server).map_err(RecipeError::Transport)?)
             }
             Some(Transport::Ws) => {
-                let (client, server) = self.remote(entry, settings)?;
+                let (client, server) = self.remote(name, entry, settings)?;
                 Arc::new(WebSocketConnector::new(&client, server).map_err(RecipeError::Transport)?)
             }
             Some(Transport::Sdk) => {
@@ -194,6 +200,7 @@ impl Recipes {
 
     fn remote(
         &self,
+        name: &str,
         entry: &ServerEntry,
         settings: &Settings,
     ) -> Result<(HttpClient, RemoteServer), RecipeError> {
@@ -220,7 +227,10 @@ impl Recipes {
         // Whoever writes credentials into the entry wants those and no others.
         if !is_authorized && let Some(protected) = self.protected(entry)? {
             let fetcher = Fetcher::new(&client);
-            let oauth = OAuth::new(protected, fetcher, Arc::clone(&self.vault));
+            let mut oauth = OAuth::new(protected, fetcher, Arc::clone(&self.vault));
+            if let Some(audit) = &self.audit {
+                oauth = oauth.telling(renewals(audit.clone(), name.into()));
+            }
             server.authorizer = Some(Arc::new(oauth));
         }
         Ok((client, server))
@@ -337,6 +347,17 @@ impl std::fmt::Debug for Recipes {
             .field("services", &self.services.keys())
             .finish_non_exhaustive()
     }
+}
+
+/// Writes down attempts at new tokens for a server.
+fn renewals(audit: Audit, server: ServerName) -> Renewals {
+    Renewals::heard_by(move |succeeded| {
+        audit.record(What::Login {
+            server: server.clone(),
+            event: "refresh",
+            succeeded,
+        });
+    })
 }
 
 /// The files of a project that say what runs in it, those that are there: no server may change what was approved. One

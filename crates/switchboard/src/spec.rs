@@ -33,6 +33,8 @@ pub struct ServerSpec {
     pub start: Start,
     /// How long it may take from the start to its tools.
     pub startup_timeout: Duration,
+    /// How long nobody may use it before it is ended, to be connected again by its next use; `None` is for ever.
+    pub idle_shutdown: Option<Duration>,
     /// How long a call may be silent.
     pub tool_timeout: Duration,
     /// How long a call may take in all.
@@ -107,6 +109,7 @@ impl ServerSpec {
             required: false,
             start: Start::Eager,
             startup_timeout: Duration::from_secs(60),
+            idle_shutdown: None,
             tool_timeout: Duration::from_secs(60),
             tool_max: Duration::from_secs(100_000),
             tool_timeouts: Vec::new(),

@@ -57,8 +57,10 @@ pub struct ServerStatus {
     pub since: SystemTime,
     /// Whether start-up waits for it.
     pub required: bool,
-    /// Whether it is connected only when it is first used, and has not been.
+    /// Whether it waits to be used before it is connected.
     pub is_lazy: bool,
+    /// Whether it was connected and has been ended because nobody used it. What it offers still stands.
+    pub is_resting: bool,
     /// The revision that is spoken, while it is connected.
     pub revision: Option<Revision>,
     /// How many tools it offers.

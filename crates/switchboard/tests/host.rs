@@ -13,10 +13,13 @@ use switchboard::call::{CallError, CallRequest};
 use switchboard::host::Host;
 use switchboard::names::ServerName;
 use switchboard::options::HostOptions;
+use switchboard::recipe::Recipes;
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::status::State;
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::workspace::Workspace;
+use switchboard_config::files::InMemory;
+use switchboard_config::resolve::{Config, Inputs};
 
 fn workspace(name: &str, folder: &std::path::Path) -> ServerSpec {
     let connector = InProcessConnector::new(Arc::new(Workspace::new(folder).unwrap()));
@@ -86,4 +89,23 @@ async fn a_server_is_switched_off_and_on() {
     assert_eq!(host.catalog().len(), 3);
     assert!(host.remove_server(&name).await);
     assert!(!host.remove_server(&name).await);
+}
+
+#[test]
+fn an_entry_says_how_long_its_server_may_rest() {
+    let check = |keys: &str, expected: Option<Duration>| {
+        let text = format!("[mcp_servers.a]\ncommand = \"a\"\n{keys}");
+        let files = InMemory::default().file("/extra/mcp.toml", text);
+        let inputs = Inputs {
+            extra_files: vec!["/extra/mcp.toml".into()],
+            ..Inputs::default()
+        };
+        let config = Config::load(&inputs, &files);
+        let recipes = Recipes::new(Vec::new().into(), "/project".into());
+        let spec = recipes.spec(&config.servers[0], &config.settings).unwrap();
+        assert_eq!(spec.idle_shutdown, expected, "{keys}");
+    };
+    check("", None);
+    check("idle_shutdown_sec = 600", Some(Duration::from_secs(600)));
+    check("idle_shutdown_sec = 0.5", Some(Duration::from_millis(500)));
 }

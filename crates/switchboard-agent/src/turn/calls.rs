@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Emitter, State, Turn};
 use crate::budget::Budget;
 use crate::core::Core;
-use crate::dispatch::{BuiltIn, BuiltInKind, Prepared};
+use crate::dispatch::{BuiltIn, BuiltInKind, Prepared, UNFIT};
 use crate::events::{CallSummary, EndReason, SessionEvent};
 use crate::message::{ToolCall, ToolResult};
 use crate::provider::Usage;
@@ -73,7 +73,7 @@ impl<'a> Turn<'a> {
         let (call, others) = rest.split_first()?;
         *rest = others;
         let prepared = if is_cut_off && others.is_empty() && is_incomplete(call) {
-            Prepared::Hopeless(Output::error(CUT_OFF))
+            Prepared::Hopeless(Output::error(CUT_OFF), UNFIT)
         } else {
             self.core.prepare(call)
         };
@@ -103,7 +103,7 @@ impl<'a> Turn<'a> {
 
     async fn make_at_once(&mut self, batch: Vec<Ready<'a, '_>>) -> Result<(), SessionError> {
         let begun = batch.iter().filter_map(|(call, prepared)| {
-            let is_made = !matches!(prepared, Prepared::Hopeless(_));
+            let is_made = !matches!(prepared, Prepared::Hopeless(..));
             is_made.then(|| call.id.clone())
         });
         let begun: Vec<String> = begun.collect();
@@ -166,7 +166,10 @@ impl Caller<'_> {
             self.emitter.tell(begins).await;
             let started = Instant::now();
             let output = match prepared {
-                Prepared::Hopeless(output) => output,
+                Prepared::Hopeless(output, why) => {
+                    self.core.note_hopeless(&call, why);
+                    output
+                }
                 Prepared::Server {
                     name, arguments, ..
                 } => {

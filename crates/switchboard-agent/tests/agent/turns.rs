@@ -3,12 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use switchboard::Host;
+use switchboard::audit::{Audit, AuditSettings, LOG};
+use switchboard::options::HostOptions;
+use switchboard::permissions::{Engine, Guard, Policy};
 use switchboard_agent::events::EndReason;
 use switchboard_agent::message::{Message, Part, Role};
 use switchboard_agent::provider::{ProviderErrorKind, Stop};
 use switchboard_agent::session::SessionError;
 use switchboard_agent::{Agent, AgentOptions};
+use switchboard_store::{LogQuery, MemoryStore, Store as _};
 
 use crate::support::*;
 
@@ -63,6 +68,45 @@ async fn a_call_is_made_and_its_result_used() {
     assert_eq!(messages[..3], asked[1].messages);
     assert_eq!(messages[3], Message::text(Role::Assistant, "It said hi."));
     assert_eq!(session.usage().await.total(), 22);
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_made_is_written_down() {
+    let store = Arc::new(MemoryStore::new());
+    let audit = Audit::start(store.clone(), AuditSettings::default(), "test");
+    let guard = Guard::new(Engine::without_rules(Policy::agent())).recording(audit.clone());
+    let guard = Arc::new(guard);
+    let host = Host::new(HostOptions {
+        gate: guard.clone(),
+        ..HostOptions::default()
+    });
+    let provider = Scripted::new([
+        calls(vec![
+            call("a", "Teleport", json!({"password": "hunter2"})),
+            call("b", "Agent", json!({"promt": "hunter2"})),
+        ]),
+        says("I see."),
+    ]);
+    let options = AgentOptions::new(host, guard, provider);
+    let session = Agent::new(options).session(&workspace());
+    session.send("go").await.expect("a reply");
+    audit.flush().await;
+    let log = store.read_log(LOG, LogQuery::default()).await;
+    let mut found: Vec<(Value, Value, Value)> = Vec::new();
+    for entry in log.expect("a log") {
+        let text = std::str::from_utf8(&entry.value).expect("text");
+        assert!(!text.contains("hunter2"), "{text}");
+        let mut entry: Value = serde_json::from_str(text).expect("JSON");
+        let mut take = |key: &str| entry[key].take();
+        found.push((take("tool"), take("error"), take("arguments_bytes")));
+    }
+    found.sort_by_key(|(tool, ..)| tool.to_string());
+    let expected = [
+        ("Agent", "bad-arguments", 19),
+        ("Teleport", "unknown-tool", 22),
+    ];
+    let expected = expected.map(|(tool, error, bytes)| (json!(tool), json!(error), json!(bytes)));
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]

@@ -25,11 +25,13 @@ pub(crate) mod version;
 use std::ffi::OsString;
 
 use clap::Parser as _;
+use switchboard_config::text::visible;
 
 use crate::cli::{Cli, Command, GlobalFlags};
 use crate::context::{self, Context};
 use crate::error::Outcome;
 use crate::exit::Exit;
+use crate::{diagnostics, environment};
 
 /// Runs the program.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
@@ -45,6 +47,12 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         }
     };
     let printer = context::printer(&cli.global);
+    if let Some(wanted) = environment::log() {
+        for word in diagnostics::begin(&wanted) {
+            let message = format!("SWITCHBOARD_LOG has no use for `{}`", visible(&word));
+            printer.warning(message, Some(diagnostics::WORDS));
+        }
+    }
     match dispatch(cli) {
         Ok(exit) => exit,
         Err(failure) => {

@@ -14,6 +14,7 @@ mod chat_terminal;
 mod cloud;
 mod content;
 mod contract;
+mod diagnostics;
 mod documentation;
 mod edit;
 #[cfg(target_os = "linux")]

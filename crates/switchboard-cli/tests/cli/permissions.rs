@@ -307,3 +307,44 @@ mod on_a_terminal {
         assert!(!shown.contains('\u{202e}'), "{shown:?}");
     }
 }
+
+#[test]
+fn rules_that_cannot_be_understood_are_findings_of_config_check() {
+    let context = machine(
+        "[[permissions.rules]]
+tool = \"mcp__git__push\"
+action = \"allow\"
+arguments = { branch = { matches = \"feature/(\" } }
+
+[[permissions.rules]]
+tool = \"mcp__git__{\"
+action = \"deny\"
+
+[[hooks]]
+event = \"PreToolUse\"
+tool = \"mcp__x__[\"
+command = [\"true\"]
+",
+    );
+    let run = context.line("config check --json");
+    assert_eq!(run.code, 3, "{}", run.all());
+    let findings: Value = serde_json::from_str(&run.stdout).unwrap();
+    let found: Vec<(&Value, &Value, &Value)> = findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| (&finding["code"], &finding["line"], &finding["message"]))
+        .collect();
+    let expected = [
+        ("bad-pattern", 6, "a permission rule has the invalid pattern \"mcp__git__{\""),
+        ("unusable-rule", 1, "`matches` of the argument `branch` is no regular expression: unclosed group, in the rule for \"mcp__git__push\""),
+        ("unusable-rule", 10, "the pattern \"mcp__x__[\" of a hook cannot be used"),
+    ]
+    .map(|(code, line, message)| (json!(code), json!(line), json!(message)));
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(code, line, message)| (code, line, message))
+        .collect();
+    assert_eq!(found, expected);
+    assert_eq!(context.line("config check").code, 3);
+}

@@ -103,7 +103,7 @@ fn no_command_shows_a_secret() {
         for flags in ["", "--json", "-v", "--json -v", "--color always"] {
             // Flags stand first: after a command's words they would belong to it.
             let line = format!("{flags} {line}");
-            let run = context.line(line.trim());
+            let run = context.logged("trace", line.trim());
             let shown = run.all();
             let leaked: Vec<&str> = shown.lines().filter(|each| each.contains(CANARY)).collect();
             assert!(leaked.is_empty(), "{line}\n{}", leaked.join("\n"));

@@ -96,6 +96,14 @@ impl TestContext {
         self.run(&words)
     }
 
+    /// As [`line`](Self::line), with the program's own diagnostics.
+    pub(crate) fn logged(&self, filter: &str, line: &str) -> Run {
+        let words = switchboard_config::words::split(line).unwrap();
+        let mut command = self.command();
+        command.env("SWITCHBOARD_LOG", filter).args(words);
+        Run::of(&command.output().unwrap())
+    }
+
     /// A run that must succeed, and its JSON.
     pub(crate) fn json(&self, line: &str) -> Value {
         let run = self.line(line);

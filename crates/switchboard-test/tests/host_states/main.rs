@@ -2,6 +2,7 @@
 //!
 //! Time is paused wherever nothing but this process takes part, so a test of an hour takes a moment.
 
+mod idle;
 mod lab;
 
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ use switchboard_test::hosted::{Held, Told, call, spec};
 use switchboard_test::scripted::{self, Fault, On, Over, Rule, Script, start};
 use tokio::time::{Instant, sleep, timeout};
 
-use lab::Lab;
+use lab::{Lab, name};
 
 const LONG: Duration = Duration::from_secs(100);
 
@@ -53,10 +54,6 @@ fn of_era(era: Era) -> HostSettings {
         },
         ..HostSettings::default()
     }
-}
-
-fn name() -> switchboard::names::ServerName {
-    "lab".into()
 }
 
 #[tokio::test(start_paused = true)]

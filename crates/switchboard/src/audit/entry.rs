@@ -27,7 +27,7 @@ pub enum What {
     Login {
         /// The server.
         server: ServerName,
-        /// What happened: `login`, `logout`, `refresh`.
+        /// What happened: `begin` where a model has begun one, `login`, `logout`, `refresh`.
         event: &'static str,
         /// Whether it succeeded.
         succeeded: bool,
@@ -112,8 +112,13 @@ impl End {
                 bytes: outcome.result.size() as u64,
                 is_error: outcome.is_error,
             },
-            Some(Err(error)) => Self::Failed(class(error)),
+            Some(Err(error)) => Self::of_error(error),
         }
+    }
+
+    /// What came of a call that has no result.
+    pub fn of_error(error: &CallError) -> Self {
+        Self::Failed(class(error))
     }
 }
 

@@ -42,4 +42,4 @@ pub use fetch::{FetchError, FetchErrorKind, Fetcher};
 pub use login::{Callback, Login, LoginStart, is_logged_in, logout};
 pub use reach::{Network, Place, SystemNetwork};
 pub use server::{AuthSettings, Grant, ProtectedServer, SecretSource};
-pub use session::OAuth;
+pub use session::{OAuth, Renewals};

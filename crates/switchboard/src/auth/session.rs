@@ -5,7 +5,7 @@
 //! renewal that has begun is not undone by whoever asked for it going away: a refresh token can be used once, and an
 //! answer that nobody keeps is a lost login. It ends by the fetcher's deadline.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -37,6 +37,23 @@ const MOST_ATTEMPTS: u32 = 3;
 /// The longest nonce that is sent back.
 const MAX_NONCE: usize = 1024;
 
+/// Hears of attempts at new tokens: whether there are any now. It must be short.
+#[derive(Clone)]
+pub struct Renewals(Arc<dyn Fn(bool) + Send + Sync>);
+
+impl Renewals {
+    /// Hears of them like this.
+    pub fn heard_by(hears: impl Fn(bool) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hears))
+    }
+}
+
+impl std::fmt::Debug for Renewals {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Renewals")
+    }
+}
+
 /// Authorizes the requests to one server with OAuth.
 #[derive(Debug, Clone)]
 pub struct OAuth(Arc<Inner>);
@@ -50,6 +67,8 @@ struct Inner {
     current: Mutex<Current>,
     /// The nonce for the next proof of possession.
     nonce: Mutex<Option<String>>,
+    /// Who hears of attempts at new tokens.
+    renewals: OnceLock<Renewals>,
     /// One renewal at a time in this process, so that only one waits for the vault.
     turn: tokio::sync::Mutex<()>,
 }
@@ -97,8 +116,16 @@ impl OAuth {
             clock,
             current: Mutex::default(),
             nonce: Mutex::default(),
+            renewals: OnceLock::new(),
             turn: tokio::sync::Mutex::default(),
         }))
+    }
+
+    /// Tells somebody of every attempt at new tokens that is made from now on, and of nothing in them.
+    #[must_use]
+    pub fn telling(self, renewals: Renewals) -> Self {
+        let _ = self.0.renewals.set(renewals);
+        self
     }
 
     /// The server it is for.
@@ -412,7 +439,9 @@ impl Inner {
             ("refresh_token", refresh_token.expose()),
             ("resource", login.resource.as_str()),
         ];
-        match endpoint.ask(&form).await {
+        let answer = endpoint.ask(&form).await;
+        self.tell_of_renewal(answer.is_ok());
+        match answer {
             Ok(tokens) => {
                 let renewed = Login {
                     access_token: tokens.access_token,
@@ -456,9 +485,16 @@ impl Inner {
         let before = login.map(|login| login.scopes.clone()).unwrap_or_default();
         let more = union(&before, more);
         let (fetcher, clock) = (&self.fetcher, &*self.clock);
-        let login = grant::obtain(fetcher, &self.server, &challenge, &more, clock).await?;
-        self.keep(login).await;
+        let login = grant::obtain(fetcher, &self.server, &challenge, &more, clock).await;
+        self.tell_of_renewal(login.is_ok());
+        self.keep(login?).await;
         Ok(Renewal::Renewed)
+    }
+
+    fn tell_of_renewal(&self, succeeded: bool) {
+        if let Some(renewals) = self.renewals.get() {
+            (renewals.0)(succeeded);
+        }
     }
 
     /// Keeps new tokens, and only then uses them.

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::{CallError, CallOutcome};
+use crate::audit::What;
 use crate::catalog::CatalogTool;
 use crate::json::SharedJson;
 use crate::names::CallId;
@@ -36,6 +37,12 @@ pub trait Gate: Send + Sync + 'static {
     /// Hears of the end of a call that was let pass. It must be short: the caller waits for it.
     fn ended(&self, call: &EndedCall<'_>) {
         let _ = call;
+    }
+
+    /// Hears of what else is to be written down: a call that came to nothing before it was decided about, a login. It
+    /// must be short.
+    fn note(&self, what: What) {
+        let _ = what;
     }
 
     /// Whether there is nothing to ask, so that a call need not.

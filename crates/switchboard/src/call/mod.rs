@@ -8,6 +8,7 @@ pub mod gate;
 pub mod shape;
 pub mod spill;
 mod under_way;
+mod unmade;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,6 +119,7 @@ impl CallError {
                 }
                 RequestError::NotSent(_) => "nothing was done; it may be called again",
                 RequestError::TooLarge(_) => "ask for less at a time",
+                RequestError::NotVisited(_) => "ask the user before calling again",
                 RequestError::Refused(refusal) if refusal.wants_more_scope() => {
                     "log in to the server again to agree to more than so far"
                 }
@@ -145,12 +147,16 @@ impl Host {
         let tool = match catalog.find(&request.tool) {
             Ok(tool) => tool,
             Err(unknown) => {
-                newer = self.catalog_with(&request.tool, unknown).await?;
-                newer.find(&request.tool)?
+                let noted = |error: &CallError| self.note_unknown(&request, error);
+                let found = self.catalog_with(&request.tool, unknown).await;
+                newer = found.inspect_err(noted)?;
+                let found = newer.find(&request.tool).map_err(CallError::from);
+                found.inspect_err(noted)?
             }
         };
         let reference = tool.reference();
-        let mut arguments = check_arguments(tool, request.arguments)?;
+        let mut arguments = check_arguments(tool, request.arguments)
+            .inspect_err(|error| self.note_unfit(reference, error))?;
 
         // Permit.
         let id = self.next_call();
@@ -166,7 +172,8 @@ impl Host {
             match gate.before(&pending).answer().await {
                 Verdict::Pass(granted) => permit = granted,
                 Verdict::Change(changed, granted) => {
-                    arguments = check_arguments(tool, Some(changed))?;
+                    arguments = check_arguments(tool, Some(changed))
+                        .inspect_err(|error| self.note_unfit(reference, error))?;
                     permit = granted;
                 }
                 Verdict::Deny { reason } => {
@@ -227,7 +234,10 @@ impl Host {
         if let Some(status) = meant {
             // Its server may have to be connected first, or be back; if it cannot be, that is what is wrong.
             self.connected(&status.name).await?;
-        } else if statuses.iter().any(|status| !status.state.is_settled()) {
+        } else if statuses
+            .iter()
+            .any(|status| !status.state.is_settled() && !status.is_resting)
+        {
             // A server that is not connected yet may have it.
             self.connect_all().await;
             self.settled_or(|catalog| catalog.find(name).is_ok()).await;
@@ -324,6 +334,7 @@ impl Sending<'_> {
             Some(live) => live,
             None => match self.host.connected(server).await {
                 Ok(live) => {
+                    self.is_offered(&live)?;
                     connected = live;
                     &connected
                 }
@@ -335,14 +346,46 @@ impl Sending<'_> {
             Ok(result) => return Ok(result),
             Err(error) => error,
         };
+        if error.wants_pages() {
+            // In a box, for the same reason.
+            return Box::pin(self.after_visit(error, live)).await;
+        }
         let again = match self.after(&error, live).await {
-            Some(live) => self.once(&live).await,
+            Some(live) => {
+                self.is_offered(&live)?;
+                self.once(&live).await
+            }
             None => Err(error),
         };
-        again.map_err(|error| CallError::Request {
+        again.map_err(|error| self.failed(error))
+    }
+
+    /// Sends the call once more when the user has visited the pages that the server asked for instead of acting on it.
+    async fn after_visit(&self, error: RequestError, live: &Live) -> Result<Answer, CallError> {
+        let visited = live.peer.visit(error, live.spec.tool_max).await;
+        let again = match visited {
+            Ok(()) => self.once(live).await,
+            Err(error) => Err(error),
+        };
+        again.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: RequestError) -> CallError {
+        CallError::Request {
             tool: self.tool.reference().clone(),
             error,
-        })
+        }
+    }
+
+    /// Whether a connection that is newer than the call still offers the tool: it may be gone or withheld.
+    fn is_offered(&self, live: &Live) -> Result<(), CallError> {
+        let reference = self.tool.reference();
+        if live.tools.get(reference.tool.as_str()).is_some() {
+            return Ok(());
+        }
+        let gone = self.host.catalog().find(self.tool.exposed().as_str()).err();
+        let pending = || ServerError::Pending(reference.server.clone()).into();
+        Err(gone.map_or_else(pending, CallError::from))
     }
 
     /// What a call comes to whose server is not connected.

@@ -58,6 +58,8 @@ pub(super) struct Connection {
     pub(super) subscriptions: watch::Receiver<Vec<String>>,
     pub(super) rules: watch::Receiver<ToolRules>,
     pub(super) sandbox: watch::Receiver<sandbox::State>,
+    /// How long the server may rest before it is ended.
+    pub(super) idle_shutdown: watch::Receiver<Option<Duration>>,
     pub(super) reports: mpsc::Sender<(ServerName, Generation, Report)>,
     /// Whether something differs from its pin, so that an approval is looked out for.
     pub(super) pins_wait: AtomicBool,
@@ -130,8 +132,11 @@ impl Connection {
                 let (peer, lists) = (established.peer.clone(), Arc::clone(&established.lists));
                 self.report(Report::Established(Box::new(established)))
                     .await;
-                let lost = self.keep(&peer, &lists).await;
-                return self.report(Report::Lost(lost)).await;
+                let end = tokio::select! {
+                    lost = self.keep(&peer, &lists) => Report::Lost(lost),
+                    () = self.unused(&peer) => Report::Unused,
+                };
+                return self.report(end).await;
             }
             Ok(Err(error)) => self.failure(&error),
             Err(_) => {
@@ -433,7 +438,9 @@ impl Connection {
                     next_look = Instant::now() + APPROVALS;
                 }
                 ended = &mut listening => {
-                    tracing::debug!(server = %self.spec.name, ?ended, "the subscription has ended");
+                    // As text and not in full: the body of a refusal may hold anything.
+                    let error = ended.as_ref().err().map(tracing::field::display);
+                    tracing::debug!(server = %self.spec.name, error, "the subscription has ended");
                     listening = match ended {
                         Ok(()) => self.listen_later(peer, &subscriptions.borrow(), 4),
                         // A server that refuses to be listened to is not asked again.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::audit::What;
 use crate::catalog::text::neutralise;
 use crate::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
 use crate::host::Host;
@@ -48,6 +49,15 @@ pub(crate) async fn answer(host: &Host, server: &ServerName) -> (SharedJson, boo
         Some(logins) => logins.begin(server).await,
         None => Ok(None),
     };
+    let noted = |succeeded| What::Login {
+        server: server.clone(),
+        event: "begin",
+        succeeded,
+    };
+    match &begun {
+        Ok(None) => {}
+        begun => host.options().gate.note(noted(begun.is_ok())),
+    }
     let (text, is_error) = match begun {
         Ok(Some(begun)) => {
             let minutes = begun.patience.as_secs().div_ceil(60);

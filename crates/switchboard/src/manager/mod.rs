@@ -7,8 +7,10 @@
 
 pub(crate) mod backoff;
 pub(crate) mod connection;
+mod idle;
 pub(crate) mod lists;
 pub(crate) mod login;
+mod startup;
 mod summary;
 mod view;
 
@@ -33,6 +35,7 @@ use crate::sandbox;
 use crate::spec::ServerSpec;
 use crate::status::{Cause, Failure, State};
 use connection::{Connection, Established, Signals};
+use idle::Kept;
 use lists::Lists;
 use summary::is_eager;
 
@@ -49,6 +52,8 @@ pub(crate) enum Report {
     Failed(Box<Failure>),
     /// It was connected and is no longer.
     Lost(Failure),
+    /// Nobody has used it for so long that it was ended.
+    Unused,
     /// Its tools have been listed again.
     Tools(Arc<ServerTools>),
     /// One of its other lists has changed.
@@ -70,7 +75,7 @@ pub(crate) enum Command {
     SetEnabled(ServerName, bool, oneshot::Sender<bool>),
     /// This server anew, whatever its state.
     Restart(ServerName, oneshot::Sender<bool>),
-    /// This server, if it waits for its first use.
+    /// This server, if it waits to be used.
     Connect(ServerName, oneshot::Sender<()>),
     /// This server's tools are to be listed again.
     Refresh(ServerName),
@@ -138,15 +143,21 @@ struct Managed {
     rules: watch::Sender<ToolRules>,
     /// What it is told of its sandbox, likewise.
     sandbox: watch::Sender<sandbox::State>,
+    /// How long it may rest, likewise.
+    idle_shutdown: watch::Sender<Option<Duration>>,
 }
 
 /// A state with all that lives only as long as it does.
 enum ConnectionState {
     /// Waits for its first use.
     Lazy,
+    /// Was ended because nobody used it, and waits for its next use.
+    Resting(Kept),
     /// Is being connected.
     Pending {
         _task: Task,
+        /// What it offers meanwhile, if it rested.
+        kept: Option<Kept>,
     },
     Connected(Box<ConnectedState>),
     Failed,
@@ -285,13 +296,7 @@ impl Manager {
                 let _ = done.send(exists);
             }
             Command::Connect(name, done) => {
-                let waits = self
-                    .servers
-                    .get(&name)
-                    .is_some_and(|managed| matches!(managed.state, ConnectionState::Lazy));
-                if waits {
-                    self.connect(&name, 0, Duration::ZERO);
-                }
+                self.use_begins(&name);
                 let _ = done.send(());
             }
             Command::Trouble(name, generation, trouble) => {
@@ -313,6 +318,10 @@ impl Manager {
                         }
                     });
                 });
+                let rests = |managed: &Managed| managed.state.kept().is_some();
+                if wanted && self.servers.get(&name).is_some_and(rests) {
+                    self.use_begins(&name);
+                }
                 let _ = done.send(known.is_some());
             }
             Command::Shutdown(done) => drop(done),
@@ -359,9 +368,14 @@ impl Manager {
             let same_link = managed.spec.key == spec.key;
             managed.spec = Arc::clone(&spec);
             // The link does not depend on the rest; which tools are offered may.
-            managed.rules.send_if_modified(|rules| {
+            let new_rules = managed.rules.send_if_modified(|rules| {
                 let differ = *rules != spec.rules;
                 rules.clone_from(&spec.rules);
+                differ
+            });
+            managed.idle_shutdown.send_if_modified(|limit| {
+                let differ = *limit != spec.idle_shutdown;
+                *limit = spec.idle_shutdown;
                 differ
             });
             managed.sandbox.send_if_modified(|sandbox| {
@@ -369,7 +383,9 @@ impl Manager {
                 sandbox.clone_from(&spec.sandbox);
                 differ
             });
-            if same_link && managed.is_enabled() == was_enabled {
+            // What it offers by other rules, or was, is for a connection to say.
+            let is_outdated = (new_rules || !same_link) && managed.state.forget_kept();
+            if same_link && managed.is_enabled() == was_enabled && !is_outdated {
                 return;
             }
         } else {
@@ -385,6 +401,7 @@ impl Manager {
                 subscriptions: watch::Sender::new(Vec::new()),
                 rules: watch::Sender::new(spec.rules.clone()),
                 sandbox: watch::Sender::new(spec.sandbox.clone()),
+                idle_shutdown: watch::Sender::new(spec.idle_shutdown),
                 switched: None,
                 expects_login: false,
             };
@@ -471,6 +488,7 @@ impl Manager {
             subscriptions: managed.subscriptions.subscribe(),
             rules: managed.rules.subscribe(),
             sandbox: managed.sandbox.subscribe(),
+            idle_shutdown: managed.idle_shutdown.subscribe(),
             reports: self.report_to.clone(),
             pins_wait: AtomicBool::new(false),
             pins_told: Mutex::default(),
@@ -480,6 +498,7 @@ impl Manager {
         let failure = managed.failure.clone();
         let state = ConnectionState::Pending {
             _task: Task { handle, signals },
+            kept: managed.state.kept().cloned(),
         };
         self.set_state(name, state, failure);
     }
@@ -496,6 +515,7 @@ impl Manager {
             Report::Established(established) => self.established(name, *established).await,
             Report::Failed(failure) => self.failed(name, failure).await,
             Report::Lost(failure) => self.lost(name, failure),
+            Report::Unused => self.rest(name),
             Report::Tools(tools) => {
                 if let ConnectionState::Connected(connected) = &mut managed.state {
                     connected.tools = tools;
@@ -519,7 +539,7 @@ impl Manager {
         };
         // The task goes on under the new state.
         let old = std::mem::replace(&mut managed.state, ConnectionState::Lazy);
-        let ConnectionState::Pending { _task: task } = old else {
+        let ConnectionState::Pending { _task: task, .. } = old else {
             managed.state = old;
             return;
         };
@@ -661,6 +681,7 @@ impl Manager {
         };
         let old = std::mem::replace(&mut managed.state, state);
         let (before, now) = (old.kind(), managed.state.kind());
+        tracing::debug!(server = %name, before = before.word(), now = now.word(), "a server has changed its state");
         managed.failure.clone_from(&failure);
         managed.since = SystemTime::now();
         self.end(old);
@@ -693,40 +714,6 @@ impl Manager {
             drop(connected);
             self.closing.spawn(async move { peer.close().await });
         }
-    }
-
-    fn check_startup(&mut self) {
-        let Some(starting) = &mut self.starting else {
-            return;
-        };
-        starting.retain(|name| {
-            // One that is not there yet is about to be taken in; one that is removed leaves this set by itself.
-            let managed = self.servers.get(name);
-            managed.is_none_or(|managed| managed.state.kind() == State::Pending)
-        });
-        if !starting.is_empty() {
-            return;
-        }
-        self.starting = None;
-        let in_state = |state: State| {
-            self.servers
-                .iter()
-                .filter(move |(_, managed)| managed.state.kind() == state)
-        };
-        let ready = in_state(State::Connected).map(|(name, _)| name.clone());
-        let failed = in_state(State::Failed)
-            .chain(in_state(State::NeedsAuth))
-            .map(|(name, managed)| {
-                let reason = managed.failure.as_ref().map(|failure| failure.summary());
-                (
-                    name.clone(),
-                    reason.unwrap_or_else(|| "it wants a login".to_owned()),
-                )
-            });
-        self.resources.events.send(Event::StartupComplete {
-            ready: ready.collect(),
-            failed: failed.collect(),
-        });
     }
 
     fn list_changed(&self, name: &ServerName, list: ListKind) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::idle::Kept;
 use super::view::Offer;
 use super::{ConnectionState, Managed, login};
 use crate::names::ServerName;
@@ -18,6 +19,10 @@ impl Managed {
             ConnectionState::Connected(connected) => Some(connected),
             _ => None,
         };
+        let tools = match &self.state {
+            ConnectionState::Connected(connected) => Some(&connected.tools),
+            state => state.kept().map(|kept| &kept.tools),
+        };
         ServerStatus {
             name: self.spec.name.clone(),
             transport: connected.map_or_else(
@@ -27,9 +32,13 @@ impl Managed {
             state: self.state.kind(),
             since: self.since,
             required: self.spec.required,
-            is_lazy: matches!(self.state, ConnectionState::Lazy),
+            is_lazy: matches!(
+                self.state,
+                ConnectionState::Lazy | ConnectionState::Resting(_)
+            ),
+            is_resting: matches!(self.state, ConnectionState::Resting(_)),
             revision: connected.map(|connected| connected.peer.revision()),
-            tools: connected.map_or(0, |connected| connected.tools.tools().len()),
+            tools: tools.map_or(0, |tools| tools.tools().len()),
             restarts: self.restarts,
             latency: connected.map(|connected| connected.latency),
             startup: connected.map(|connected| connected.startup),
@@ -46,22 +55,23 @@ impl ConnectionState {
 
     /// What the state contributes to the catalogue.
     pub(super) fn offer(&self, name: &ServerName) -> Option<Offer> {
-        let (tools, instructions) = match self {
-            Self::Connected(connected) => {
-                let instructions = connected.peer.facts().instructions.as_deref();
-                let instructions =
-                    instructions.filter(|_| !connected.tools.withholds_instructions());
-                (&connected.tools, instructions.map(Arc::from))
-            }
-            Self::NeedsAuth(tools) => (tools, None),
-            Self::Lazy | Self::Pending { .. } | Self::Failed | Self::Disabled => return None,
+        let Kept {
+            tools,
+            instructions,
+        } = match self {
+            Self::Connected(connected) => Kept::of(connected),
+            Self::NeedsAuth(tools) => Kept {
+                tools: Arc::clone(tools),
+                instructions: None,
+            },
+            state => state.kept()?.clone(),
         };
-        Some((name.clone(), Arc::clone(tools), instructions))
+        Some((name.clone(), tools, instructions))
     }
 
     pub(super) fn kind(&self) -> State {
         match self {
-            Self::Lazy | Self::Pending { .. } => State::Pending,
+            Self::Lazy | Self::Resting(_) | Self::Pending { .. } => State::Pending,
             Self::Connected(_) => State::Connected,
             Self::Failed => State::Failed,
             Self::NeedsAuth(_) => State::NeedsAuth,

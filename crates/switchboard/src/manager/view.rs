@@ -70,6 +70,11 @@ impl View {
         }
     }
 
+    /// Whether a server waits to be used before it is connected.
+    pub(crate) fn waits_for_use(&self, name: &ServerName) -> bool {
+        self.status(name).is_some_and(|status| status.is_lazy)
+    }
+
     pub(crate) fn status(&self, name: &ServerName) -> Option<&ServerStatus> {
         self.statuses.iter().find(|status| status.name == *name)
     }

@@ -40,6 +40,9 @@ pub enum RequestError {
     /// The server kept asking for input.
     #[error("the server asked for input {0} times without coming to an answer")]
     TooManyRounds(usize),
+    /// The server wants the user to visit a page first, and the user has not.
+    #[error("the server wants a page to be visited first, and that was {0}")]
+    NotVisited(&'static str),
     /// The task that stands for the request was called off or has failed.
     #[error("the task has {0}")]
     Task(String),

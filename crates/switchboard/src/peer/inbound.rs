@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::pending::{Pending, Progress, Reply};
+use super::visit::Visits;
 use crate::json::SharedJson;
 use crate::transport::{Closed, Inbound, RequestFailure};
 
@@ -97,6 +98,8 @@ pub(super) struct Receiver {
     pub(super) closed: watch::Sender<Option<Closed>>,
     /// How many questions of the server are being answered: while a person thinks, a call is not idle.
     pub(super) answering: AtomicUsize,
+    /// Pages that the user was sent to.
+    pub(super) visits: Visits,
     limits: Limits,
     observer: Arc<dyn Observer>,
     questions: mpsc::Sender<Question>,
@@ -120,6 +123,7 @@ impl Receiver {
             pending: Pending::default(),
             closed: watch::Sender::new(None),
             answering: AtomicUsize::new(0),
+            visits: Visits::default(),
             limits,
             observer,
             questions,
@@ -194,6 +198,7 @@ impl Receiver {
             },
             Some(Method::ElicitationComplete) => match ElicitationComplete::decode_params(params) {
                 Ok(params) => {
+                    self.visits.complete(&params.elicitation_id);
                     return self
                         .observer
                         .notice(Notice::ElicitationComplete(&params.elicitation_id));

@@ -213,10 +213,10 @@ fn response(
 }
 
 /// Counts a question while it is being answered.
-struct Answering<'a>(&'a AtomicUsize);
+pub(super) struct Answering<'a>(&'a AtomicUsize);
 
 impl<'a> Answering<'a> {
-    fn begin(count: &'a AtomicUsize) -> Self {
+    pub(super) fn begin(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }

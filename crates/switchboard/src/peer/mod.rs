@@ -10,6 +10,8 @@ mod open;
 mod pages;
 mod pending;
 mod tasks;
+mod usage;
+mod visit;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +34,9 @@ use crate::json::SharedJson;
 use crate::names::ServerName;
 use crate::transport::{Abandoned, Closed, Link, Outgoing, OutgoingKind};
 use inbound::Receiver;
+use input::Answering;
 use pending::{Overdue, Patience, Reply};
+use usage::Usage;
 
 pub use error::RequestError;
 pub use inbound::{ListKind, Notice, Observer};
@@ -56,6 +60,8 @@ struct Shared {
     attending: AbortOnDrop,
     /// How many requests the server is at work on; a subscription is no work.
     working: AtomicUsize,
+    /// What of all that somebody asked for.
+    usage: Usage,
 }
 
 /// How long a request may take, and who hears of its progress.
@@ -146,6 +152,7 @@ impl Peer {
         params: Option<&RawValue>,
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
+        let _upkeep = self.0.usage.upkeep(method);
         let first = self.exchange(method, params, options).await?;
         self.follow(method, params, first, options).await
     }
@@ -178,11 +185,14 @@ impl Peer {
         first: SharedJson,
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
-        match self.0.unfinished(method, &first, options) {
-            None => Ok(first),
+        let Some(unfinished) = self.0.unfinished(method, &first, options) else {
+            return Ok(first);
+        };
+        let _followed = self.0.usage.follow();
+        match unfinished {
             // Rare, and large as futures: boxed, so that every other request stays small.
-            Some(ResultType::Task) => Box::pin(self.0.follow_task(&first, options)).await,
-            Some(_) => Box::pin(self.0.give_input(method, params, first, options)).await,
+            ResultType::Task => Box::pin(self.0.follow_task(&first, options)).await,
+            _ => Box::pin(self.0.give_input(method, params, first, options)).await,
         }
     }
 

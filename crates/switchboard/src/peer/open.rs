@@ -569,6 +569,7 @@ impl Opening<'_> {
             meta,
             attending: wire.attending,
             working: AtomicUsize::new(0),
+            usage: super::usage::Usage::default(),
         }))
     }
 

@@ -253,6 +253,21 @@ impl Pending {
         self.table().waiting.len()
     }
 
+    /// How many have been entered so far.
+    pub(crate) fn entered(&self) -> u64 {
+        self.table().last_id
+    }
+
+    /// Refuses all that would come, unless more than so many wait; whether it does. Those that wait go on waiting.
+    pub(crate) fn close_unless_more_than(&self, waiting: usize, closed: &Closed) -> bool {
+        let mut table = self.table();
+        let is_over = table.waiting.len() <= waiting;
+        if is_over {
+            table.closed.get_or_insert_with(|| closed.clone());
+        }
+        is_over
+    }
+
     /// Ends every request that waits, and all that would come.
     pub(crate) fn close(&self, closed: &Closed) {
         let waiting = {

@@ -49,16 +49,20 @@ impl Condition {
     pub(super) fn new(entry: &ArgumentCondition, base: &Base) -> (Self, Option<String>) {
         let value = &entry.value;
         let (test, problem) = match entry.test {
-            ArgumentTest::Equals => (Some(Test::Equals(value.clone())), ""),
+            ArgumentTest::Equals => (Some(Test::Equals(value.clone())), String::new()),
             ArgumentTest::Matches => {
                 let regex = RegexBuilder::new(value).size_limit(REGEX_BYTES).build();
-                (regex.ok().map(Test::Matches), "is no regular expression")
+                let why = regex.as_ref().err().map(why_no_regex).unwrap_or_default();
+                (regex.ok().map(Test::Matches), why)
             }
             ArgumentTest::Under => {
                 let folder = Folder::named(value, base).map(Test::Under);
-                (folder, "does not say which folder is meant")
+                (folder, "does not say which folder is meant".to_owned())
             }
-            ArgumentTest::Host => (HostPattern::new(value).map(Test::Host), "names no host"),
+            ArgumentTest::Host => {
+                let host = HostPattern::new(value).map(Test::Host);
+                (host, "names no host".to_owned())
+            }
         };
         let problem = test.is_none().then(|| {
             format!(
@@ -101,6 +105,18 @@ impl Condition {
             Reading::Generous => any,
         }
     }
+}
+
+/// Why a text is no regular expression, in one line.
+fn why_no_regex(error: &regex::Error) -> String {
+    let error = match error {
+        regex::Error::CompiledTooBig(_) => return "is too large a regular expression".to_owned(),
+        error => error.to_string(),
+    };
+    // The message quotes the expression over several lines, and says at its end what is wrong.
+    let why = error.lines().last().unwrap_or_default();
+    let why = why.trim().trim_start_matches("error: ");
+    format!("is no regular expression: {why}")
 }
 
 impl Test {

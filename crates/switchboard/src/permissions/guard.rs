@@ -350,6 +350,10 @@ impl Guard {
 }
 
 impl Gate for Guard {
+    fn note(&self, what: What) {
+        self.record(what);
+    }
+
     fn before<'a>(&'a self, call: &'a PendingCall<'a>) -> Check<'a, Verdict> {
         self.permit(Wanted::from(call))
     }

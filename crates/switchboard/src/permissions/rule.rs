@@ -146,7 +146,7 @@ impl Rule {
             let (test, message) = Condition::new(condition, base);
             tests.push(test);
             if let Some(message) = message {
-                problem(message);
+                problem(format!("{message}, in the rule for \"{}\"", entry.tool));
             }
         }
         let shown = entry.arguments.iter().map(|condition| {

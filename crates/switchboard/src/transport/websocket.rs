@@ -1,11 +1,11 @@
 //! WebSocket: one connection, one JSON-RPC message in each message of it, sub-protocol `mcp`.
 //!
 //! One task owns the connection: it reads, writes, answers pings and closes. Writers put messages into a bounded
-//! queue, in the order of their calls. A message over the limit on size costs only itself (see `trim.rs`). Proxies
-//! are not used.
+//! queue, in the order of their calls. A message over the limit on size costs only itself (see `trim.rs`).
 
 mod handshake;
 mod trim;
+mod tunnel;
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -54,7 +54,7 @@ pub struct WebSocketConnector {
 impl WebSocketConnector {
     /// A recipe for this server. Fails where the address or a header cannot be used.
     ///
-    /// Of the client it takes the trust roots, the limit on size and the time to connect.
+    /// Of the client it takes the trust roots, the proxies, the limit on size and the time to connect.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
         let address = Address::parse(server.url.expose(), &["ws", "wss"])?;
         if !address.url().username().is_empty() || address.url().password().is_some() {
@@ -102,8 +102,9 @@ impl Connector for WebSocketConnector {
     }
 
     fn destination(&self) -> Destination {
+        let has_proxy = self.client.settings().proxy.applies_to(&self.address);
         self.address
-            .destination(self.permits.has_credentials(), false)
+            .destination(self.permits.has_credentials(), has_proxy)
     }
 
     fn connect(

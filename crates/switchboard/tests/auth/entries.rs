@@ -1,8 +1,10 @@
 //! From an entry of a configuration to the authorization of its server.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use switchboard::Host;
+use switchboard::audit::{Audit, AuditSettings, LOG};
 use switchboard::auth::{Grant, ProtectedServer, SecretSource};
 use switchboard::options::HostOptions;
 use switchboard::recipe::{RecipeError, Recipes};
@@ -10,6 +12,7 @@ use switchboard::status::State;
 use switchboard_config::files::InMemory;
 use switchboard_config::resolve::{Config, Inputs};
 use switchboard_config::secret::Secret;
+use switchboard_store::{LogQuery, MemoryStore, Store as _};
 
 use crate::world::World;
 use crate::{call, restart, state};
@@ -163,4 +166,35 @@ async fn a_login_with_the_same_vault_is_found_and_a_bearer_token_takes_its_place
     let last = seen.last().expect("a request");
     assert_eq!(last.headers["authorization"], "Bearer own");
     host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_renewal_is_written_down_without_its_tokens() {
+    let world = World::start().await;
+    let store = Arc::new(MemoryStore::new());
+    let audit = Audit::start(store.clone(), AuditSettings::default(), "test");
+    let mut recipes = recipes();
+    recipes.vault = world.vault();
+    recipes.audit = Some(audit.clone());
+    let entry = config(world.resource.as_str(), "");
+    let login = recipes.login(&entry.servers[0], &entry.settings).unwrap();
+    let (server, _) = login.expect("it can be logged in to");
+    world.log_in(&server).await.unwrap();
+    let host = Host::new(HostOptions::default());
+    let spec = recipes.spec(&entry.servers[0], &entry.settings).unwrap();
+    host.apply(vec![spec]).await;
+    host.settled().await;
+    world.expire();
+    call(&host).await.expect("the call is answered");
+    host.shutdown().await;
+    audit.flush().await;
+    let log = store.read_log(LOG, LogQuery::default()).await.unwrap();
+    let [entry] = log.as_slice() else {
+        panic!("one entry, not {log:?}");
+    };
+    let entry: serde_json::Value = serde_json::from_slice(&entry.value).unwrap();
+    let expected = serde_json::json!({
+        "by": "test", "process": std::process::id(), "kind": "login", "server": "world", "event": "refresh", "outcome": "done"
+    });
+    assert_eq!(entry, expected);
 }

@@ -1,13 +1,13 @@
 //! Tokens over time: renewed ahead of their end, by one of many at a time, and never lost for want of a network.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all, ready};
 use switchboard::auth::vault::{MemoryVault, Vault, VaultError, VaultKey, VaultLock};
-use switchboard::auth::{AuthSettings, OAuth, Verdict};
+use switchboard::auth::{AuthSettings, OAuth, Renewals, Verdict};
 use switchboard_config::secret::Secret;
 use switchboard_store::{Clock, SystemClock, Timestamp};
 
@@ -274,4 +274,30 @@ async fn a_renewal_ahead_of_time_that_fails_leaves_the_token_and_the_server_alon
     world.script().instead.clear();
     let shown = credentials(&world, &oauth).await;
     assert_eq!(authorization(&shown), Some("Bearer access-5"));
+}
+
+#[tokio::test]
+async fn every_attempt_at_new_tokens_is_told() {
+    let world = World::start().await;
+    let server = world.server(AuthSettings::default());
+    world.log_in(&server).await.unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let oauth = world.oauth(&server).telling(Renewals::heard_by({
+        let told = Arc::clone(&told);
+        move |succeeded| told.lock().unwrap().push(succeeded)
+    }));
+    let shown = credentials(&world, &oauth).await;
+    assert!(told.lock().unwrap().is_empty());
+    world.expire();
+    assert_eq!(unauthorized(&world, &oauth, &shown).await, Verdict::Again);
+    assert_eq!(*told.lock().unwrap(), [true]);
+    let refusal = (400, None, r#"{"error":"invalid_grant"}"#.to_owned());
+    world.script().instead.insert("/token".to_owned(), refusal);
+    world.expire();
+    // What is not asked for again is not told again.
+    for _ in 0..3 {
+        let shown = credentials(&world, &oauth).await;
+        unauthorized(&world, &oauth, &shown).await;
+    }
+    assert_eq!(*told.lock().unwrap(), [true, false]);
 }

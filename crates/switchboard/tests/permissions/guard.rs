@@ -397,3 +397,64 @@ async fn no_secret_of_a_call_gets_into_events_audit_or_refusals() {
     );
     assert!(!seen.contains(CANARY), "{seen}");
 }
+
+#[tokio::test]
+async fn calls_that_fail_before_they_are_decided_about_are_written_down() {
+    let lab = Lab::new("", Vec::new(), None).await;
+    let check = async |tool: String, arguments: Value, expected: Value| {
+        let request = CallRequest {
+            tool,
+            arguments: Some(raw(&arguments.to_string())),
+            ..CallRequest::default()
+        };
+        let error = lab.host.call(request).await.expect_err("no such call");
+        assert!(!matches!(error, CallError::Denied { .. }), "{error}");
+        lab.audit.flush().await;
+        let entries = lab.store.read_log(LOG, LogQuery::default()).await;
+        let newest = entries
+            .expect("a log")
+            .into_iter()
+            .next()
+            .expect("an entry");
+        let text = std::str::from_utf8(&newest.value).expect("text");
+        // Not a word of what was written.
+        assert!(!text.contains("hunter2"), "{text}");
+        let mut entry: Value = serde_json::from_str(text).expect("JSON");
+        for (key, _) in expected.as_object().expect("an object") {
+            assert_eq!(entry[key].take(), expected[key], "{key} of {text}");
+        }
+    };
+    check(
+        "trusted/read_file".to_owned(),
+        json!({"path": 5, "secret": "hunter2"}),
+        json!({
+            "kind": "call", "server": "trusted", "tool": "read_file", "call": 1, "outcome": "failed", "error": "bad-arguments",
+            "decision": null
+        }),
+    )
+    .await;
+    check(
+        "trusted/raed_file".to_owned(),
+        json!({"secret": "hunter2"}),
+        json!({
+            "kind": "call", "server": null, "tool": "trusted/raed_file", "call": 2, "outcome": "failed",
+            "error": "unknown-tool", "arguments_bytes": 20
+        }),
+    )
+    .await;
+    // A name may be anything, and anything is not kept.
+    check(
+        "x".repeat(1 << 20),
+        json!({}),
+        json!({"tool": "x".repeat(128), "error": "unknown-tool"}),
+    )
+    .await;
+    assert_eq!(
+        lab.store
+            .read_log(LOG, LogQuery::default())
+            .await
+            .expect("a log")
+            .len(),
+        3
+    );
+}

@@ -534,7 +534,7 @@ fn faulty_rules_are_told_of_and_rules_about_nothing_are_found() {
     assert_eq!(
         problems,
         [format!(
-            "{USER}:1:1: `matches` of the argument `x` is no regular expression"
+            "{USER}:1:1: `matches` of the argument `x` is no regular expression: unclosed group, in the rule for \"mcp__s__t\""
         )]
     );
     let catalog = switchboard::remembered::catalog(&[], &[]);

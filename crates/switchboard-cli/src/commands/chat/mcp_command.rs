@@ -164,6 +164,7 @@ fn remark(status: &ServerStatus) -> String {
         State::Failed => session::reason(status).unwrap_or_default(),
         State::NeedsAuth => format!("/mcp login {name}"),
         State::Disabled => format!("/mcp enable {name}"),
+        State::Pending if status.is_resting => "rests until it is used".to_owned(),
         State::Pending => "being connected".to_owned(),
         State::Connected => String::new(),
     }

@@ -1,6 +1,8 @@
 //! `switchboard config check`: every finding in every file, at length.
 
-use switchboard_config::diagnostic::Severity;
+use switchboard::permissions::{Engine, Policy};
+use switchboard_config::diagnostic::{Diagnostic, Severity};
+use switchboard_config::resolve::Config;
 
 use crate::context::Context;
 use crate::error::Outcome;
@@ -10,7 +12,7 @@ use crate::report;
 pub(crate) fn run(context: &Context) -> Outcome {
     let printer = &context.printer;
     let config = context.load_quietly();
-    let findings = &config.diagnostics;
+    let findings = &findings(&config, context);
     let outcome = if printer.json {
         printer.json(&findings.iter().map(report::to_json).collect())
     } else {
@@ -42,4 +44,14 @@ pub(crate) fn run(context: &Context) -> Outcome {
     } else {
         Exit::Done
     })
+}
+
+/// What is wrong with the files, and with rules and hooks that only whoever applies them can understand.
+fn findings(config: &Config, context: &Context) -> Vec<Diagnostic> {
+    let engine = Engine::new(config, &context.folders(), Policy::agent());
+    let problems = engine.problems().map(|problem| {
+        Diagnostic::error("unusable-rule", problem.origin.clone(), &problem.message)
+            .with_hint("correct it; until then it allows nothing, and asks or denies wherever it may be meant to")
+    });
+    config.diagnostics.iter().cloned().chain(problems).collect()
 }

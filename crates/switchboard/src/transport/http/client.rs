@@ -12,10 +12,10 @@ use reqwest::{NoProxy, Proxy, redirect};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
-use switchboard_config::secret::Secret;
 use switchboard_protocol::Limits;
 
 use super::address::Address;
+use super::proxy::ProxySettings;
 use crate::transport::{TransportError, TransportErrorKind};
 
 /// Idle connections kept for each server.
@@ -46,58 +46,6 @@ impl Default for HttpSettings {
             max_message_bytes: Limits::DEFAULT.max_bytes,
             extra_roots: Vec::new(),
         }
-    }
-}
-
-/// Proxies, as the usual environment variables describe them. WebSocket links and Unix sockets do without.
-#[derive(Debug, Clone, Default)]
-pub struct ProxySettings {
-    /// For `http` addresses. It may hold a password.
-    pub http: Option<Secret>,
-    /// For `https` addresses.
-    pub https: Option<Secret>,
-    /// For whatever has none of its own.
-    pub all: Option<Secret>,
-    /// Hosts, domains and networks that are reached directly, separated by commas.
-    pub except: Option<String>,
-}
-
-impl ProxySettings {
-    /// The settings in variables such as `HTTPS_PROXY` and `NO_PROXY`, the lowercase names first.
-    ///
-    /// The environment itself is not read here; `variable` looks a name up.
-    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let find = |name: &str| {
-            variable(name)
-                .or_else(|| variable(&name.to_ascii_uppercase()))
-                .filter(|value| !value.trim().is_empty())
-        };
-        Self {
-            http: find("http_proxy").map(Secret::new),
-            https: find("https_proxy").map(Secret::new),
-            all: find("all_proxy").map(Secret::new),
-            except: find("no_proxy"),
-        }
-    }
-
-    /// Whether there is a proxy for addresses like this one. Hosts that are excepted by their name, or by a domain
-    /// they are in, are known; networks are not looked at.
-    pub(super) fn applies_to(&self, address: &Address) -> bool {
-        let own = match address.url().scheme() {
-            "https" => &self.https,
-            _ => &self.http,
-        };
-        let host = address.url().host_str().unwrap_or_default();
-        let host = host.trim_matches(['[', ']']);
-        let is_excepted = |except: &str| {
-            let except = except.trim().trim_start_matches('.');
-            let before = host.strip_suffix(except).filter(|_| !except.is_empty());
-            except == "*" || before.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        };
-        let excepted = self.except.as_deref().unwrap_or_default();
-        address.socket().is_none()
-            && (own.is_some() || self.all.is_some())
-            && !excepted.split(',').any(is_excepted)
     }
 }
 
@@ -278,43 +226,9 @@ fn trust(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, TransportError> {
 
 #[cfg(test)]
 mod tests {
+    use switchboard_config::secret::Secret;
+
     use super::*;
-
-    #[test]
-    fn proxies_come_from_variables_by_their_usual_names() {
-        let settings = ProxySettings::from_variables(|name| match name {
-            "https_proxy" => Some("http://lower:1".to_owned()),
-            "HTTPS_PROXY" => Some("http://upper:1".to_owned()),
-            "ALL_PROXY" => Some("http://all:1".to_owned()),
-            "HTTP_PROXY" => Some(" ".to_owned()),
-            "NO_PROXY" => Some("localhost,.internal".to_owned()),
-            _ => None,
-        });
-        assert_eq!(settings.http, None);
-        assert_eq!(settings.https, Some(Secret::new("http://lower:1")));
-        assert_eq!(settings.all, Some(Secret::new("http://all:1")));
-        assert_eq!(settings.except.as_deref(), Some("localhost,.internal"));
-    }
-
-    #[test]
-    fn a_proxy_applies_unless_the_host_is_excepted() {
-        let settings = ProxySettings {
-            https: Some(Secret::new("http://proxy:1")),
-            except: Some("localhost, .internal,10.0.0.1".to_owned()),
-            ..ProxySettings::default()
-        };
-        for (url, expected) in [
-            ("https://example.com/mcp", true),
-            ("http://example.com/mcp", false),
-            ("https://localhost:1/mcp", false),
-            ("https://a.internal/mcp", false),
-            ("https://notinternal/mcp", true),
-            ("https://10.0.0.1/mcp", false),
-        ] {
-            let address = Address::parse(url, &["http", "https"]).unwrap();
-            assert_eq!(settings.applies_to(&address), expected, "{url}");
-        }
-    }
 
     #[test]
     fn a_bad_proxy_is_named_without_its_password() {

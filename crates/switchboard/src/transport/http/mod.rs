@@ -6,6 +6,7 @@
 //! | [`StreamableConnector`] (`streamable.rs`, `answer.rs`, `resume.rs`) | one POST for each message, JSON or a stream as its answer |
 //! | [`LegacyConnector`] (`legacy.rs`) | one GET stream for all answers, POSTs to the place it names |
 //! | `channel.rs`, `permit.rs`, `headers.rs`, `helper.rs`, `address.rs` | one exchange with one server: address, headers, redirects, authorization |
+//! | [`ProxySettings`] (`proxy.rs`) | which proxy stands between, for WebSocket too |
 //! | `events.rs`, `sse.rs` | bodies and event streams, bounded |
 //! | `failure.rs` | what an error means |
 //! | `lifetime.rs` | the tasks of a link |
@@ -24,6 +25,7 @@ mod helper;
 mod legacy;
 mod lifetime;
 mod permit;
+mod proxy;
 mod resume;
 pub mod sse;
 mod streamable;
@@ -33,12 +35,13 @@ use std::sync::Arc;
 use switchboard_config::secret::Secret;
 
 pub(super) use address::Address;
-pub use client::{HttpClient, HttpSettings, ProxySettings};
+pub use client::{HttpClient, HttpSettings};
 pub(super) use failure::{describe_io, describe_tls, refusal_head, tls_error};
 pub use helper::HeadersHelper;
 pub use legacy::LegacyConnector;
 pub(super) use lifetime::Lifetime;
 pub(super) use permit::Permits;
+pub use proxy::ProxySettings;
 pub use streamable::StreamableConnector;
 
 use crate::auth::Authorizer;

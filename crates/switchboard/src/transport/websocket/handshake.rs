@@ -1,4 +1,4 @@
-//! Opening a WebSocket: TCP, TLS, and the HTTP upgrade.
+//! Opening a WebSocket: TCP, a tunnel through a proxy (`tunnel.rs`), TLS, and the HTTP upgrade.
 //!
 //! The upgrade is done here and not by the library, because a server that picks no sub-protocol is to be accepted,
 //! and one that refuses is to be quoted: its status, its challenges, its words.
@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::handshake::machine::TryParse as _;
 use url::Position;
 
+use super::tunnel;
 use crate::transport::http::{
     Address, HttpClient, describe_io, describe_tls, refusal_head, tls_error,
 };
@@ -60,7 +61,12 @@ pub(super) async fn open(
     };
     socket.write_all(&request).await.map_err(failed)?;
     socket.flush().await.map_err(failed)?;
-    let (response, tail) = read_head(&mut socket, address).await?;
+    let hint = if address.url().scheme() == "ws" {
+        "; if it speaks TLS, use wss://"
+    } else {
+        ""
+    };
+    let (response, tail) = read_head(&mut socket, &address.place(), hint).await?;
     if response.status().as_u16() != 101 {
         return Err(refused(response, tail, socket).await);
     }
@@ -68,49 +74,93 @@ pub(super) async fn open(
     Ok((socket, tail))
 }
 
+/// Connects to the server, or to the proxy on the way and through it.
 async fn connect(client: &HttpClient, address: &Address) -> Result<Socket, TransportError> {
     let url = address.url();
-    let place = address.place();
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let port = url.port_or_known_default().unwrap_or(80);
-    let found: Vec<_> = tokio::net::lookup_host((host, port))
-        .await
-        .map_err(|_| {
-            TransportError::new(
-                TransportErrorKind::Dns,
-                format!("the name {host} is not known"),
-            )
-        })?
-        .collect();
-    let failed = |error: &std::io::Error| {
-        if let Some(tls) = tls_error(error) {
-            return TransportError::new(TransportErrorKind::Tls, describe_tls(tls, &place));
-        }
-        let (kind, message) = describe_io(error, &place);
-        TransportError::new(kind, message)
+    let end = Place::of(
+        url.host_str().unwrap_or_default(),
+        url.port_or_known_default().unwrap_or(80),
+    );
+    let socket = match client.settings().proxy.on_the_way_to(address) {
+        None => end.connect().await?,
+        Some(proxy) => tunnel::open(client, &proxy, &end).await?,
     };
-    let stream = TcpStream::connect(found.as_slice())
-        .await
-        .map_err(|error| failed(&error))?;
-    // Messages are small and waited for.
-    let _ = stream.set_nodelay(true);
-    if url.scheme() == "ws" {
-        return Ok(Box::new(stream));
+    match url.scheme() {
+        "ws" => Ok(socket),
+        _ => end.secure(client, socket).await,
     }
-    let mut config = client.tls().as_ref().clone();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let name = ServerName::try_from(host.to_owned()).map_err(|_| {
-        TransportError::new(
-            TransportErrorKind::Invalid,
-            format!("{host} is no name that a certificate could have"),
-        )
-    })?;
-    let stream = TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await
-        .map_err(|error| failed(&error))?;
-    Ok(Box::new(stream))
+}
+
+/// A host and a port to connect to.
+pub(super) struct Place {
+    host: String,
+    port: u16,
+}
+
+impl Place {
+    /// A place by the name of its host, in brackets or not.
+    pub(super) fn of(host: &str, port: u16) -> Self {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        Self {
+            host: host.to_owned(),
+            port,
+        }
+    }
+
+    /// The place as it stands in addresses.
+    pub(super) fn shown(&self) -> String {
+        let Self { host, port } = self;
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
+    }
+
+    /// Opens a connection.
+    pub(super) async fn connect(&self) -> Result<Socket, TransportError> {
+        let host = self.host.as_str();
+        let unknown = |_| {
+            let message = format!("the name {host} is not known");
+            TransportError::new(TransportErrorKind::Dns, message)
+        };
+        let found = tokio::net::lookup_host((host, self.port)).await;
+        let found: Vec<_> = found.map_err(unknown)?.collect();
+        let stream = TcpStream::connect(found.as_slice())
+            .await
+            .map_err(|error| self.failed(&error))?;
+        // Messages are small and waited for.
+        let _ = stream.set_nodelay(true);
+        Ok(Box::new(stream))
+    }
+
+    /// Speaks TLS over a connection that leads there.
+    pub(super) async fn secure(
+        &self,
+        client: &HttpClient,
+        socket: Socket,
+    ) -> Result<Socket, TransportError> {
+        let mut config = client.tls().as_ref().clone();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let name = ServerName::try_from(self.host.clone()).map_err(|_| {
+            let message = format!("{} is no name that a certificate could have", self.host);
+            TransportError::new(TransportErrorKind::Invalid, message)
+        })?;
+        let stream = TlsConnector::from(Arc::new(config))
+            .connect(name, socket)
+            .await
+            .map_err(|error| self.failed(&error))?;
+        Ok(Box::new(stream))
+    }
+
+    /// What an error of a connection there means.
+    pub(super) fn failed(&self, error: &std::io::Error) -> TransportError {
+        if let Some(tls) = tls_error(error) {
+            return TransportError::new(TransportErrorKind::Tls, describe_tls(tls, &self.shown()));
+        }
+        let (kind, message) = describe_io(error, &self.shown());
+        TransportError::new(kind, message)
+    }
 }
 
 /// The request to upgrade, as it goes over the wire.
@@ -136,16 +186,17 @@ fn upgrade(address: &Address, headers: &HeaderMap, key: &str) -> Vec<u8> {
     request
 }
 
-async fn read_head(
+/// Reads the head of an answer, and whatever came right behind it.
+pub(super) async fn read_head(
     socket: &mut Socket,
-    address: &Address,
+    place: &str,
+    hint: &str,
 ) -> Result<(Response, Vec<u8>), TransportError> {
     let broken_rules = |message: String| TransportError::new(TransportErrorKind::Protocol, message);
-    let place = address.place();
     let mut bytes = Vec::with_capacity(1024);
     loop {
         let count = socket.read_buf(&mut bytes).await.map_err(|error| {
-            let (kind, message) = describe_io(&error, &place);
+            let (kind, message) = describe_io(&error, place);
             TransportError::new(kind, message)
         })?;
         if count == 0 {
@@ -162,11 +213,6 @@ async fn read_head(
                 )));
             }
             Err(error) => {
-                let hint = if address.url().scheme() == "ws" {
-                    "; if it speaks TLS, use wss://"
-                } else {
-                    ""
-                };
                 let error = visible(&error.to_string()).into_owned();
                 return Err(broken_rules(format!(
                     "{place} does not answer in HTTP ({error}){hint}"
@@ -203,7 +249,11 @@ fn check(response: &Response, key: &str) -> Result<(), TransportError> {
     }
 }
 
-async fn refused(response: Response, mut body: Vec<u8>, mut socket: Socket) -> TransportError {
+pub(super) async fn refused(
+    response: Response,
+    mut body: Vec<u8>,
+    mut socket: Socket,
+) -> TransportError {
     let mut refusal = refusal_head(response.status().as_u16(), response.headers());
     // The body as it comes, chunked or not: it is for people to read.
     let rest = async {

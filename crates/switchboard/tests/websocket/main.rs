@@ -2,7 +2,9 @@
 
 #![expect(clippy::expect_used, reason = "helpers of a test fail by panicking")]
 
+#[path = "../network/mod.rs"]
 mod network;
+mod proxy;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,0 +1,190 @@
+//! The program's own diagnostics, for whoever looks for a fault in it: off unless `SWITCHBOARD_LOG` asks for them.
+//!
+//! Owns the way from `tracing` to standard error. Only lines of Switchboard itself are written: what libraries log may
+//! hold addresses with keys in them, headers or whole messages. Nothing here goes to standard output.
+
+use std::ffi::OsStr;
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use std::time::SystemTime;
+
+use switchboard_config::text::visible;
+use switchboard_store::Timestamp;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::moment;
+
+/// What the variable may say.
+pub(crate) const WORDS: &str =
+    "error, warn, info, debug, trace or off, or switchboard::manager=debug for one part";
+
+/// Writes diagnostics from now on, as the variable says. What of it cannot be read is given back, to be told.
+pub(crate) fn begin(wanted: &OsStr) -> Vec<String> {
+    let (filter, unreadable) = Filter::parse(&wanted.to_string_lossy());
+    if filter.most() != LevelFilter::OFF {
+        // Nobody else in this program sets one.
+        let _ = tracing::subscriber::set_global_default(Diagnostics(filter));
+    }
+    unreadable
+}
+
+/// Which lines are written: a level for all of Switchboard, or for those of its parts that begin so.
+#[derive(Debug, PartialEq, Eq)]
+struct Filter {
+    /// The longest part first, so that the first that fits counts.
+    parts: Vec<(String, LevelFilter)>,
+}
+
+/// What the names of Switchboard's own parts begin with.
+const OWN: &str = "switchboard";
+
+impl Filter {
+    /// Reads `LEVEL` and `PART=LEVEL`, separated by commas.
+    fn parse(text: &str) -> (Self, Vec<String>) {
+        let mut parts = Vec::new();
+        let mut unreadable = Vec::new();
+        let words = text.split(',').map(str::trim);
+        for word in words.filter(|word| !word.is_empty()) {
+            let (part, level) = word.split_once('=').unwrap_or((OWN, word));
+            let level = level.trim();
+            // A number is a level to the parser, and so is nothing at all; neither means anything to people.
+            let is_word = level.starts_with(char::is_alphabetic);
+            match level.parse() {
+                Ok(level) if is_word && part.starts_with(OWN) => {
+                    parts.push((part.trim().to_owned(), level));
+                }
+                _ => unreadable.push(word.to_owned()),
+            }
+        }
+        parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.len()));
+        (Self { parts }, unreadable)
+    }
+
+    /// The most that any part writes.
+    fn most(&self) -> LevelFilter {
+        let levels = self.parts.iter().map(|(_, level)| *level);
+        levels.max().unwrap_or(LevelFilter::OFF)
+    }
+
+    fn level_of(&self, target: &str) -> LevelFilter {
+        let fits = |part: &str| {
+            let rest = target.strip_prefix(part);
+            // `switchboard` is every crate of the program; any other part is one module and those in it.
+            rest.is_some_and(|rest| part == OWN || rest.is_empty() || rest.starts_with("::"))
+        };
+        let found = self.parts.iter().find(|(part, _)| fits(part));
+        found.map_or(LevelFilter::OFF, |(_, level)| *level)
+    }
+}
+
+/// Writes what the filter lets through. There are no spans in this program, so none are kept.
+struct Diagnostics(Filter);
+
+impl Subscriber for Diagnostics {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= self.0.level_of(metadata.target())
+    }
+
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        // The filter never changes, so each place is asked about once.
+        if self.enabled(metadata) {
+            Interest::always()
+        } else {
+            Interest::never()
+        }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.0.most())
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let metadata = event.metadata();
+        let mut line = Line::default();
+        event.record(&mut line);
+        let now = moment::exact(Timestamp::from(SystemTime::now()));
+        let (level, target) = (metadata.level(), metadata.target());
+        let text = format!("{now} {level:>5} {target}: {}{}", line.message, line.fields);
+        // One write for each line, so that lines of several processes do not mix; one that fails has nowhere to be told.
+        let line = format!("{}\n", visible(&text));
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// What an event says.
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, format_args!("{value:?}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format_args!("{value:?}"));
+    }
+}
+
+impl Line {
+    fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value}"),
+            name => write!(self.fields, " {name}={value}"),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_lets_through_what_it_names() {
+        let check = |text: &str, target: &str, expected: LevelFilter| {
+            let (filter, unreadable) = Filter::parse(text);
+            assert_eq!(
+                (filter.level_of(target), unreadable.len()),
+                (expected, 0),
+                "{text}: {target}"
+            );
+        };
+        check("debug", "switchboard::manager", LevelFilter::DEBUG);
+        check("debug", "switchboard_agent::turn", LevelFilter::DEBUG);
+        check("WARN", "switchboard", LevelFilter::WARN);
+        check("", "switchboard", LevelFilter::OFF);
+        check("off", "switchboard", LevelFilter::OFF);
+        // What libraries log is nobody's business, whatever is asked for.
+        check("trace", "hyper_util::client", LevelFilter::OFF);
+        let parts = "info, switchboard::manager=trace,switchboard::manager::idle=off";
+        check(parts, "switchboard::manager::lists", LevelFilter::TRACE);
+        check(parts, "switchboard::manager::idle", LevelFilter::OFF);
+        check(parts, "switchboard::managers", LevelFilter::INFO);
+        check(parts, "switchboard_server::http", LevelFilter::INFO);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_and_the_rest_counts() {
+        let (filter, unreadable) = Filter::parse("loud,hyper=trace,3,switchboard=,warn");
+        assert_eq!(unreadable, ["loud", "hyper=trace", "3", "switchboard="]);
+        assert_eq!(filter.level_of("switchboard::host"), LevelFilter::WARN);
+    }
+}

@@ -1,0 +1,244 @@
+//! Servers that nobody uses are ended, and their next use connects them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+use switchboard::call::CallError;
+use switchboard::catalog::{LookupError, ToolRules};
+use switchboard::host::ServerError;
+use switchboard::options::HostSettings;
+use switchboard::spec::ServerSpec;
+use switchboard::status::State::{Connected, Failed, Pending};
+use switchboard_config::entry::ServerEntry;
+use switchboard_protocol::Era;
+use switchboard_test::hosted::{Told, call, spec, wait_until};
+use switchboard_test::scripted::{Over, Script, Tool, start};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::lab::{Lab, name};
+use crate::{LONG, host, of_era};
+
+/// How long the servers of these tests may rest.
+const LIMIT: Duration = Duration::from_secs(100);
+/// Not yet that long, and what is missing until they have surely been ended.
+const ALMOST: Duration = Duration::from_secs(99);
+const REST: Duration = Duration::from_secs(27);
+/// By when they have been ended, however often one looks.
+const OVER: Duration = Duration::from_secs(126);
+
+fn resting(lab: &Arc<Lab>, name: &str) -> ServerSpec {
+    ServerSpec {
+        idle_shutdown: Some(LIMIT),
+        ..lab.spec(name)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unused_server_is_ended_and_its_next_use_connects_it() {
+    for era in [Era::Stateful, Era::Stateless] {
+        let (lab, host) = (Lab::new(), host(of_era(era)));
+        let mut told = Told::by(&host);
+        let required = ServerSpec {
+            required: true,
+            ..resting(&lab, "lab")
+        };
+        host.add_server(required).await.unwrap();
+        let offered = host.catalog();
+        // It is probed and listed anew meanwhile, which is nobody's use.
+        sleep(OVER).await;
+        assert_eq!(told.states_so_far("lab"), [Connected, Pending], "{era:?}");
+        let status = host.status(&name()).unwrap();
+        let seen = (
+            status.is_resting,
+            status.is_lazy,
+            status.tools,
+            status.restarts,
+        );
+        assert_eq!(seen, (true, true, 3, 0));
+        assert!(status.failure.is_none());
+        // What it offers stands as it was, and nobody waits for it.
+        assert!(Arc::ptr_eq(&offered, &host.catalog()));
+        host.settled().await;
+        assert!(host.ready().await.is_ok());
+        // Neither time nor other calls wake it.
+        sleep(Duration::from_secs(3_600)).await;
+        assert!(call(&host, "mcp__other__x", json!({}), LONG).await.is_err());
+        assert_eq!(lab.connections(), 1);
+
+        lab.service.go_on.notify_one();
+        let outcome = call(&host, "mcp__lab__wait", json!({}), LONG).await;
+        assert!(outcome.is_ok(), "{era:?}: {outcome:?}");
+        assert_eq!(lab.connections(), 2);
+        assert_eq!(told.states_so_far("lab"), [Connected, Pending, Connected]);
+        // And again.
+        sleep(OVER).await;
+        assert!(host.status(&name()).unwrap().is_resting);
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_in_use_is_not_ended() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    host.add_server(resting(&lab, "lab")).await.unwrap();
+    for _ in 0..20 {
+        sleep(ALMOST).await;
+        lab.service.go_on.notify_one();
+        assert!(call(&host, "lab/wait", json!({}), LONG).await.is_ok());
+    }
+    // One call that takes ten times as long as the server may rest.
+    let long = {
+        let host = host.clone();
+        tokio::spawn(async move { call(&host, "lab/wait", json!({}), 20 * LIMIT).await })
+    };
+    sleep(10 * LIMIT).await;
+    lab.service.go_on.notify_one();
+    assert!(long.await.unwrap().is_ok());
+    // Its end is what counts, not its beginning.
+    sleep(ALMOST).await;
+    assert_eq!(
+        (host.status(&name()).unwrap().state, lab.connections()),
+        (Connected, 1)
+    );
+    sleep(REST).await;
+    assert!(host.status(&name()).unwrap().is_resting);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_keeps_a_server_and_wakes_it() {
+    for era in [Era::Stateful, Era::Stateless] {
+        let (lab, host) = (Lab::new(), host(of_era(era)));
+        host.add_server(resting(&lab, "lab")).await.unwrap();
+        assert!(host.subscribe(&name(), "note://1").await);
+        sleep(3 * OVER).await;
+        assert_eq!(host.status(&name()).unwrap().state, Connected);
+        assert!(host.unsubscribe(&name(), "note://1").await);
+        sleep(OVER).await;
+        assert!(host.status(&name()).unwrap().is_resting, "{era:?}");
+        assert!(host.subscribe(&name(), "note://2").await);
+        host.settled().await;
+        assert_eq!(
+            (host.status(&name()).unwrap().state, lab.connections()),
+            (Connected, 2)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_wake_is_tried_as_any_that_was_lost() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    let mut told = Told::by(&host);
+    host.add_server(resting(&lab, "lab")).await.unwrap();
+    sleep(OVER).await;
+    lab.refusing.store(true, Ordering::Relaxed);
+    let woken = {
+        let host = host.clone();
+        tokio::spawn(async move { call(&host, "lab/wait", json!({}), LONG).await })
+    };
+    timeout(LONG, wait_until(|| lab.connections() == 3))
+        .await
+        .unwrap();
+    // What it offers stays while it is tried.
+    assert_eq!(host.catalog().len(), 3);
+    let error = woken.await.unwrap().unwrap_err();
+    assert!(
+        matches!(error, CallError::Server(ServerError::Failed { .. })),
+        "{error}"
+    );
+    assert_eq!(told.states_so_far("lab"), [Connected, Pending, Failed]);
+    assert_eq!((lab.connections(), host.catalog().len()), (6, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_resting_server_offers_follows_its_configuration() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    host.apply(vec![resting(&lab, "lab")]).await;
+    host.settled().await;
+    sleep(OVER).await;
+    // The same again does not wake it, other rules do.
+    host.apply(vec![resting(&lab, "lab")]).await;
+    assert!(host.status(&name()).unwrap().is_resting);
+    let only_read = ServerEntry {
+        enabled_tools: vec!["read".to_owned()],
+        ..ServerEntry::default()
+    };
+    let fewer = ServerSpec {
+        rules: ToolRules::of(&only_read),
+        ..resting(&lab, "lab")
+    };
+    host.apply(vec![fewer.clone()]).await;
+    host.settled().await;
+    assert_eq!((host.catalog().len(), lab.connections()), (1, 2));
+    // It may rest for ever from now on, without being connected anew for it.
+    host.apply(vec![ServerSpec {
+        idle_shutdown: None,
+        ..fewer
+    }])
+    .await;
+    sleep(10 * OVER).await;
+    assert_eq!(
+        (host.status(&name()).unwrap().state, lab.connections()),
+        (Connected, 2)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_has_changed_while_its_server_rested_is_not_called() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    host.add_server(resting(&lab, "lab")).await.unwrap();
+    sleep(OVER).await;
+    lab.service.changed.store(true, Ordering::Relaxed);
+    let error = call(&host, "lab/wait", json!({}), LONG).await.unwrap_err();
+    assert!(
+        matches!(error, CallError::Lookup(LookupError::SetAside { .. })),
+        "{error}"
+    );
+    assert_eq!(lab.service.calls.load(Ordering::Relaxed), 0);
+    // It stays connected, so that an approval is noticed.
+    sleep(10 * OVER).await;
+    assert_eq!(host.status(&name()).unwrap().state, Connected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_call_that_comes_just_when_its_server_is_ended_is_made() {
+    let (lab, host) = (Lab::new(), host(HostSettings::default()));
+    let short = ServerSpec {
+        idle_shutdown: Some(Duration::from_millis(10)),
+        ..lab.spec("lab")
+    };
+    host.add_server(short).await.unwrap();
+    let begun = Instant::now();
+    let mut calls = 0;
+    while lab.connections() < 60 && begun.elapsed() < LONG {
+        // Around the moments at which the server may be ended.
+        sleep(Duration::from_micros(9_000 + 371 * (calls % 37))).await;
+        lab.service.go_on.notify_one();
+        let outcome = call(&host, "lab/wait", json!({}), LONG).await;
+        assert!(outcome.is_ok(), "call {calls}: {outcome:?}");
+        calls += 1;
+    }
+    assert_eq!(host.status(&name()).unwrap().restarts, 0);
+}
+
+#[tokio::test]
+async fn the_process_of_an_unused_server_is_gone() {
+    let script = Script::new("lab").tool(Tool::new("echo"));
+    let server = start(script, Over::Stdio).await.unwrap();
+    let host = host(HostSettings::default());
+    let mut told = Told::by(&host);
+    let unused = ServerSpec {
+        idle_shutdown: Some(Duration::from_millis(200)),
+        ..spec("lab", &server, Over::Stdio, 1 << 20)
+    };
+    host.add_server(unused).await.unwrap();
+    let process = host.status(&name()).unwrap().process.unwrap();
+    assert_eq!(told.states("lab", 2).await, [Connected, Pending]);
+    assert_eq!(host.status(&name()).unwrap().process, None);
+    let gone = wait_until(|| !std::path::Path::new(&format!("/proc/{process}")).exists());
+    timeout(LONG, gone).await.unwrap();
+    let outcome = call(&host, "lab/echo", json!({"a": 1}), LONG).await;
+    assert!(outcome.is_ok(), "{outcome:?}");
+    host.shutdown().await;
+}

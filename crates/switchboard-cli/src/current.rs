@@ -185,8 +185,7 @@ fn broken(servers: &Servers) -> impl Iterator<Item = &Diagnostic> {
 fn differences(before: &[ServerSpec], now: &[ServerSpec]) -> Vec<String> {
     let on = |specs: &'_ [ServerSpec], name: &ServerName| {
         let spec = specs.iter().find(|spec| spec.name == *name);
-        spec.filter(|spec| spec.enabled)
-            .map(|spec| spec.key.clone())
+        spec.filter(|spec| spec.enabled).map(|spec| spec.key)
     };
     let gone = before
         .iter()

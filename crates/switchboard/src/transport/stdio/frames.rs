@@ -59,9 +59,10 @@ impl Frames {
             self.start = 0;
         }
         if self.buffer.len() == self.buffer.capacity() {
-            // Doubling, but never past what one line at its limit can need.
+            // In large steps, since an allocator may keep each piece that was outgrown; what is not written to costs nothing.
+            // But never past what one line at its limit can need.
             let most = self.limit.saturating_add(self.chunk);
-            let wanted = self.buffer.capacity().saturating_mul(2).min(most);
+            let wanted = self.buffer.capacity().saturating_mul(4).min(most);
             let more = wanted.saturating_sub(self.buffer.len());
             self.buffer.reserve_exact(more.max(self.chunk.min(64)));
         }

@@ -358,7 +358,6 @@ async fn use_everything(label: &str, spec: ServerSpec) {
             4,
         )
         .await;
-    bench.handler.take();
     bench
         .calls("trigger-elicitation-request", json!({}), "Ada")
         .await;

@@ -8,7 +8,7 @@
 //! made in short turns, one for each line of input, and the clients take turns: neighbours meet the same machine.
 //!
 //! ```text
-//! CLIENT calls COUNT SERVER [ARGUMENT…]   so many calls one after the other at each line; in the end 64 under way at a time
+//! CLIENT calls COUNT SERVER [ARGUMENT…]   at each line so many calls one after the other, then some with 64 under way at a time
 //! CLIENT count COUNT SERVER [ARGUMENT…]   exactly that many calls, for a tool that counts instructions
 //! CLIENT list SERVER [ARGUMENT…]          connect and list all tools
 //! CLIENT start COUNT SERVER [ARGUMENT…]   connect to that many servers at once, until the tools of all are known
@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use serde_json::json;
 
 /// The tool that is called.
 pub const TOOL: &str = "echo_0";
@@ -35,7 +36,10 @@ const IN_FLIGHT: u64 = 64;
 /// Calls before the clock runs.
 const WARM_UP: u64 = 500;
 
-/// Calls of those that are under way together, and of those whose caller is the thread itself.
+/// Calls in a turn of those that are under way together.
+const TOGETHER: u64 = 3_200;
+
+/// Calls whose caller is the thread itself.
 const LAST_CALLS: u64 = 10_000;
 
 /// How long a client may do in the background what it does once, before its instructions are counted.
@@ -98,9 +102,6 @@ struct Report {
     /// One call, its caller being the thread itself: the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocking: Option<u64>,
-    /// One call of many that are under way together: the median over some hundred calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    concurrent: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<usize>,
     /// How much memory came to be used, at the most.
@@ -194,16 +195,16 @@ fn calls<C: Contestant>(
         (client, median) = runtime.block_on(turn)?;
         let median = median?;
         turns.push(median);
-        writeln!(io::stdout(), "{median}")?;
+        let together = runtime.block_on(many_at_once(&mut client, TOGETHER))?;
+        let line = json!({"one": median, "together": together});
+        writeln!(io::stdout(), "{line}")?;
         io::stdout().flush()?;
     }
     let blocking = runtime.block_on(one_by_one(&mut client, LAST_CALLS))?;
-    let concurrent = runtime.block_on(many_at_once(&mut client, LAST_CALLS))?;
     runtime.block_on(client.close());
     Ok(Report {
         sequential: Some(middle(turns)),
         blocking: Some(blocking),
-        concurrent,
         ..Report::default()
     })
 }

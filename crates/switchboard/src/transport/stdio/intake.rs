@@ -8,7 +8,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -74,6 +74,11 @@ impl Intake {
         }
     }
 
+    /// Whether a request that is about to go out is one of many, by how answers came lately.
+    pub(super) fn is_one_of_many(&self) -> bool {
+        self.luck.is_one_of_many()
+    }
+
     /// Delivers what is there already, if somebody who has just written has reason to hope for it.
     pub(super) fn look(&self) {
         if !self.luck.is_worth_a_look() {
@@ -129,8 +134,10 @@ struct Luck {
     in_vain: AtomicU32,
     /// Looks that found something.
     found: AtomicU32,
-    /// For how many requests nobody looks.
-    pause: AtomicU32,
+    /// Whether the next answer is waited for.
+    waits: AtomicBool,
+    /// For how many requests many are taken to call at once.
+    crowd: AtomicU32,
 }
 
 impl Luck {
@@ -140,13 +147,12 @@ impl Luck {
     const SELDOM: u32 = 8;
     /// Whoever finds every answer at once never lets another task run. After so many, one is waited for.
     const ROW: u32 = 16;
-    /// Where answers come several at a time, many wait for theirs, and are served best together.
-    const CROWD_PAUSE: u32 = 64;
+    /// Where answers come several at a time, many wait for theirs, and are served best together, for so many requests.
+    const CROWD: u32 = 64;
 
     fn is_worth_a_look(&self) -> bool {
-        let pause = self.pause.load(Ordering::Relaxed);
-        if pause > 0 {
-            self.pause.store(pause - 1, Ordering::Relaxed);
+        if self.waits.load(Ordering::Relaxed) {
+            self.waits.store(false, Ordering::Relaxed);
             return false;
         }
         let in_vain = self.in_vain.fetch_add(1, Ordering::Relaxed);
@@ -157,12 +163,18 @@ impl Luck {
         self.in_vain.store(0, Ordering::Relaxed);
         let found = self.found.fetch_add(1, Ordering::Relaxed) + 1;
         if found.is_multiple_of(Self::ROW) {
-            self.pause.store(1, Ordering::Relaxed);
+            self.waits.store(true, Ordering::Relaxed);
         }
     }
 
     fn many_wait(&self) {
-        self.pause.store(Self::CROWD_PAUSE, Ordering::Relaxed);
+        self.crowd.store(Self::CROWD, Ordering::Relaxed);
+    }
+
+    fn is_one_of_many(&self) -> bool {
+        let crowd = self.crowd.load(Ordering::Relaxed);
+        self.crowd.store(crowd.saturating_sub(1), Ordering::Relaxed);
+        crowd > 0
     }
 }
 
@@ -197,11 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_looks_while_many_wait() {
+    fn answers_that_come_together_are_waited_for_together() {
         let luck = Luck::default();
         luck.many_wait();
-        assert_eq!(looks(&luck, 64, true), 0);
-        assert_eq!(looks(&luck, 16, true), 16);
+        let many = (0..100).filter(|_| luck.is_one_of_many());
+        assert_eq!(many.count(), 64);
     }
 
     #[cfg(unix)]

@@ -120,7 +120,10 @@ impl Link for StdioLink {
     fn send(&self, message: Outgoing) -> Sending<'_> {
         let writer = &self.shared.writer;
         let company = match message.kind {
-            OutgoingKind::Request(_) => writer.request(),
+            OutgoingKind::Request(_) => match writer.request() {
+                Company::Alone if self.shared.intake.is_one_of_many() => Company::Crowd,
+                company => company,
+            },
             OutgoingKind::Notification | OutgoingKind::Response => Company::Alone,
         };
         match writer.accept(message.payload, company) {

@@ -19,7 +19,7 @@ use crate::servers::Servers;
 use crate::session;
 use crate::terminal::{self, fitted};
 
-use super::tools::{about, remembered, warn_of_pins};
+use super::tools::{Detail, about, remembered, warn_of_pins};
 
 /// A description is at least this wide, however narrow the terminal is.
 const NARROWEST: usize = 20;
@@ -100,7 +100,7 @@ fn table(found: &[(&CatalogTool, f64)], width: Option<usize>) -> Table {
     });
     let mut table = Table::default();
     for (tool, score) in found {
-        let (name_style, about) = about(tool, false);
+        let (name_style, about) = about(tool, Detail::Usual);
         let about = match room {
             Some(room) => fitted(&about, room),
             None => about.as_str().into(),

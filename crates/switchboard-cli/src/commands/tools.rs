@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, arguments.server.as_deref())?;
     if arguments.no_connect {
         let catalog = remembered(&servers, context);
-        show(&catalog, arguments.all, context)?;
+        show(&catalog, Detail::of(arguments, Detail::Remembered), context)?;
         return Ok(Exit::Done);
     }
     session::run(context, &servers, async |session| {
@@ -39,7 +39,8 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
             Some(wanted) => session.start_one(wanted).await?,
             None => session.start().await,
         }
-        show(&session.host.catalog(), arguments.all, context)?;
+        let detail = Detail::of(arguments, Detail::Usual);
+        show(&session.host.catalog(), detail, context)?;
         Ok(session.exit())
     })
 }
@@ -58,20 +59,20 @@ pub(super) fn remembered(servers: &Servers, context: &Context) -> Catalog {
     remembered::catalog(&outlines, &lists)
 }
 
-fn show(catalog: &Catalog, all: bool, context: &Context) -> Result<(), Failure> {
+fn show(catalog: &Catalog, detail: Detail, context: &Context) -> Result<(), Failure> {
     let printer = &context.printer;
     warn_of_pins(catalog, context);
     if printer.json {
         let entries: Vec<Entry<'_>> = catalog
             .servers()
             .iter()
-            .flat_map(|server| entries(server, all))
+            .flat_map(|server| entries(server, detail == Detail::All))
             .collect();
         let text = serde_json::to_string(&entries)
             .map_err(|error| Failure::failed("could not write JSON").because(error))?;
         return printer.json_text(&text);
     }
-    printer.data(to_text(catalog, all, terminal::width()))
+    printer.data(to_text(catalog, detail, terminal::width()))
 }
 
 /// Says of which servers something differs from its pins, and where to look.
@@ -178,11 +179,11 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
 }
 
 /// One block for each server: what it costs, and its tools with their costs and first lines.
-pub(super) fn to_text(catalog: &Catalog, all: bool, width: Option<usize>) -> String {
+pub(super) fn to_text(catalog: &Catalog, detail: Detail, width: Option<usize>) -> String {
     let blocks: Vec<(&CatalogServer, Vec<Row>)> = catalog
         .servers()
         .iter()
-        .map(|server| (server, rows(server, all)))
+        .map(|server| (server, rows(server, detail)))
         .collect();
     let cells = || blocks.iter().flat_map(|(_, rows)| rows);
     let name_width = cells().map(|row| row.name.width()).max();
@@ -235,9 +236,9 @@ struct Row {
     about: String,
 }
 
-fn rows(server: &CatalogServer, all: bool) -> Vec<Row> {
+fn rows(server: &CatalogServer, detail: Detail) -> Vec<Row> {
     let offered = server.tools().map(|tool| {
-        let (style, about) = about(tool, all);
+        let (style, about) = about(tool, detail);
         Row {
             style,
             name: visible(tool.exposed().as_str()).into_owned(),
@@ -245,7 +246,8 @@ fn rows(server: &CatalogServer, all: bool) -> Vec<Row> {
             about,
         }
     });
-    let aside = server.aside().filter(|_| all).map(|aside| Row {
+    let is_shown = |_: &_| detail == Detail::All;
+    let aside = server.aside().filter(is_shown).map(|aside| Row {
         style: style::WARNING,
         name: visible(aside.name.as_deref().unwrap_or("(no name)")).into_owned(),
         cost: "–".to_owned(),
@@ -255,15 +257,36 @@ fn rows(server: &CatalogServer, all: bool) -> Vec<Row> {
 }
 
 /// What a tool does, in one line that is safe to show, and how its name is painted.
-pub(super) fn about(tool: &CatalogTool, all: bool) -> (Style, String) {
+pub(super) fn about(tool: &CatalogTool, detail: Detail) -> (Style, String) {
+    if detail == Detail::Remembered {
+        return (Style::new(), first_line(tool));
+    }
     match tool.flags().first() {
         None => (Style::new(), first_line(tool)),
-        // With `--all` in full, where the text stands; otherwise enough to make somebody look.
-        Some(flag) if all => (style::WARNING, format!("suspicious: {flag}")),
+        // In full, where the text stands; otherwise enough to make somebody look.
+        Some(flag) if detail == Detail::All => (style::WARNING, format!("suspicious: {flag}")),
         Some(flag) => {
             let about = format!("suspicious, {}: {}", flag.rule.about(), first_line(tool));
             (style::WARNING, about)
         }
+    }
+}
+
+/// How much is told of each tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// What is remembered, as fast as it can be had: it is not looked over for what is suspicious.
+    Remembered,
+    /// What there is, with a mark where it looks suspicious.
+    Usual,
+    /// Also what was set aside, and why.
+    All,
+}
+
+impl Detail {
+    /// All of it, if that is wanted; else this much.
+    fn of(arguments: &ToolsArguments, otherwise: Self) -> Self {
+        if arguments.all { Self::All } else { otherwise }
     }
 }
 

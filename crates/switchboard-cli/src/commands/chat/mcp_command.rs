@@ -173,7 +173,11 @@ fn remark(status: &ServerStatus) -> String {
 /// The tools of all servers, which are connected for it.
 pub(super) async fn all_tools(session: &Session<'_>) -> Result<(), Failure> {
     session.start_some(|_| true).await;
-    let text = tools::to_text(&session.host.catalog(), false, terminal::width());
+    let text = tools::to_text(
+        &session.host.catalog(),
+        tools::Detail::Usual,
+        terminal::width(),
+    );
     if text.is_empty() {
         session.context.printer.note("no server offers a tool");
         return Ok(());

@@ -33,7 +33,7 @@ pub(crate) struct Current {
 
 /// A later reading.
 pub(crate) struct Newest {
-    pub(crate) servers: Servers,
+    servers: Servers,
     specs: Vec<ServerSpec>,
     held_back: Vec<HeldBack>,
 }
@@ -55,10 +55,7 @@ impl Current {
     /// The names of all servers.
     pub(crate) fn names(&self, session: &Session<'_>) -> Vec<String> {
         let newest = self.newest();
-        let servers = newest
-            .as_deref()
-            .map_or(session.servers, |newest| &newest.servers);
-        let configured = servers.config.servers.iter();
+        let configured = servers(newest.as_deref(), session).config.servers.iter();
         let mut names: Vec<String> = configured.map(|server| server.name.clone()).collect();
         let running = session.host.statuses();
         names.extend(running.iter().map(|status| status.name.as_str().to_owned()));
@@ -127,9 +124,7 @@ impl Current {
     /// What is wrong with a file that said something the last time, and now says nothing.
     fn newly_broken<'s>(&self, now: &'s Servers, session: &Session<'_>) -> Option<&'s Diagnostic> {
         let newest = self.newest();
-        let before = newest
-            .as_deref()
-            .map_or(session.servers, |newest| &newest.servers);
+        let before = servers(newest.as_deref(), session);
         let was_broken = |finding: &Diagnostic| {
             let mut before = broken(before);
             before.any(|before| before.place.file() == finding.place.file())
@@ -163,6 +158,11 @@ impl Current {
         }));
         changes
     }
+}
+
+/// The servers of the last reading, or of the first.
+pub(crate) fn servers<'a>(newest: Option<&'a Newest>, session: &Session<'a>) -> &'a Servers {
+    newest.map_or(session.servers, |newest| &newest.servers)
 }
 
 /// Every file that may say something about servers, whether it exists or not.

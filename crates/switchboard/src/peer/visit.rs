@@ -63,7 +63,7 @@ impl Peer {
     ) -> Result<(), RequestError> {
         let shared = &self.0;
         // From here on, because the server may be done before the user says so.
-        let completion = id.map(|id| shared.receiver.visits.expect(id));
+        let completion = id.map(|id| shared.receiver.visits.begin(id));
         let answer = {
             let _answering = Answering::begin(&shared.receiver.answering);
             shared.handler.elicit(&shared.server, page).await
@@ -109,7 +109,7 @@ pub(super) struct Visits(Mutex<Vec<(String, Arc<Notify>)>>);
 
 impl Visits {
     /// Waits for a page from now on, for as long as the value lives.
-    fn expect(&self, id: String) -> Expected<'_> {
+    fn begin(&self, id: String) -> Expected<'_> {
         let done = Arc::new(Notify::new());
         self.waiting().push((id, Arc::clone(&done)));
         Expected { visits: self, done }

@@ -12,7 +12,7 @@ use crate::cli::McpCommand;
 use crate::commands::mcp;
 use crate::commands::status::state_style;
 use crate::commands::tools;
-use crate::current::{Current, on_a_thread};
+use crate::current::{Current, on_a_thread, servers};
 use crate::error::Failure;
 use crate::printer::{Table, style};
 use crate::session::{self, Session};
@@ -82,10 +82,7 @@ pub(super) async fn run(
         "reconnect" => reconnect(name, current, session).await,
         "login" => {
             let newest = current.newest();
-            let servers = newest
-                .as_deref()
-                .map_or(session.servers, |newest| &newest.servers);
-            mcp::login::within(name, servers, session).await?;
+            mcp::login::within(name, servers(newest.as_deref(), session), session).await?;
             Ok(())
         }
         "enable" => toggle(McpCommand::Enable { name: name.clone() }, current, session).await,

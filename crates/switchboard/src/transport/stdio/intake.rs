@@ -112,10 +112,8 @@ impl Intake {
                 Frame::Oversized(start) => self.inbound.oversized(start, self.limit),
             }
         });
-        if count > 0 {
-            self.writer.answered(count);
-        }
-        if count > 1 {
+        // One caller whose server says something besides its answer is no crowd.
+        if count > 0 && self.writer.answered(count) > 1 && count > 1 {
             self.luck.many_wait();
         }
     }
@@ -299,6 +297,19 @@ mod tests {
             intake.look();
             reading.await.unwrap().unwrap();
             assert_eq!(lines(&noted), ["four", "23 bytes or more, not 20", "five"]);
+        }
+
+        #[tokio::test]
+        async fn many_are_those_who_wait_not_what_a_server_says_beside_an_answer() {
+            for (requests, expected) in [(1, false), (2, true)] {
+                let (intake, mut server, _noted) = intake();
+                for _ in 0..requests {
+                    intake.writer.request();
+                }
+                server.write_all(b"one\ntwo\n").unwrap();
+                intake.look();
+                assert_eq!(intake.is_one_of_many(), expected, "{requests}");
+            }
         }
 
         #[tokio::test]

@@ -229,13 +229,14 @@ impl Writer {
         }
     }
 
-    /// That many answers have come, or are no longer wanted.
-    pub(super) fn answered(&self, count: usize) {
+    /// That many answers have come, or are no longer wanted. Tells how many were outstanding until then.
+    pub(super) fn answered(&self, count: usize) -> usize {
         let subtract = |unanswered: usize| Some(unanswered.saturating_sub(count));
-        // The closure always gives a value, so this does not fail.
-        let _ = self
+        let before = self
             .unanswered
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract);
+        // The closure always gives a value, so this does not fail.
+        before.unwrap_or_default()
     }
 
     /// Writes `batch` and what comes meanwhile, as far as the pipe takes it at once. The caller has the turn.

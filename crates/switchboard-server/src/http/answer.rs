@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 use switchboard_protocol::{ErrorCode, ErrorObject, RequestId, encode};
@@ -135,6 +136,14 @@ pub(super) fn unavailable(why: &'static str) -> Answer {
     answer
         .headers_mut()
         .insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    answer
+}
+
+/// The same answer, after which the connection is closed.
+pub(super) fn closing(mut answer: Answer) -> Answer {
+    answer
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 

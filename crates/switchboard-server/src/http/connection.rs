@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
+use super::admission::Place;
 use super::endpoint::Endpoint;
 use super::options::HttpLimits;
 use super::stop::Stop;
@@ -20,9 +21,14 @@ use super::stop::Stop;
 /// How large the head of a request may be.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Serves a connection until it ends. When the server stops, what is being answered is still written.
-pub(super) async fn serve<S>(socket: S, endpoint: Arc<Endpoint>, limits: &HttpLimits, stop: Stop)
-where
+/// Serves a connection until it ends or loses its place. When the server stops, what is being answered is still written.
+pub(super) async fn serve<S>(
+    socket: S,
+    endpoint: Arc<Endpoint>,
+    limits: &HttpLimits,
+    place: Place,
+    stop: Stop,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let socket = TokioIo::new(Watched {
@@ -30,18 +36,26 @@ where
         deadline: limits.stall_deadline,
         stalled: None,
     });
-    let service = service_fn(move |request| {
-        let endpoint = Arc::clone(&endpoint);
-        async move { Ok::<_, Infallible>(*endpoint.respond(request).await) }
+    let place = Arc::new(place);
+    let service = service_fn({
+        let place = Arc::clone(&place);
+        move |request| {
+            let (endpoint, place) = (Arc::clone(&endpoint), Arc::clone(&place));
+            async move { Ok::<_, Infallible>(*endpoint.respond(request, &place).await) }
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_deadline)
+        .header_read_timeout(limits.idle_deadline)
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(socket, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,
+        () = place.lost() => {
+            tracing::debug!("a connection that showed no valid request was closed");
+            return;
+        }
         () = stop.stopped() => {
             connection.as_mut().graceful_shutdown();
             connection.await

@@ -21,6 +21,7 @@ use switchboard_protocol::{
 };
 use tokio::time::timeout;
 
+use super::admission::Place;
 use super::answer::{self, Answer, Refused};
 use super::body::{self, EventOptions, Events, Unread};
 use super::guard::Guard;
@@ -58,10 +59,14 @@ impl Endpoint {
         }
     }
 
-    /// Answers a request.
-    pub(super) async fn respond(&self, request: Request<RequestBody>) -> Answer {
+    /// Answers a request of the connection that has this place.
+    pub(super) async fn respond(&self, request: Request<RequestBody>, place: &Place) -> Answer {
         let (head, mut body) = request.into_parts();
         let (mut answer, origin) = match self.guard.check(&head) {
+            Ok(()) if !place.admit().await => {
+                let why = "the server has too many connections; try again later";
+                (answer::closing(answer::unavailable(why)), true)
+            }
             Ok(()) => {
                 let answered = self.route(&head, &mut body).await;
                 (answered.unwrap_or_else(|refused| refused), true)
@@ -69,6 +74,13 @@ impl Endpoint {
             Err(refused) => {
                 let was_let_in = refused.status() != StatusCode::FORBIDDEN
                     && refused.status() != StatusCode::MISDIRECTED_REQUEST;
+                // Whoever shows no valid token may not use the connection for further attempts.
+                let is_refused = refused.status().is_client_error();
+                let refused = if is_refused {
+                    answer::closing(refused)
+                } else {
+                    refused
+                };
                 (refused, was_let_in)
             }
         };

@@ -3,7 +3,7 @@
 //! The first two keep web pages out. A page can make a browser send requests to loopback, and by DNS rebinding even
 //! under a name of its own; but it cannot forge these two headers. Nothing of a request is read before all three agree.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -124,6 +124,10 @@ impl Guard {
         let Ok(url) = Url::parse(origin) else {
             return false;
         };
+        let canonical = url.origin().ascii_serialization();
+        if !is_written_as(origin, &canonical, url.port_or_known_default()) {
+            return false;
+        }
         let is_web = matches!(url.scheme(), "http" | "https");
         let is_loopback = match url.host() {
             Some(Host::Domain(name)) => name == "localhost",
@@ -131,7 +135,7 @@ impl Guard {
             Some(Host::Ipv6(address)) => address.is_loopback(),
             None => false,
         };
-        (is_web && is_loopback) || self.origins.contains(&url.origin().ascii_serialization())
+        (is_web && is_loopback) || self.origins.contains(&canonical)
     }
 
     fn check_token(&self, headers: &HeaderMap) -> Result<(), Answer> {
@@ -167,11 +171,27 @@ impl Hosts {
     }
 }
 
+/// Whether an origin is written as browsers write it: a scheme, a host and maybe a port, and nothing else. What has a
+/// user, a path or other additions was not written by a browser, and says nothing about where a page comes from.
+fn is_written_as(origin: &str, canonical: &str, port: Option<u16>) -> bool {
+    let origin = origin.to_ascii_lowercase();
+    match origin.strip_prefix(canonical) {
+        Some("") => true,
+        Some(rest) => {
+            let rest = rest.strip_prefix(':');
+            rest.is_some_and(|rest| port.is_some_and(|port| rest == port.to_string()))
+        }
+        None => false,
+    }
+}
+
 /// A name in small letters, without the brackets of an address, and the port.
 fn split_port(host: &str) -> Option<(String, Option<u16>)> {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
             let (address, rest) = rest.split_once(']')?;
+            // Only IPv6 addresses stand in brackets.
+            address.parse::<Ipv6Addr>().ok()?;
             match rest.strip_prefix(':') {
                 Some(port) => (address, Some(port)),
                 None if rest.is_empty() => (address, None),
@@ -184,6 +204,8 @@ fn split_port(host: &str) -> Option<(String, Option<u16>)> {
         },
     };
     let port = match port {
+        // `parse` alone would take a sign.
+        Some(port) if port.starts_with('+') => return None,
         Some(port) => Some(port.parse().ok()?),
         None => None,
     };
@@ -248,6 +270,8 @@ mod tests {
             "127.1.2.3",
             "[::1]:8080",
             "[::1]",
+            "[0:0:0:0:0:0:0:1]",
+            "LocalHost",
             "box.example",
             "box.example:99",
             "other.example:8443",
@@ -268,6 +292,39 @@ mod tests {
             "localhost:port",
             "localhost:99999",
             "127.0.0.1.nip.example",
+            "evil-localhost",
+            "evillocalhost",
+            "notlocalhost:8080",
+            "x.localhost",
+            "x.localhost:8080",
+            "localhost.",
+            "localhost.:8080",
+            ".localhost",
+            "localhost.evil.com",
+            "localhostevil.com",
+            "localhost@evil.example",
+            "evil.example@localhost",
+            "user:pass@localhost",
+            "localhost:80@evil.example",
+            "localhost/evil",
+            "localhost:",
+            "localhost:+80",
+            "localhost:-80",
+            "localhost:80:80",
+            "[localhost]",
+            "[127.0.0.1]",
+            "[::1%lo]",
+            "[::2]",
+            "[::ffff:192.168.0.5]",
+            "::1",
+            "::1:8080",
+            "127.1",
+            "0x7f.0.0.1",
+            "2130706433",
+            "l\u{f6}calhost",
+            "evil.box.example",
+            "box.example.",
+            "xbox.example",
         ] {
             host("127.0.0.1", foreign, Some(421));
         }
@@ -286,6 +343,15 @@ mod tests {
         let guard = Guard::new(&options, Some("127.0.0.1".parse().unwrap()));
         for (uri, expected) in [
             ("http://localhost/mcp", None),
+            ("http://[::1]:80/mcp", None),
+            (
+                "http://evil-localhost/mcp",
+                Some(StatusCode::MISDIRECTED_REQUEST),
+            ),
+            (
+                "http://user@localhost/mcp",
+                Some(StatusCode::MISDIRECTED_REQUEST),
+            ),
             (
                 "http://evil.example/mcp",
                 Some(StatusCode::MISDIRECTED_REQUEST),
@@ -313,6 +379,8 @@ mod tests {
             "http://[::1]:80",
             "https://app.example",
             "https://app.example:443",
+            "HTTP://LOCALHOST:6274",
+            "http://localhost:80",
         ] {
             origin(own, None);
         }
@@ -326,6 +394,31 @@ mod tests {
             "https://app.example:444",
             "file://localhost",
             "chrome-extension://localhost",
+            "http://evil-localhost",
+            "http://notlocalhost",
+            "http://evillocalhost:6274",
+            "http://x.localhost",
+            "http://localhost.",
+            "http://localhost.evil.com",
+            "http://evil.example@localhost",
+            "http://user:pass@localhost",
+            "http://localhost/evil.example",
+            "http://localhost/",
+            "http://localhost?evil.example",
+            "http://localhost#evil.example",
+            "http:localhost",
+            "http:\\\\localhost",
+            "http://localhost:80:80",
+            "http://localhost:080",
+            "http://[::2]",
+            "http://[::ffff:192.168.0.5]",
+            "ws://localhost",
+            "https://evil.app.example",
+            "https://xapp.example",
+            "https://app.example.",
+            "https://app.example/",
+            "https://user@app.example",
+            "http://localhost, http://evil.example",
         ] {
             origin(foreign, Some(403));
         }

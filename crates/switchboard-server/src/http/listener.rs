@@ -1,7 +1,7 @@
 //! Where connections come from: a TCP port, or a unix-domain socket.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 #[cfg(unix)]
 use std::path::PathBuf;
 
@@ -62,18 +62,19 @@ impl Listener {
         }
     }
 
-    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+    /// The next connection, and the address of its other end where it has one.
+    pub(super) async fn accept(&self) -> io::Result<(Accepted, Option<IpAddr>)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                // Answers are small and waited for.
-                stream.set_nodelay(true)?;
-                Ok(Accepted::Tcp(stream))
+                let (stream, peer) = listener.accept().await?;
+                // Answers are small and waited for. A client that has hung up already is served as any other.
+                let _ = stream.set_nodelay(true);
+                Ok((Accepted::Tcp(stream), Some(peer.ip())))
             }
             #[cfg(unix)]
             Self::Unix { listener, .. } => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Accepted::Unix(stream))
+                Ok((Accepted::Unix(stream), None))
             }
         }
     }

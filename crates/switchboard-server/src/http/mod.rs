@@ -5,6 +5,7 @@
 //! | this file | the server: bind, serve, shut down |
 //! | [`options`](HttpOptions), `token` | how it listens and whom it lets in; the token and its file |
 //! | `listener`, `connection` | sockets, and the deadlines of those at their other end |
+//! | `admission` | which connections are kept when there are too many |
 //! | `guard` | `Host`, `Origin` and token, before anything else of a request is looked at (SEC-8) |
 //! | `endpoint`, `head` | the rules of the transport: POST, GET, DELETE, and what their headers say |
 //! | `sessions` | who has a session, and when it ends |
@@ -14,6 +15,7 @@
 //! A session that is lost, as by a restart, is answered with 404, and the client begins anew; a handler that can take
 //! sessions up again says so by [`Handler::resume`].
 
+mod admission;
 mod answer;
 mod body;
 mod connection;
@@ -32,11 +34,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::handler::Handler;
+use admission::{Admission, Place};
 use endpoint::Endpoint;
 use guard::Guard;
 use listener::{Accepted, Listener};
@@ -169,7 +171,7 @@ impl HttpServer {
 
     async fn accept_all(&self, connections: &mut JoinSet<()>) {
         let mut stopped = std::pin::pin!(self.stopper.listen().stopped());
-        let permits = Arc::new(Semaphore::new(self.limits.max_connections));
+        let admission = Admission::new(&self.limits);
         let mut looking = interval(
             self.limits
                 .session_idle
@@ -178,23 +180,18 @@ impl HttpServer {
         );
         looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let accepted = async {
-                // Closed never; so nobody is accepted before there is room.
-                let permit = Arc::clone(&permits).acquire_owned().await.ok();
-                (permit, self.listener.accept().await)
-            };
             tokio::select! {
                 () = &mut stopped => return,
-                (permit, accepted) = accepted => match accepted {
-                    Ok(socket) => {
-                        let serving = self.connection(socket);
-                        connections.spawn(async move {
-                            serving.await;
-                            drop(permit);
-                        });
+                accepted = self.listener.accept() => match accepted {
+                    Ok((socket, address)) => {
+                        let place = admission.enter(address);
+                        connections.spawn(self.connection(socket, place));
+                        // A request that came with the connection is read before the next connection can evict it.
+                        tokio::task::yield_now().await;
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
+                        admission.make_room();
                         sleep(ACCEPT_PAUSE).await;
                     }
                 },
@@ -204,15 +201,23 @@ impl HttpServer {
         }
     }
 
-    fn connection(&self, socket: Accepted) -> impl Future<Output = ()> + Send + 'static {
+    fn connection(
+        &self,
+        socket: Accepted,
+        place: Place,
+    ) -> impl Future<Output = ()> + Send + 'static {
         let endpoint = Arc::clone(&self.endpoint);
         let limits = self.limits.clone();
         let stop = self.stopper.listen();
         async move {
             match socket {
-                Accepted::Tcp(socket) => connection::serve(socket, endpoint, &limits, stop).await,
+                Accepted::Tcp(socket) => {
+                    connection::serve(socket, endpoint, &limits, place, stop).await;
+                }
                 #[cfg(unix)]
-                Accepted::Unix(socket) => connection::serve(socket, endpoint, &limits, stop).await,
+                Accepted::Unix(socket) => {
+                    connection::serve(socket, endpoint, &limits, place, stop).await;
+                }
             }
         }
     }

@@ -54,16 +54,24 @@ pub struct HttpOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpLimits {
-    /// How many connections there may be. Others wait to be accepted.
+    /// How many connections there may be whose requests have passed access control. As many more wait for a place;
+    /// beyond that the answer is 503.
     pub max_connections: usize,
+    /// How many connections there may be that have not passed access control yet. For a new one the oldest of the
+    /// address with the most of them is closed.
+    pub max_strangers: usize,
+    /// How many of those one address may have. For a new one its oldest is closed.
+    pub max_strangers_per_address: usize,
     /// How many sessions there may be. For a new one the session that is idle longest gives way.
     pub max_sessions: usize,
     /// How long a session may be idle: nothing running, nobody connected.
     pub session_idle: Duration,
     /// How large the body of a request may be.
     pub max_body_bytes: usize,
-    /// How long a client may take to send the head of a request, and how long a connection may be idle.
+    /// How long a new connection may take until a request of its has passed access control.
     pub head_deadline: Duration,
+    /// How long a connection that has passed it may be idle or take to send the head of a request.
+    pub idle_deadline: Duration,
     /// How long a client may take to send the body of a request.
     pub body_deadline: Duration,
     /// How long a client may read nothing of what it is sent before its connection is closed.
@@ -90,10 +98,13 @@ impl Default for HttpLimits {
     fn default() -> Self {
         Self {
             max_connections: 1024,
+            max_strangers: 256,
+            max_strangers_per_address: 128,
             max_sessions: 1024,
             session_idle: Duration::from_secs(30 * 60),
             max_body_bytes: 16 * 1024 * 1024,
-            head_deadline: Duration::from_secs(60),
+            head_deadline: Duration::from_secs(5),
+            idle_deadline: Duration::from_secs(60),
             body_deadline: Duration::from_secs(30),
             stall_deadline: Duration::from_secs(60),
             max_queued_bytes: 4 * 1024 * 1024,

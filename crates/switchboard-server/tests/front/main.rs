@@ -10,6 +10,7 @@ mod attacks;
 mod bench;
 mod cancelling;
 mod client;
+mod floods;
 mod sessions;
 mod single_requests;
 mod stdio;

@@ -122,7 +122,9 @@ impl Servers {
             }];
         }
         let ready = |server: &&Server| server.status == Status::Ready;
-        self.selected().filter(ready).map(Outline::of).collect()
+        let ready = self.selected().filter(ready);
+        let outlines = ready.map(|server| Outline::of(server, &self.config.settings));
+        outlines.collect()
     }
 
     /// What the servers that could be started offered last time, each in its place.

@@ -242,12 +242,17 @@ pub struct Folders {
 pub const LOCAL_FILE: &str = ".switchboard.local.toml";
 
 /// Files of a project, those of ours first.
-pub const PROJECT_FILES: [(&str, Dialect); 4] = [
+pub const PROJECT_FILES: [(&str, Dialect); 5] = [
     (".mcp.toml", Dialect::Native),
     ("switchboard.hcl", Dialect::Native),
     (".mcp.json", Dialect::McpJson),
     (".claude/settings.json", Dialect::Embedded),
+    (AGENT_FILE, Dialect::Embedded),
 ];
+
+/// The file of another agent, whose `mcp_servers` blocks are ours. Other programs, Vault for one, have files of this
+/// name without such blocks: those are left alone.
+const AGENT_FILE: &str = "agent.hcl";
 
 /// Files of the user's configuration folder.
 pub const USER_FILES: [&str; 3] = ["mcp.toml", "mcp.json", "mcp.hcl"];
@@ -269,8 +274,16 @@ pub fn project_root(start: &Path, home: &Path, files: &impl Files) -> PathBuf {
             .map(|(name, _)| *name)
             .chain([LOCAL_FILE]);
         let has_file = names.into_iter().any(|name| {
-            // The user's own settings are not a project's.
-            !(folder == home && name == ".claude/settings.json") && files.exists(&folder.join(name))
+            let path = folder.join(name);
+            match name {
+                // The user's own settings are not a project's.
+                ".claude/settings.json" if folder == home => false,
+                AGENT_FILE => {
+                    let bytes = files.read(&path).ok().flatten();
+                    bytes.is_some_and(|bytes| names_servers(&bytes))
+                }
+                _ => files.exists(&path),
+            }
         });
         if has_file || files.exists(&folder.join(".git")) {
             return folder.to_owned();
@@ -421,6 +434,9 @@ pub(crate) fn open(
             );
         }
     };
+    if path.file_name().is_some_and(|name| name == AGENT_FILE) && !names_servers(&bytes) {
+        return Ok(None);
+    }
     if guarded && leads_out(&path, project, files) {
         let message = "a project's file is a link to a file outside of the project";
         return refuse(
@@ -465,6 +481,12 @@ pub(crate) fn open(
             )
         }
     }
+}
+
+/// Whether a file has something about servers in it, as far as a glance tells.
+fn names_servers(bytes: &[u8]) -> bool {
+    let key = b"mcp_servers";
+    bytes.windows(key.len()).any(|window| window == key)
 }
 
 fn leads_out(path: &Path, project: &Path, files: &impl Files) -> bool {

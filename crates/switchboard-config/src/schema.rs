@@ -91,6 +91,10 @@ fn shape(shape: Shape) -> Value {
         Shape::Bool => json!({ "type": "boolean" }),
         Shape::Seconds => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Shape::Count => json!({ "type": "integer", "minimum": 1 }),
+        Shape::Factor => json!({ "type": "number", "minimum": 1, "maximum": 1000 }),
+        Shape::Window => {
+            json!({ "anyOf": [{ "const": "auto" }, { "type": "integer", "minimum": 1024 }] })
+        }
         Shape::Port => json!({ "type": "integer", "minimum": 1, "maximum": 65535 }),
         Shape::ToolSearch => {
             json!({ "type": ["string", "boolean"], "pattern": "^(auto(:[0-9]{1,3})?|on|off|true|false)$" })

@@ -32,10 +32,16 @@ pub enum Setting {
     HealthInterval,
     HealthTimeout,
     ReconnectAttempts,
+    ReconnectInitial,
+    ReconnectMax,
+    ReconnectFactor,
     CatalogTtl,
     NeedsAuthMemory,
     ProgressInterval,
     ToolSearch,
+    MinContextWindow,
+    ModelWindow,
+    MaxDescriptionChars,
     DefaultPermission,
     UnattendedPermission,
     AuditMaxAge,
@@ -56,9 +62,9 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 }
 
 #[rustfmt::skip]
-const SETTINGS: [(Setting, Key, Override); 19] = [
-    (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools."), Override::Milliseconds("MCP_TIMEOUT")),
-    (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
+const SETTINGS: [(Setting, Key, Override); 25] = [
+    (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools, for servers whose entry sets none. MCP_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TIMEOUT")),
+    (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent, for servers and tools whose entry sets nothing. MCP_TOOL_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
     (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
     (Setting::MaxOutputTokens, key("max_output_tokens", Shape::Count, "Output beyond this is cut for the model and kept whole in a file."), Override::Plain("MAX_MCP_OUTPUT_TOKENS")),
     (Setting::MaxMessageBytes, key("max_message_bytes", Shape::Count, "One message may be this large."), Override::None),
@@ -67,10 +73,16 @@ const SETTINGS: [(Setting, Key, Override); 19] = [
     (Setting::HealthInterval, key("health_interval_sec", Shape::Seconds, "How often an idle connection is probed."), Override::None),
     (Setting::HealthTimeout, key("health_timeout_sec", Shape::Seconds, "How long a probe may take."), Override::None),
     (Setting::ReconnectAttempts, key("reconnect_attempts", Shape::Count, "How often a lost connection is tried again."), Override::None),
+    (Setting::ReconnectInitial, key("reconnect_initial_sec", Shape::Seconds, "Wait before the first attempt to reconnect; up to half of each wait is taken off at random."), Override::None),
+    (Setting::ReconnectMax, key("reconnect_max_sec", Shape::Seconds, "Longest wait between two attempts to reconnect."), Override::None),
+    (Setting::ReconnectFactor, key("reconnect_factor", Shape::Factor, "How much longer each wait is than the one before it: 1 or more."), Override::None),
     (Setting::CatalogTtl, key("catalog_ttl_sec", Shape::Seconds, "How long a server's lists are believed."), Override::None),
     (Setting::NeedsAuthMemory, key("needs_auth_memory_sec", Shape::Seconds, "How long it is remembered that a server wants a login."), Override::None),
     (Setting::ProgressInterval, key("progress_interval_sec", Shape::Seconds, "How often a long call shows that it is alive."), Override::None),
     (Setting::ToolSearch, key("tool_search", Shape::ToolSearch, "Whether the model searches for tools: auto, auto:N, on, off."), Override::Plain("ENABLE_TOOL_SEARCH")),
+    (Setting::MinContextWindow, key("min_context_window", Shape::Count, "Smallest window, in tokens, of a model that searches for tools in auto mode."), Override::None),
+    (Setting::ModelWindow, key("model_window", Shape::Window, "Window of your own model in tokens, or auto to ask its endpoint. Models of Anthropic and OpenAI are known."), Override::None),
+    (Setting::MaxDescriptionChars, key("max_description_chars", Shape::Count, "Characters of a tool's description and of a server's instructions that the model sees."), Override::None),
     (Setting::DefaultPermission, key("default_permission", Shape::OneOf(DEFAULT_PERMISSIONS), "What calls need that no rule is about: auto, allow, ask, deny. Of several files that say something the strictest counts."), Override::None),
     (Setting::UnattendedPermission, key("unattended_permission", Shape::OneOf(UNATTENDED_PERMISSIONS), "What becomes of a call that needs consent when nobody can be asked: deny, allow."), Override::None),
     (Setting::AuditMaxAge, key("audit_max_age_sec", Shape::Seconds, "How long the audit log remembers."), Override::None),
@@ -177,6 +189,10 @@ pub enum SettingValue {
     ToolSearch(ToolSearch),
     /// One of the words that the setting knows.
     Word(&'static str),
+    /// A number from 1 on.
+    Factor(f64),
+    /// `auto`: the program finds it out.
+    Auto,
 }
 
 impl fmt::Display for SettingValue {
@@ -190,6 +206,8 @@ impl fmt::Display for SettingValue {
             SettingValue::ToolSearch(ToolSearch::On) => formatter.write_str("on"),
             SettingValue::ToolSearch(ToolSearch::Off) => formatter.write_str("off"),
             SettingValue::Word(word) => formatter.write_str(word),
+            SettingValue::Factor(factor) => write!(formatter, "{factor}"),
+            SettingValue::Auto => formatter.write_str("auto"),
         }
     }
 }
@@ -241,7 +259,7 @@ impl Settings {
         match self.get(setting).value {
             SettingValue::Duration(duration) => duration,
             SettingValue::Count(count) => Duration::from_secs(count),
-            SettingValue::ToolSearch(_) | SettingValue::Word(_) => Duration::ZERO,
+            _ => Duration::ZERO,
         }
     }
 
@@ -250,7 +268,23 @@ impl Settings {
         match self.get(setting).value {
             SettingValue::Count(count) => count,
             SettingValue::Duration(duration) => duration.as_secs(),
-            SettingValue::ToolSearch(_) | SettingValue::Word(_) => 0,
+            _ => 0,
+        }
+    }
+
+    /// A setting that is a factor.
+    pub fn factor(&self, setting: Setting) -> f64 {
+        match self.get(setting).value {
+            SettingValue::Factor(factor) => factor,
+            _ => 1.0,
+        }
+    }
+
+    /// The window of the user's own model in tokens; `None` to ask its endpoint.
+    pub fn model_window(&self) -> Option<u64> {
+        match self.get(Setting::ModelWindow).value {
+            SettingValue::Count(tokens) => Some(tokens),
+            _ => None,
         }
     }
 
@@ -315,7 +349,34 @@ pub(crate) fn resolve<'s>(
                 shadowed: values,
             })
     });
-    Settings(effective.collect())
+    let settings = Settings(effective.collect());
+    check_waits(&settings, diagnostics);
+    settings
+}
+
+/// Warns when the first wait before reconnecting is longer than the longest, which then is every wait.
+fn check_waits(settings: &Settings, diagnostics: &mut Vec<Diagnostic>) {
+    let [initial, longest] =
+        [Setting::ReconnectInitial, Setting::ReconnectMax].map(|setting| settings.get(setting));
+    if settings.duration(Setting::ReconnectInitial) <= settings.duration(Setting::ReconnectMax) {
+        return;
+    }
+    // Named where it was written; at least one of the two was, as the defaults fit together.
+    let origin = [initial, longest]
+        .into_iter()
+        .find_map(|effective| match &effective.origin {
+            SettingOrigin::File(origin) => Some(origin.clone()),
+            _ => None,
+        });
+    let Some(origin) = origin else { return };
+    let message = format!(
+        "`reconnect_initial_sec` is {}, above `reconnect_max_sec`, which is {}: every wait is {} seconds",
+        initial.value, longest.value, longest.value
+    );
+    diagnostics.push(
+        Diagnostic::warning("contradiction", origin, message)
+            .with_hint("raise `reconnect_max_sec`, or lower `reconnect_initial_sec`"),
+    );
 }
 
 fn defaults() -> Stated {
@@ -334,6 +395,11 @@ fn value(setting: Setting, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Opti
     match key.shape {
         Shape::Seconds => reader.seconds(key.name, node).map(SettingValue::Duration),
         Shape::Count => reader.count(key.name, node).map(SettingValue::Count),
+        Shape::Factor => reader.factor(key.name, node).map(SettingValue::Factor),
+        Shape::Window => match &node.value {
+            Value::String(text) if text.as_ref() == "auto" => Some(SettingValue::Auto),
+            _ => reader.window(key.name, node).map(SettingValue::Count),
+        },
         Shape::OneOf(words) => {
             let known = |text: &str| words.iter().find(|word| **word == text).copied();
             reader
@@ -472,6 +538,93 @@ mod tests {
         );
         let settings = resolve([&stated], &environment(&[]), &mut diagnostics);
         assert_eq!(settings.login_store(), LoginStore::Auto);
+    }
+
+    fn read(text: &str) -> (Settings, Vec<Diagnostic>) {
+        let file = SourceFile::new("a.toml", Scope::User, format!("[settings]\n{text}\n"));
+        let mut diagnostics = Vec::new();
+        let root = format::parse(&file, Format::Toml, &mut diagnostics).unwrap();
+        let stated = decode(
+            root.get("settings").unwrap(),
+            &mut Reader::new(&file, &mut diagnostics),
+        );
+        let settings = resolve([&stated], &environment(&[]), &mut diagnostics);
+        (settings, diagnostics)
+    }
+
+    #[test]
+    fn numbers_of_the_documents_can_be_set_and_bad_ones_are_named_with_their_line() {
+        let (settings, diagnostics) = read(
+            "min_context_window = 8000\nmodel_window = 16384\nmax_description_chars = 500\n\
+             reconnect_initial_sec = 0.5\nreconnect_max_sec = 60\nreconnect_factor = 1.5",
+        );
+        assert_eq!(diagnostics, []);
+        assert_eq!(settings.count(Setting::MinContextWindow), 8_000);
+        assert_eq!(settings.model_window(), Some(16_384));
+        assert_eq!(settings.count(Setting::MaxDescriptionChars), 500);
+        let (initial, longest) = (Setting::ReconnectInitial, Setting::ReconnectMax);
+        assert_eq!(settings.duration(initial), Duration::from_millis(500));
+        assert_eq!(settings.duration(longest), Duration::from_secs(60));
+        assert!((settings.factor(Setting::ReconnectFactor) - 1.5).abs() < f64::EPSILON);
+        assert_eq!(read("model_window = \"auto\"").0.model_window(), None);
+        for (text, message) in [
+            (
+                "min_context_window = 0",
+                "`min_context_window` must be a whole number above zero",
+            ),
+            (
+                "min_context_window = \"32k\"",
+                "`min_context_window` must be a whole number above zero",
+            ),
+            (
+                "max_description_chars = -1",
+                "`max_description_chars` must be a whole number above zero",
+            ),
+            (
+                "model_window = 100",
+                "`model_window` must be \"auto\" or a whole number of tokens from 1024 on",
+            ),
+            (
+                "model_window = \"big\"",
+                "`model_window` must be \"auto\" or a whole number of tokens from 1024 on",
+            ),
+            (
+                "reconnect_factor = 0.5",
+                "`reconnect_factor` must be a number from 1 to 1000",
+            ),
+            (
+                "reconnect_factor = \"2\"",
+                "`reconnect_factor` must be a number from 1 to 1000",
+            ),
+            (
+                "reconnect_factor = nan",
+                "`reconnect_factor` must be a number from 1 to 1000",
+            ),
+            (
+                "reconnect_initial_sec = 0",
+                "`reconnect_initial_sec` must be above zero and at most",
+            ),
+            (
+                "reconnect_initial_sec = 20",
+                "`reconnect_initial_sec` is 20, above `reconnect_max_sec`, which is 10: every wait is 10 seconds",
+            ),
+            (
+                "reconnect_max_sec = 0.01",
+                "`reconnect_initial_sec` is 0.1, above `reconnect_max_sec`, which is 0.01: every wait is 0.01 seconds",
+            ),
+        ] {
+            let (_, diagnostics) = read(text);
+            let [diagnostic] = &diagnostics[..] else {
+                panic!("{text}: {diagnostics:?}");
+            };
+            assert!(
+                diagnostic.message.starts_with(message),
+                "{text}: {}",
+                diagnostic.message
+            );
+            assert!(diagnostic.hint.is_some(), "{text}");
+            assert!(matches!(&diagnostic.place, Place::At(origin) if origin.position().line == 2));
+        }
     }
 
     #[test]

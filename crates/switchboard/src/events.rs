@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 
 use crate::catalog::suspicion::Flag;
+use crate::json::SharedJson;
 use crate::names::{CallId, ServerName, WireName};
 use crate::peer::{ListKind, Progress};
 use crate::status::{Failure, State};
@@ -104,8 +105,10 @@ pub enum Event {
         tool: WireName,
         /// How long it took.
         elapsed: Duration,
-        /// Whether the tool itself says that it failed.
+        /// Whether it failed: the tool says so itself, or there is no result.
         is_error: bool,
+        /// The result as the server sent it, shared and not copied; `None` if there is none.
+        result: Option<SharedJson>,
         /// Why there is no result, if there is none.
         error: Option<String>,
     },
@@ -120,6 +123,13 @@ pub enum Event {
     AuthNeeded {
         /// The server.
         server: ServerName,
+    },
+    /// A server that wanted a login is connected: somebody has logged in, here or in another process.
+    LoggedIn {
+        /// The server.
+        server: ServerName,
+        /// How many tools it offers.
+        tools: usize,
     },
 }
 

@@ -27,6 +27,8 @@ pub struct HostSettings {
     pub health_timeout: Duration,
     /// How often a lost connection is tried again.
     pub reconnect_attempts: u32,
+    /// How long is waited before each of these attempts.
+    pub backoff: Backoff,
     /// How long a server's lists are believed.
     pub catalog_ttl: Duration,
     /// How long one page of a list, or one resource, may take.
@@ -43,6 +45,27 @@ pub struct HostSettings {
     pub open: OpenOptions,
 }
 
+/// How long is waited before attempts to reconnect (CON-5).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Backoff {
+    /// The wait before the first attempt.
+    pub initial: Duration,
+    /// The longest wait.
+    pub longest: Duration,
+    /// How much longer each wait is than the one before it; 1 or more.
+    pub factor: f64,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self {
+            initial: Duration::from_millis(100),
+            longest: Duration::from_secs(10),
+            factor: 2.0,
+        }
+    }
+}
+
 impl Default for HostSettings {
     fn default() -> Self {
         Self {
@@ -51,6 +74,7 @@ impl Default for HostSettings {
             health_interval: Duration::from_secs(30),
             health_timeout: Duration::from_secs(5),
             reconnect_attempts: 5,
+            backoff: Backoff::default(),
             catalog_ttl: Duration::from_secs(300),
             list_timeout: Duration::from_secs(60),
             needs_auth_memory: Duration::from_secs(900),
@@ -72,6 +96,11 @@ impl From<&Settings> for HostSettings {
             health_timeout: settings.duration(Setting::HealthTimeout),
             reconnect_attempts: u32::try_from(settings.count(Setting::ReconnectAttempts))
                 .unwrap_or(u32::MAX),
+            backoff: Backoff {
+                initial: settings.duration(Setting::ReconnectInitial),
+                longest: settings.duration(Setting::ReconnectMax),
+                factor: settings.factor(Setting::ReconnectFactor),
+            },
             catalog_ttl: settings.duration(Setting::CatalogTtl),
             needs_auth_memory: settings.duration(Setting::NeedsAuthMemory),
             progress_interval: settings.duration(Setting::ProgressInterval),

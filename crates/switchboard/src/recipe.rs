@@ -116,7 +116,7 @@ impl Recipes {
                 .filter_map(|(name, tool)| Some((name.clone(), tool.timeout?)))
                 .collect(),
             identity: identity(&server.name, entry),
-            rules: ToolRules::of(entry),
+            rules: ToolRules::of(entry).with_settings(settings),
             sandbox: State {
                 policy: Policy::of(entry.sandbox, self.folder.clone()),
                 folder: self.folder.clone(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use switchboard_config::resolve::Server;
+use switchboard_config::settings::Settings;
 use switchboard_store::{Key, Record, Space, Store};
 
 use crate::catalog::disguise::KnownServers;
@@ -35,13 +36,13 @@ pub struct Outline {
 
 impl Outline {
     /// The outline of a resolved entry. No connector is made.
-    pub fn of(server: &Server) -> Self {
+    pub fn of(server: &Server, settings: &Settings) -> Self {
         let entry = server.effective();
         Self {
             name: server.name.as_str().into(),
             key: recipe::key(&server.name, entry),
             identity: recipe::identity(&server.name, entry),
-            rules: ToolRules::of(entry),
+            rules: ToolRules::of(entry).with_settings(settings),
         }
     }
 }

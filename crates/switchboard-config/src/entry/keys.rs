@@ -49,6 +49,10 @@ pub enum Shape {
     Seconds,
     /// A whole number above zero.
     Count,
+    /// A number from 1 on.
+    Factor,
+    /// A number of tokens, or `auto`.
+    Window,
     /// A whole number from 1 to 65,535.
     Port,
     /// `auto`, `auto:N`, `on` or `off`.

@@ -13,6 +13,8 @@ use crate::tree::{Member, Node, Span, Value};
 
 /// No deadline is longer than this (about 31 years), so that sums of deadlines never overflow.
 const LONGEST_SECONDS: f64 = 1e9;
+/// The smallest window of a model that can be used at all, in tokens.
+pub(crate) const SMALLEST_WINDOW: u64 = 1_024;
 
 /// Reads values of one file. Each method returns `None` after it has reported why.
 pub(crate) struct Reader<'f, 'd> {
@@ -267,6 +269,49 @@ impl<'f, 'd> Reader<'f, 'd> {
             );
         }
         count
+    }
+
+    /// A number that something is multiplied by again and again, and which must not shrink it.
+    pub(crate) fn factor(&mut self, key: &str, node: &Node<'_>) -> Option<f64> {
+        let factor = match node.value {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a number that large is refused anyway"
+            )]
+            Value::Integer(value) => Some(value as f64),
+            Value::Float(value) => Some(value),
+            _ => None,
+        };
+        let factor = factor.filter(|factor| (1.0..=1_000.0).contains(factor));
+        if factor.is_none() {
+            self.error(
+                "bad-value",
+                node.span,
+                format!("`{key}` must be a number from 1 to 1000"),
+                "write a number, such as 2",
+            );
+        }
+        factor
+    }
+
+    /// The window of a model. One below this leaves no room for a request.
+    pub(crate) fn window(&mut self, key: &str, node: &Node<'_>) -> Option<u64> {
+        let tokens = match node.value {
+            Value::Integer(value) => u64::try_from(value).ok(),
+            _ => None,
+        };
+        let tokens = tokens.filter(|tokens| *tokens >= SMALLEST_WINDOW);
+        if tokens.is_none() {
+            self.error(
+                "bad-value",
+                node.span,
+                format!(
+                    "`{key}` must be \"auto\" or a whole number of tokens from {SMALLEST_WINDOW} on"
+                ),
+                "write a number, such as 32768, or \"auto\"",
+            );
+        }
+        tokens
     }
 
     pub(crate) fn port(&mut self, key: &str, node: &Node<'_>) -> Option<u16> {

@@ -552,21 +552,31 @@ impl<'a> Running<'a> {
             elapsed,
         });
         match &outcome {
-            Ok(outcome) => self.tell_end(elapsed, outcome.is_error, || None),
-            Err(error) => self.tell_end(elapsed, true, || Some(error.to_string())),
+            Ok(outcome) => self.tell_end(elapsed, outcome.is_error, || Ok(outcome.result.clone())),
+            Err(error) => self.tell_end(elapsed, true, || Err(error.to_string())),
         }
         outcome
     }
 
-    fn tell_end(&self, elapsed: Duration, is_error: bool, error: impl FnOnce() -> Option<String>) {
+    fn tell_end(
+        &self,
+        elapsed: Duration,
+        is_error: bool,
+        result: impl FnOnce() -> Result<SharedJson, String>,
+    ) {
         if self.host.event_channel().has_listeners() {
+            let (result, error) = match result() {
+                Ok(result) => (Some(result), None),
+                Err(error) => (None, Some(error)),
+            };
             self.host.event_channel().send(Event::CallEnd {
                 call: self.id,
                 server: self.tool.server.clone(),
                 tool: self.tool.tool.clone(),
                 elapsed,
                 is_error,
-                error: error(),
+                result,
+                error,
             });
         }
     }
@@ -576,8 +586,8 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.host.under_way().end(self.id);
         if !self.ended {
-            let called_off = || Some("called off".to_owned());
-            self.tell_end(self.started.elapsed(), true, called_off);
+            let cancelled = || Err("cancelled".to_owned());
+            self.tell_end(self.started.elapsed(), true, cancelled);
         }
     }
 }

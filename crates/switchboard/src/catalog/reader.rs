@@ -19,7 +19,7 @@ use super::rules::ToolRules;
 use super::schema::{self, Examined, Verdict};
 use super::server::{ListLimits, Provenance, Reach, ServerTools, SetAsideReason};
 use super::suspicion;
-use super::text::{self, Tokens};
+use super::text::Tokens;
 use super::tool::{self, CatalogTool, Hints, Span};
 use crate::json::SharedJson;
 use crate::names::{ExposedName, ServerName, ToolRef, WireName};
@@ -81,6 +81,7 @@ impl<'r> ToolReader<'r> {
     /// All tools that were read, in the order of their names.
     pub(crate) fn finish(self) -> ServerTools {
         let mut built = self.built;
+        built.description_limit = self.rules.description_limit();
         // Stable, so that of two tools with one name the first stays first.
         built
             .tools
@@ -209,12 +210,11 @@ impl<'r> ToolReader<'r> {
         let schema = self.schema(head)?;
         name_into(&mut self.exposed, self.server.as_str(), name);
         let exposed = ExposedName::from(self.exposed.as_str());
+        let limit = self.rules.description_limit();
         let described = match head.description.filter(|contents| !is_blank(*contents)) {
-            Some(description) if head.is_simple => {
-                description.escaped.len().min(text::MAX_DESCRIPTION)
-            }
-            Some(description) => tool::model_characters(description),
-            None => tool::missing_description(&reference).chars().count(),
+            Some(description) if head.is_simple => description.escaped.len().min(limit.get()),
+            Some(description) => tool::model_characters(description, limit),
+            None => tool::missing_description(&reference, limit).chars().count(),
         };
         let schema_characters = match (&schema, head.input_schema) {
             (Some(mended), _) => mended.schema.as_str().chars().count(),
@@ -239,6 +239,7 @@ impl<'r> ToolReader<'r> {
             mended: schema.map(Box::new),
             prepared: std::sync::OnceLock::new(),
             tokens: u32::try_from(cost.0).unwrap_or(u32::MAX),
+            description_limit: limit,
             hints: head.annotations.map(Hints::read).unwrap_or_default(),
             provenance: self.provenance,
         })

@@ -7,8 +7,10 @@ use std::collections::HashSet;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use switchboard_config::entry::{ServerEntry, Transport};
+use switchboard_config::settings::{Setting, Settings};
 
 use super::server::SetAsideReason;
+use super::text::DescriptionLimit;
 
 /// The rules of one server entry, ready to be asked. The default is to offer everything, and to pin nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,6 +19,7 @@ pub struct ToolRules {
     disabled: Patterns,
     hidden: HashSet<String>,
     pins: bool,
+    description_limit: DescriptionLimit,
 }
 
 impl ToolRules {
@@ -36,7 +39,21 @@ impl ToolRules {
             pins: entry
                 .pin
                 .unwrap_or(entry.effective_transport() != Some(Transport::Sdk)),
+            description_limit: DescriptionLimit::default(),
         }
+    }
+
+    /// The same rules with the numbers that the settings have for all servers.
+    #[must_use]
+    pub fn with_settings(mut self, settings: &Settings) -> Self {
+        let characters = settings.count(Setting::MaxDescriptionChars);
+        self.description_limit = DescriptionLimit::characters(characters);
+        self
+    }
+
+    /// How much of a description, and of the server's instructions, a model sees.
+    pub(super) fn description_limit(&self) -> DescriptionLimit {
+        self.description_limit
     }
 
     /// Whether tools that changed are set aside until somebody approves the change.

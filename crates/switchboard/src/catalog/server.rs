@@ -14,6 +14,7 @@ use super::disguise::Disguise;
 use super::reader::ToolReader;
 use super::rules::ToolRules;
 use super::schema::SchemaFinding;
+use super::text::DescriptionLimit;
 use super::tool::CatalogTool;
 use crate::json::SharedJson;
 use crate::names::{ServerName, ToolRef};
@@ -25,6 +26,8 @@ pub struct ServerTools {
     pub(super) aside: Vec<SetAside>,
     aside_untold: usize,
     withholds_instructions: bool,
+    /// Of the server's instructions.
+    pub(super) description_limit: DescriptionLimit,
 }
 
 /// A tool that is not offered.

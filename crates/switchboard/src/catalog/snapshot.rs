@@ -352,7 +352,8 @@ impl CatalogServer {
     /// Its instructions as a model is told of them.
     pub fn model_instructions(&self) -> Option<std::borrow::Cow<'_, str>> {
         let instructions = self.instructions.as_deref()?.trim();
-        (!instructions.is_empty()).then(|| text::for_model(instructions))
+        let limit = self.tools.description_limit;
+        (!instructions.is_empty()).then(|| text::for_model(instructions, limit))
     }
 }
 

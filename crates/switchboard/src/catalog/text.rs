@@ -11,8 +11,29 @@ use std::ops::{Add, AddAssign};
 
 use switchboard_config::text::is_invisible;
 
-/// The most characters of a description or of a server's instructions that the model sees.
+/// The most characters of a description or of a server's instructions that the model sees, unless configured otherwise.
 pub const MAX_DESCRIPTION: usize = 2_048;
+
+/// The most characters of a description or of a server's instructions that the model sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescriptionLimit(u32);
+
+impl DescriptionLimit {
+    /// That many characters.
+    pub fn characters(count: u64) -> Self {
+        Self(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Default for DescriptionLimit {
+    fn default() -> Self {
+        Self::characters(MAX_DESCRIPTION as u64)
+    }
+}
 
 /// What stands where text was cut.
 pub const CUT_MARK: &str = " … [cut]";
@@ -75,11 +96,11 @@ pub(crate) fn first_characters(text: &str, count: usize) -> &str {
     }
 }
 
-/// What a model sees of a longer text for it alone: harmless, and at most [`MAX_DESCRIPTION`] characters.
-pub fn for_model(text: &str) -> Cow<'_, str> {
+/// What a model sees of a longer text for it alone: harmless, and of at most that many characters.
+pub fn for_model(text: &str, limit: DescriptionLimit) -> Cow<'_, str> {
     // Neutralising only ever makes text longer or drops colours, so a hostile megabyte is not walked to its end.
-    let enough = first_characters(text, MAX_DESCRIPTION * 8);
-    cut(neutralise(enough), MAX_DESCRIPTION)
+    let enough = first_characters(text, limit.get().saturating_mul(8));
+    cut(neutralise(enough), limit.get())
 }
 
 /// An estimate of tokens: 2.5 characters each, rounded up.
@@ -236,13 +257,17 @@ mod tests {
         assert_eq!(cut("größere Dinge".into(), 12), "größ … [cut]");
         assert_eq!(cut("abcdefghij".into(), 3), " … ");
         let long = "ä".repeat(3_000);
-        let shown = for_model(&long);
+        let shown = for_model(&long, DescriptionLimit::default());
         assert_eq!(shown.chars().count(), MAX_DESCRIPTION);
         assert!(shown.ends_with(CUT_MARK));
         assert_eq!(
-            for_model(&"ä".repeat(MAX_DESCRIPTION)),
+            for_model(&"ä".repeat(MAX_DESCRIPTION), DescriptionLimit::default()),
             "ä".repeat(MAX_DESCRIPTION)
         );
+        let shorter = for_model(&long, DescriptionLimit::characters(20));
+        assert_eq!(shorter, format!("{}{CUT_MARK}", "ä".repeat(12)));
+        let longer = for_model(&long, DescriptionLimit::characters(u64::MAX));
+        assert_eq!(longer, long);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::cursor::{Contents, Cursor};
 use super::schema::{self, Mended, SchemaFinding};
 use super::server::Provenance;
 use super::suspicion::{self, Flag};
-use super::text::{self, Tokens};
+use super::text::{self, DescriptionLimit, Tokens};
 use crate::call::arguments::ArgumentCheck;
 use crate::json::SharedJson;
 use crate::names::{ExposedName, ToolRef};
@@ -32,6 +32,7 @@ pub struct CatalogTool {
     pub(super) mended: Option<Box<Mended>>,
     pub(super) prepared: OnceLock<Box<Prepared>>,
     pub(super) tokens: u32,
+    pub(super) description_limit: DescriptionLimit,
     pub(super) hints: Hints,
     pub(super) provenance: Provenance,
     pub(super) title_withheld: bool,
@@ -142,12 +143,13 @@ impl CatalogTool {
 
     /// What a model is told about it.
     pub fn model_description(&self) -> Cow<'_, str> {
+        let limit = self.description_limit;
         match self.description() {
-            Some(Cow::Borrowed(full)) if !full.trim().is_empty() => text::for_model(full),
+            Some(Cow::Borrowed(full)) if !full.trim().is_empty() => text::for_model(full, limit),
             Some(Cow::Owned(full)) if !full.trim().is_empty() => {
-                Cow::Owned(text::for_model(&full).into_owned())
+                Cow::Owned(text::for_model(&full, limit).into_owned())
             }
-            _ => Cow::Owned(missing_description(&self.reference)),
+            _ => Cow::Owned(missing_description(&self.reference, limit)),
         }
     }
 
@@ -303,8 +305,10 @@ impl Hints {
 }
 
 /// How many characters a model is told of a description that stands in the definition like this.
-pub(super) fn model_characters(description: Contents<'_>) -> usize {
-    text::for_model(&description.decode()).chars().count()
+pub(super) fn model_characters(description: Contents<'_>, limit: DescriptionLimit) -> usize {
+    text::for_model(&description.decode(), limit)
+        .chars()
+        .count()
 }
 
 /// Whether a definition is written in nothing but plain ASCII: every text in it stands there as it is shown, one byte
@@ -318,9 +322,9 @@ pub(super) fn is_simple(definition: &str) -> bool {
 }
 
 /// What stands in for a description.
-pub(super) fn missing_description(reference: &ToolRef) -> String {
+pub(super) fn missing_description(reference: &ToolRef, limit: DescriptionLimit) -> String {
     let sentence = format!("MCP tool {} from {}", reference.tool, reference.server);
-    text::for_model(&sentence).into_owned()
+    text::for_model(&sentence, limit).into_owned()
 }
 
 /// The last field of that name of an object.

@@ -3,20 +3,28 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(10);
+use crate::options::Backoff;
 
-/// The wait before an attempt, counted from zero: 100 ms, doubled each time up to 10 s, less up to half of it by
-/// chance, so that servers that went down together do not come back in step.
-pub(super) fn before_attempt(attempt: u32) -> Duration {
-    let full = FIRST
-        .saturating_mul(2_u32.saturating_pow(attempt))
-        .min(LONGEST);
-    full.mul_f64(1.0 - chance() / 2.0)
+impl Backoff {
+    /// The wait before an attempt, counted from zero: the initial wait, multiplied by the factor each time up to the
+    /// longest, less up to half of it at random, so that servers that went down together do not come back in step.
+    pub(super) fn before_attempt(&self, attempt: u32) -> Duration {
+        let times = self.factor.powi(i32::try_from(attempt).unwrap_or(i32::MAX));
+        let full = self.initial.as_secs_f64() * times;
+        // Compared as numbers: a product without bound is no duration.
+        let full = if full < self.longest.as_secs_f64() {
+            Duration::from_secs_f64(full)
+        } else {
+            self.longest
+        };
+        full.mul_f64(1.0 - chance() / 2.0)
+    }
+
+    /// How long a connection must have lasted for the next loss to count as the first.
+    pub(super) fn proven(&self) -> Duration {
+        self.longest
+    }
 }
-
-/// How long a connection must have lasted for the next loss to count as the first.
-pub(super) const PROVEN: Duration = LONGEST;
 
 /// A number from zero up to one.
 fn chance() -> f64 {
@@ -29,18 +37,10 @@ fn chance() -> f64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn waits_double_up_to_the_longest_and_are_spread() {
-        for (attempt, full) in [
-            (0, 100),
-            (1, 200),
-            (2, 400),
-            (6, 6_400),
-            (7, 10_000),
-            (40, 10_000),
-        ] {
-            let full = Duration::from_millis(full);
-            let waits: Vec<_> = (0..64).map(|_| before_attempt(attempt)).collect();
+    fn check(backoff: &Backoff, waits: &[(u32, u64)]) {
+        for (attempt, full) in waits {
+            let full = Duration::from_millis(*full);
+            let waits: Vec<_> = (0..64).map(|_| backoff.before_attempt(*attempt)).collect();
             assert!(
                 waits.iter().all(|wait| *wait <= full && *wait >= full / 2),
                 "{attempt}: {waits:?}"
@@ -50,5 +50,41 @@ mod tests {
                 "{attempt}: no spread"
             );
         }
+    }
+
+    #[test]
+    fn waits_grow_up_to_the_longest_and_are_spread() {
+        let doubling = [
+            (0, 100),
+            (1, 200),
+            (2, 400),
+            (6, 6_400),
+            (7, 10_000),
+            (40, 10_000),
+            (u32::MAX, 10_000),
+        ];
+        check(&Backoff::default(), &doubling);
+    }
+
+    #[test]
+    fn waits_are_what_was_set() {
+        let slow = Backoff {
+            initial: Duration::from_secs(1),
+            longest: Duration::from_secs(60),
+            factor: 3.0,
+        };
+        check(&slow, &[(0, 1_000), (1, 3_000), (3, 27_000), (4, 60_000)]);
+        let steady = Backoff {
+            factor: 1.0,
+            ..slow
+        };
+        check(&steady, &[(0, 1_000), (1, 1_000), (u32::MAX, 1_000)]);
+        let contradictory = Backoff {
+            initial: Duration::from_secs(5),
+            longest: Duration::from_secs(2),
+            factor: 2.0,
+        };
+        check(&contradictory, &[(0, 2_000), (3, 2_000)]);
+        assert_eq!(slow.proven(), Duration::from_secs(60));
     }
 }

@@ -19,8 +19,8 @@ use switchboard_protocol::{Era, Method};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::Report;
 use super::lists::Lists;
-use super::{Report, backoff};
 use crate::catalog::suspicion;
 use crate::catalog::{
     ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolReader, ToolRules,
@@ -464,7 +464,8 @@ impl Connection {
         let stale = lists
             .fresh_until(ListKind::Tools)
             .unwrap_or(now + self.settings.catalog_ttl);
-        stale.max(now + SHORTEST_REFRESH)
+        // The user's own word is not doubted, a server's is.
+        stale.max(now + SHORTEST_REFRESH.min(self.settings.catalog_ttl))
     }
 
     /// Offers the tools by rules that have changed. The server need not know.
@@ -561,8 +562,9 @@ impl Connection {
         attempt: u32,
     ) -> BoxFuture<'static, Result<(), RequestError>> {
         let listening = self.listen(peer, resources);
+        let wait = self.settings.backoff.before_attempt(attempt);
         async move {
-            sleep(backoff::before_attempt(attempt)).await;
+            sleep(wait).await;
             listening.await
         }
         .boxed()
@@ -608,7 +610,7 @@ const EXAMINED_AFTER: Duration = Duration::from_secs(1);
 const APPROVALS: Duration = Duration::from_secs(1);
 /// Lines of stderr that go with a failure.
 const STDERR_SHOWN: usize = 10;
-/// However short-lived a list is, it is not fetched more often by itself.
+/// However short-lived a server says its list is, it is not fetched more often by itself, unless `catalog_ttl` is shorter.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(30);
 /// How long one subscription may stand: as long as anything may.
 const LISTEN: Duration = Duration::from_secs(365 * 24 * 60 * 60);

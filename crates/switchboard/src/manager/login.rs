@@ -11,10 +11,12 @@ use serde_json::json;
 use crate::audit::What;
 use crate::catalog::text::neutralise;
 use crate::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
+use crate::events::Event;
 use crate::host::Host;
 use crate::json::SharedJson;
 use crate::names::ServerName;
 use crate::spec::ConnectionKey;
+use crate::status::State;
 
 use super::{ConnectionState, Manager};
 
@@ -101,6 +103,24 @@ impl Manager {
     pub(super) fn expect_login(&mut self, name: &ServerName, is_expected: bool) {
         if let Some(managed) = self.servers.get_mut(name) {
             managed.expects_login = is_expected;
+        }
+    }
+
+    /// Tells of a login that has led to a connection.
+    pub(super) fn note_login(&mut self, name: &ServerName, now: State) {
+        let Some(managed) = self.servers.get_mut(name) else {
+            return;
+        };
+        match now {
+            State::NeedsAuth => managed.wants_login = true,
+            State::Connected if std::mem::take(&mut managed.wants_login) => {
+                let tools = managed.status().tools;
+                let server = name.clone();
+                self.resources
+                    .events
+                    .send(Event::LoggedIn { server, tools });
+            }
+            _ => {}
         }
     }
 

@@ -137,6 +137,8 @@ struct Managed {
     failure: Option<Box<Failure>>,
     /// Whether a login will show in what is remembered.
     expects_login: bool,
+    /// Whether it wanted a login and has not been connected since.
+    wants_login: bool,
     logs: Arc<LogRing>,
     subscriptions: watch::Sender<Vec<String>>,
     /// Which tools are wanted, for the connection there is: it does not depend on them.
@@ -404,6 +406,7 @@ impl Manager {
                 idle_shutdown: watch::Sender::new(spec.idle_shutdown),
                 switched: None,
                 expects_login: false,
+                wants_login: false,
             };
             self.servers.insert(name.clone(), managed);
         }
@@ -457,7 +460,8 @@ impl Manager {
 
     /// Begins a connection that was lost anew, after the wait that belongs to the attempt.
     fn connect_again(&mut self, name: &ServerName, attempt: u32) {
-        let delay = backoff::before_attempt(attempt.saturating_sub(1));
+        let backoff = &self.resources.settings.backoff;
+        let delay = backoff.before_attempt(attempt.saturating_sub(1));
         self.connect(name, attempt, delay);
     }
 
@@ -587,7 +591,9 @@ impl Manager {
             return;
         };
         let proven = match &managed.state {
-            ConnectionState::Connected(connected) => connected.since.elapsed() >= backoff::PROVEN,
+            ConnectionState::Connected(connected) => {
+                connected.since.elapsed() >= self.resources.settings.backoff.proven()
+            }
             _ => false,
         };
         let attempts = if proven { 0 } else { managed.attempts };
@@ -699,6 +705,7 @@ impl Manager {
                 server: server.clone(),
             });
         }
+        self.note_login(name, now);
         if self.starting.is_some() {
             self.resources
                 .events

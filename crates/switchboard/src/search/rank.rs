@@ -102,7 +102,12 @@ impl Index {
 
     fn select<'q>(&self, names: impl Iterator<Item = &'q str>, limit: usize) -> Vec<Hit> {
         let mut seen = HashSet::new();
-        let slots = names.flat_map(|name| self.slots_named(&name.to_lowercase()));
+        let slots = names.flat_map(|name| {
+            let mut slots = self.slots_named(&name.to_lowercase());
+            // Tools of one name come by their servers: the order in which servers connected is no order.
+            slots.sort_by_cached_key(|slot| self.tool(*slot).map(|tool| tool.reference.clone()));
+            slots
+        });
         slots
             .filter(|slot| seen.insert(*slot))
             .take(limit)

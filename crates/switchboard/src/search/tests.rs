@@ -257,6 +257,38 @@ fn equal_tools_come_in_the_order_of_their_names() {
 }
 
 #[test]
+fn selected_namesakes_come_in_the_order_of_their_servers() {
+    let select = |servers: [&str; 3], query: &str, limit: usize| {
+        let mut index = Index::new();
+        for server in servers {
+            let tools = ["read", "Read", "other"].map(|tool| document(server, tool, "reads"));
+            index.replace(&server.into(), "", tools);
+        }
+        // Slots that were freed are used again, in whatever order.
+        index.replace(
+            &servers[0].into(),
+            "",
+            [document(servers[0], "read", "reads")],
+        );
+        names(&index.search(query, limit))
+    };
+    for servers in [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]] {
+        let found = select(servers, "select:read", 20);
+        let all = ["a", "b", "c"].iter().flat_map(|server| {
+            let one = servers[0] == *server;
+            let names: &[&str] = if one { &["read"] } else { &["Read", "read"] };
+            names.iter().map(move |tool| format!("{server}/{tool}"))
+        });
+        assert_eq!(found, all.collect::<Vec<_>>(), "{servers:?}");
+        assert_eq!(select(servers, "select:b/other,read", 2).len(), 2);
+        assert_eq!(
+            select(servers, "select:c/read,read", 1)[0].to_lowercase(),
+            "c/read"
+        );
+    }
+}
+
+#[test]
 fn hostile_tools_cost_little_and_break_nothing() {
     let mut index = world();
     let long = "weather ".repeat(200_000);

@@ -233,6 +233,55 @@ fn the_strictest_rule_decides_whatever_the_order() {
 }
 
 #[test]
+fn of_several_conditional_rules_the_strictest_that_holds_decides() {
+    // Each rule alone, each pair in both orders, and all three: every rule has a condition, and all of them hold.
+    let actions = ["allow", "ask", "deny"];
+    let condition = |action: &str, kind: usize| {
+        let conditions = [
+            "path under /srv",
+            "path matches ^/srv/",
+            "path equals /srv/x",
+            "note matches .",
+        ];
+        format!("{action} mcp__files__copy {}", conditions[kind])
+    };
+    let call = r#"files/copy {"path": "/srv/x", "note": "n"}"#;
+    let strictness = |action: &str| actions.iter().position(|each| *each == action);
+    for first in actions {
+        for second in actions {
+            for (one, other) in [(0, 1), (1, 0), (0, 3), (3, 2), (2, 2)] {
+                let rules = [condition(first, one), condition(second, other)];
+                let rules = [rules[0].as_str(), rules[1].as_str()];
+                let wins = if strictness(second) > strictness(first) {
+                    (second, 2)
+                } else {
+                    (first, 1)
+                };
+                check(&rules, call, wins);
+                // With a third rule that has no condition.
+                for third in actions {
+                    let bare = format!("{third} mcp__files__copy");
+                    let rules = [rules[0], rules[1], bare.as_str()];
+                    let wins = if strictness(third) > strictness(wins.0) {
+                        (third, 3)
+                    } else {
+                        wins
+                    };
+                    check(&rules, call, wins);
+                }
+            }
+        }
+    }
+    // A rule whose condition does not hold takes no part, however strict it is.
+    for (held, missed) in [("allow", "deny"), ("allow", "ask"), ("ask", "deny")] {
+        let holds = condition(held, 0);
+        let misses = format!("{missed} mcp__files__copy path under /other");
+        check(&[&misses, &holds], call, (held, 2));
+        check(&[&holds, &misses], call, (held, 1));
+    }
+}
+
+#[test]
 fn entries_of_servers_speak_of_their_own_tools() {
     check(&[], "files/delete", ("deny", 0));
     check(&[], "files/write", ("ask", 0));

@@ -52,6 +52,8 @@ pub struct AgentOptions {
     pub instructions: Option<String>,
     /// When tools are searched for instead of listed (CTX-1).
     pub search: SearchMode,
+    /// The smallest window, in tokens, of a model that searches for tools unless `search` is [`SearchMode::On`].
+    pub min_context_window: u64,
     /// How many requests to the model one turn may take.
     pub max_requests: u32,
     /// How many tokens one turn may cost; no limit if not stated.
@@ -107,6 +109,7 @@ impl AgentOptions {
             max_output_tokens: 25_000,
             instructions: None,
             search: SearchMode::default(),
+            min_context_window: 32_000,
             max_requests: 200,
             max_tokens: None,
             patience: Duration::from_secs(10),

@@ -13,11 +13,11 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
 use switchboard::audit::{CallNote, Digest, End, What};
-use switchboard::call::CallRequest;
 use switchboard::call::arguments::{ArgumentCheck, ArgumentsError, without_nulls};
 use switchboard::call::gate::{Gate as _, Permit, Sight, Verdict};
 use switchboard::call::shape::{Block, Media, ShapeOptions, Shaped, shape};
 use switchboard::call::spill::SpillFolder;
+use switchboard::call::{CallOutcome, CallRequest};
 use switchboard::catalog::text::{cut, neutralise};
 use switchboard::catalog::{CatalogTool, LiveAnnotations, LookupError, Tokens};
 use switchboard::json::SharedJson;
@@ -69,6 +69,8 @@ pub(crate) enum Prepared<'a> {
     Server {
         /// The name that the host knows it by.
         name: String,
+        /// The tool on its server; `None` while that is not connected.
+        reference: Option<ToolRef>,
         arguments: Box<RawValue>,
         is_read_only: bool,
     },
@@ -118,6 +120,14 @@ impl Prepared<'_> {
         }
     }
 
+    /// The tool on its server, where it is one of a server that is known.
+    pub(crate) fn reference(&self) -> Option<&ToolRef> {
+        match self {
+            Self::Server { reference, .. } => reference.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The arguments, where they could be read.
     pub(crate) fn arguments(&self) -> Option<&RawValue> {
         match self {
@@ -144,12 +154,14 @@ impl Core {
         match catalog.find(&call.name) {
             Ok(tool) if self.subset.has(tool.exposed().as_str()) => Prepared::Server {
                 name: tool.exposed().as_str().to_owned(),
+                reference: Some(tool.reference().clone()),
                 is_read_only: self.is_read_only(tool),
                 arguments,
             },
             // A server that is not there at this moment may have it; the host knows how to wait for it.
             Err(LookupError::Unknown { .. }) if self.may_come(&call.name) => Prepared::Server {
                 name: call.name.clone(),
+                reference: None,
                 is_read_only: false,
                 arguments,
             },
@@ -178,13 +190,13 @@ impl Core {
         }));
     }
 
-    /// Calls a server's tool.
+    /// Calls a server's tool. Tells besides what the server sent, where it sent something.
     pub(crate) async fn call_server(
         &self,
         name: String,
         arguments: Box<RawValue>,
         progress: ProgressSink,
-    ) -> Output {
+    ) -> (Output, Option<CallOutcome>) {
         let request = CallRequest {
             tool: name,
             arguments: Some(arguments),
@@ -192,8 +204,11 @@ impl Core {
             progress: Some(progress),
         };
         match self.options.host.call(request).await {
-            Ok(outcome) => self.shaped(&outcome.tool, &outcome.result),
-            Err(error) => self.bounded(Output::error(neutralise(&error.for_model()))),
+            Ok(outcome) => (self.shaped(&outcome.tool, &outcome.result), Some(outcome)),
+            Err(error) => {
+                let error = Output::error(neutralise(&error.for_model()));
+                (self.bounded(error), None)
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use switchboard::json::SharedJson;
 
 use crate::message::Content;
 use crate::provider::Usage;
@@ -47,8 +48,13 @@ pub enum SessionEvent {
     CallBegins {
         /// The call's id.
         id: String,
-        /// The tool.
+        /// The tool by the name that the model used.
         name: String,
+        /// The server whose tool it is; `None` for a built-in tool, and for one that is not there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
+        /// The tool as its server calls it; for other tools the same as `name`.
+        tool: String,
         /// The arguments, where they are JSON.
         arguments: Option<Box<RawValue>>,
         /// The sub-agent that makes it, by the id of the call that started it.
@@ -73,8 +79,19 @@ pub enum SessionEvent {
     CallEnds {
         /// The call's id.
         id: String,
+        /// The tool by the name that the model used.
+        name: String,
+        /// The server whose tool it is; `None` for a built-in tool, and for one that is not there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
+        /// The tool as its server calls it; for other tools the same as `name`.
+        tool: String,
         /// What the model gets.
         content: Vec<Content>,
+        /// The result as the server sent it. `None` for built-in tools, and for calls without a result. Not part of the
+        /// JSON form, where `content` is.
+        #[serde(skip)]
+        result: Option<SharedJson>,
         /// Whether it failed.
         is_error: bool,
         /// How long it took, in milliseconds.

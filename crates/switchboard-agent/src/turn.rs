@@ -330,6 +330,7 @@ impl<'a> Turn<'a> {
             is_new_model: before.is_some_and(|before| before != model.id),
             model,
             mode: core.options.search,
+            min_window: core.options.min_context_window,
         };
         let mut change = self.state.view.update(&offer, &search.definition, moment);
         // To a session that is resumed its tools come again, and that is no news.

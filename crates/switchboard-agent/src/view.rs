@@ -18,9 +18,6 @@ use crate::message::ToolDefinition;
 use crate::provider::Model;
 use crate::tools::mcp_search;
 
-/// The smallest window with which tools are searched for.
-const MIN_SEARCH_WINDOW: u64 = 32_000;
-
 /// The share of the window that definitions may take before they are searched for, in per cent.
 const SEARCH_PERCENT: u8 = 10;
 
@@ -53,6 +50,8 @@ pub(crate) struct Offer<'a> {
     /// Whether another model was asked before.
     pub(crate) is_new_model: bool,
     pub(crate) mode: SearchMode,
+    /// The smallest window with which tools are searched for by themselves.
+    pub(crate) min_window: u64,
 }
 
 /// When a view is brought up to date.
@@ -289,7 +288,7 @@ impl Offer<'_> {
         let cost: Tokens = usable.map(CatalogTool::tokens).sum();
         let share = u128::from(self.model.window) * u128::from(percent);
         self.model.tools
-            && self.model.window >= MIN_SEARCH_WINDOW
+            && self.model.window >= self.min_window
             && cost.0 > 0
             && u128::from(cost.0) * 100 >= share
     }

@@ -52,6 +52,14 @@ impl Current {
         }
     }
 
+    /// The servers that can be started.
+    pub(crate) fn specs(&self, session: &Session<'_>) -> Vec<ServerSpec> {
+        match self.newest() {
+            Some(newest) => newest.specs.clone(),
+            None => session.specs.clone(),
+        }
+    }
+
     /// The names of all servers.
     pub(crate) fn names(&self, session: &Session<'_>) -> Vec<String> {
         let newest = self.newest();

@@ -212,6 +212,16 @@ impl Session<'_> {
         starting
     }
 
+    /// Connects every server that is not connected yet and waits until each has settled, without a word: what came of it
+    /// is told when somebody asks.
+    pub(crate) async fn begin_all(&self) {
+        let running = self.names();
+        if self.specs.iter().any(|spec| !running.contains(&spec.name)) {
+            self.host.apply(self.specs.clone()).await;
+        }
+        self.host.settled().await;
+    }
+
     /// The failure of a command that needs this server, if it cannot be used.
     pub(crate) fn need(&self, name: &str) -> Result<(), Failure> {
         if let Some(held_back) = self.held_back.iter().find(|held| held.name == name) {

@@ -3,6 +3,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`shared`] | the protocol's schemas and examples, where they lie beside the repository |
+//! | [`mod@skipped`] | checks that cannot be made on this machine, and how that is told |
 //! | [`authorization`] | an MCP server behind a login, with its authorization server |
 //! | [`scripted`] | servers that do what a script says, over every transport, with faults to arm |
 //! | `hosted` | a host in a test: its servers, what it tells, what it holds (feature `host`) |
@@ -11,10 +12,11 @@
 //! | [`mod@bench`] | what the clients of `cargo xtask bench` have in common |
 //! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, `conformance-server`, and the clients of the benchmark |
 //!
-//! All but [`shared`] and [`authorization`] is behind the feature `servers`, so that the tests of small crates stay cheap.
+//! All but [`shared`], [`mod@skipped`] and [`authorization`] is behind the feature `servers`, so that the tests of small crates stay cheap.
 
 pub mod authorization;
 pub mod shared;
+pub mod skipped;
 
 #[cfg(feature = "servers")]
 pub mod bench;

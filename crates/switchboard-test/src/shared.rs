@@ -4,24 +4,21 @@
 //! They may lie beside it, in `shared/data`; a test that uses them asks here, and passes without them. This module finds
 //! folders and must not read what is in them.
 
-#![expect(
-    clippy::print_stderr,
-    reason = "a test that checks less than it could must say so"
-)]
-
 use std::path::{Path, PathBuf};
+
+use crate::skipped::skipped;
 
 /// The folder with the data of one revision, such as `2026-07-28`.
 ///
 /// It is looked for beside this repository and beside every folder the repository lies in, so that a second working
-/// tree finds it too. Without it there is a note on standard error, and `None`.
+/// tree finds it too. Without it the check counts as skipped, and this is `None`.
 pub fn protocol_data(revision: &str) -> Option<PathBuf> {
     let folder = Path::new("mcp").join(revision);
     let found = find(Path::new(env!("CARGO_MANIFEST_DIR")), &folder);
     if found.is_none() {
-        eprintln!(
-            "skipped: the data of the protocol's revision {revision} does not lie beside the repository"
-        );
+        skipped(&format!(
+            "the data of the protocol's revision {revision} is not beside the repository"
+        ));
     }
     found
 }
@@ -35,7 +32,7 @@ pub fn tool_search_data() -> Option<PathBuf> {
         Path::new("tool-search"),
     );
     if found.is_none() {
-        eprintln!("skipped: the data for tool search does not lie beside the repository");
+        skipped("the data for tool search is not beside the repository");
     }
     found
 }

@@ -194,7 +194,8 @@ fn a_whole_answer() {
                 input: 3,
                 cache_read: 4,
                 cache_write: 5,
-                output: 42
+                output: 42,
+                ..Usage::default()
             },
         }
     );

@@ -111,10 +111,20 @@ impl Endpoint {
 
     /// Gets a JSON document, such as the list of models.
     pub(super) async fn get(&self) -> Result<Bytes, ProviderError> {
-        let request = self
-            .client
-            .get(self.url.clone())
-            .headers(self.headers.clone());
+        self.fetch(None).await
+    }
+
+    /// Gets a JSON document, with a question in JSON where it takes one.
+    pub(super) async fn fetch(&self, question: Option<String>) -> Result<Bytes, ProviderError> {
+        let request = match question {
+            None => self.client.get(self.url.clone()),
+            Some(question) => self
+                .client
+                .post(self.url.clone())
+                .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+                .body(question),
+        };
+        let request = request.headers(self.headers.clone());
         let mut response = self.send(request).await?;
         let body = timeout(REFUSAL_DEADLINE, read_start(&mut response, MAX_EVENT));
         body.await
@@ -148,7 +158,7 @@ impl Endpoint {
     }
 
     /// The address without what may be secret in it.
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         let mut url = self.url.clone();
         let _ = url.set_password(None);
         let _ = url.set_username("");

@@ -6,7 +6,7 @@ use switchboard_test::model::{
 };
 
 use super::super::retry::RetryPolicy;
-use super::super::settings::ProviderSettings;
+use super::super::settings::{ProviderSettings, SettingsError};
 use super::super::{Provider, Request, Stop, Usage};
 use super::*;
 use crate::message::{Message, Part, Role};
@@ -107,8 +107,8 @@ async fn one_script_is_the_same_answer_in_both_formats() {
                 Usage {
                     input: 3,
                     cache_read: 2,
-                    cache_write: 0,
-                    output: 9
+                    output: 9,
+                    ..Usage::default()
                 }
             );
             let thoughts = answer
@@ -361,6 +361,169 @@ async fn a_server_of_ones_own_tells_which_model_it_has() {
     let request = model.request(1).await;
     assert_eq!(request.body["model"], "scripted");
     assert_eq!(request.headers.get("authorization"), None);
+}
+
+/// The provider of an endpoint that answers like this beside its models.
+async fn own(
+    model: &ScriptedModel,
+    name: Option<&str>,
+    window: Option<u64>,
+) -> Result<Arc<dyn Provider>, SettingsError> {
+    let settings = ProviderSettings {
+        openai_url: Some(model.openai_url()),
+        model: name.map(str::to_owned),
+        window,
+        ..ProviderSettings::default()
+    };
+    settings.provider().await
+}
+
+#[tokio::test]
+async fn the_window_is_asked_of_the_endpoint_and_a_setting_counts_before_it() {
+    let check = async |answers: &[(&str, Value)], set: Option<u64>, expected: u64| {
+        let model = ScriptedModel::start(Vec::new()).await.unwrap();
+        for (path, answer) in answers {
+            model.answers(path, answer.clone());
+        }
+        for name in [None, Some("mine")] {
+            let provider = own(&model, name, set).await.unwrap();
+            let found = (provider.model().id.as_str(), provider.model().window);
+            assert_eq!(found, ("mine", expected), "{answers:?} {set:?}");
+            assert!(provider.model().max_output <= expected / 2);
+        }
+    };
+    let listed = |more: Value| {
+        let mut item = json!({"id": "mine"});
+        item.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        ("/v1/models", json!({"data": [item]}))
+    };
+    let props = (
+        "/props",
+        json!({"default_generation_settings": {"n_ctx": 8_192}}),
+    );
+    let shown = (
+        "/api/show",
+        json!({"model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40_960}}),
+    );
+    let set_up = (
+        "/api/show",
+        json!({"parameters": "stop \"x\"\nnum_ctx    4096", "model_info": {"qwen3.context_length": 40_960}}),
+    );
+    let trained = listed(json!({"meta": {"n_ctx_train": 131_072}}));
+    let silent = listed(json!({}));
+    check(&[listed(json!({"max_model_len": 16_384}))], None, 16_384).await;
+    check(&[trained.clone(), props.clone()], None, 8_192).await;
+    check(std::slice::from_ref(&trained), None, 131_072).await;
+    check(&[silent.clone(), shown], None, 40_960).await;
+    check(&[silent.clone(), set_up], None, 4_096).await;
+    check(std::slice::from_ref(&silent), None, 32_768).await;
+    // What nobody believes.
+    check(
+        &[silent.clone(), ("/props", json!({"n_ctx": 7}))],
+        None,
+        32_768,
+    )
+    .await;
+    check(&[silent.clone(), ("/props", json!("text"))], None, 32_768).await;
+    check(&[trained, props], Some(2_048), 2_048).await;
+    check(&[silent], Some(65_536), 65_536).await;
+}
+
+#[tokio::test]
+async fn a_model_that_the_endpoint_does_not_list_is_refused_with_the_nearest_names() {
+    let model = ScriptedModel::start(Vec::new()).await.unwrap();
+    let list = json!({"data": [{"id": "qwen3:8b"}, {"id": "llama3.2:latest"}]});
+    model.answers("/v1/models", list);
+    let error = own(&model, Some("nosuchmodel"), None).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("{}/models has no model `nosuchmodel`", model.openai_url())
+    );
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("it has qwen3:8b, llama3.2:latest")
+    );
+    let error = own(&model, Some("qwen3:4b"), None).await.unwrap_err();
+    assert_eq!(error.hint().as_deref(), Some("it has qwen3:8b and 1 more"));
+    let provider = own(&model, Some("llama3.2"), None).await.unwrap();
+    assert_eq!(provider.model().id, "llama3.2:latest");
+    // One that lists nothing, or no models, takes any name.
+    for nothing in [json!({"data": []}), json!({"error": "no"}), json!(7)] {
+        model.answers("/v1/models", nothing);
+        let provider = own(&model, Some("nosuchmodel"), None).await.unwrap();
+        assert_eq!(provider.model().id, "nosuchmodel");
+    }
+}
+
+async fn show(provider: &dyn Provider) -> Result<Vec<Chunk>, ProviderError> {
+    let picture = Part::Image(crate::message::Image {
+        mime_type: "image/png".to_owned(),
+        data: "iVBORw0=".to_owned(),
+    });
+    let messages = [Message {
+        role: Role::User,
+        parts: vec![picture],
+    }];
+    let request = Request {
+        system: "",
+        tools: &[],
+        messages: &messages,
+        max_output_tokens: None,
+    };
+    provider.ask(request).try_collect().await
+}
+
+#[tokio::test]
+async fn pictures_are_sent_until_the_endpoint_refuses_them_and_then_no_more() {
+    let has_picture = |model: &ScriptedModel, request: usize| {
+        let body = model.requests()[request].body.to_string();
+        let is_told = body.contains("is left out");
+        let has_picture = body.contains("image_url");
+        assert_ne!(is_told, has_picture, "{body}");
+        has_picture
+    };
+    let seeing = ScriptedModel::start(vec![Turn::text("A cat.")])
+        .await
+        .unwrap();
+    show(&*own(&seeing, None, None).await.unwrap())
+        .await
+        .unwrap();
+    assert!(has_picture(&seeing, 0));
+    for (status, message) in [
+        (400, "mine is not a multimodal model"),
+        (400, "invalid request"),
+        (
+            500,
+            "image input is not supported - hint: you may need to provide the mmproj",
+        ),
+    ] {
+        let turns = vec![
+            Turn::refuse(status, message),
+            Turn::text("I see none."),
+            Turn::text("Still none."),
+        ];
+        let blind = ScriptedModel::start(turns).await.unwrap();
+        let provider = own(&blind, None, None).await.unwrap();
+        for _ in 0..2 {
+            show(&*provider).await.unwrap();
+        }
+        let sent: Vec<bool> = (0..3).map(|request| has_picture(&blind, request)).collect();
+        assert_eq!(sent, [true, false, false], "{status} {message}");
+    }
+    // What was refused for another reason is told as that, and pictures are sent on.
+    let turns = vec![
+        Turn::refuse(400, "the first"),
+        Turn::refuse(400, "the second"),
+        Turn::text("Now I see."),
+    ];
+    let picky = ScriptedModel::start(turns).await.unwrap();
+    let provider = own(&picky, None, None).await.unwrap();
+    let error = show(&*provider).await.unwrap_err();
+    assert!(error.message.contains("the first"), "{error}");
+    show(&*provider).await.unwrap();
+    assert!(has_picture(&picky, 2));
 }
 
 #[tokio::test]

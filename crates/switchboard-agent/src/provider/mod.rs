@@ -8,7 +8,7 @@
 //! | [`settings`] | from keys, addresses and the name of a model to a provider |
 //! | [`anthropic`], [`openai`] | the wire formats |
 //! | [`retry`] | asking once more |
-//! | [`models`] | what is known of models |
+//! | [`models`], `offers` | what is known of models; what an endpoint of one's own says of them |
 //! | `http`, `failure`, `express` | what the wire formats share: streams, errors, and what none of them takes |
 
 pub mod anthropic;
@@ -18,6 +18,7 @@ mod failure;
 mod fixture;
 mod http;
 pub mod models;
+mod offers;
 pub mod openai;
 pub mod retry;
 pub mod settings;
@@ -128,6 +129,9 @@ pub struct Usage {
     pub cache_write: u64,
     /// Said, thoughts included.
     pub output: u64,
+    /// Whether any of it was counted here, because the endpoint did not tell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimate: bool,
 }
 
 impl Usage {
@@ -145,6 +149,7 @@ impl std::ops::AddAssign for Usage {
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
         self.output = self.output.saturating_add(other.output);
+        self.is_estimate |= other.is_estimate;
     }
 }
 

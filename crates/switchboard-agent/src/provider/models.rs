@@ -162,7 +162,7 @@ mod tests {
         check(Kind::OpenAi, "gpt-5-mini", 400_000, 128_000, true);
         check(Kind::OpenAi, "o3-mini", 200_000, 100_000, false);
         check(Kind::Local, "openai/gpt-oss-20b", 131_072, 32_768, false);
-        check(Kind::Local, "qwen3:4b", 32_768, 8_192, false);
+        check(Kind::Local, "qwen3:4b", 32_768, 8_192, true);
     }
 
     #[test]

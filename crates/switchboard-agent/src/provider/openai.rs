@@ -4,23 +4,19 @@
 //! ids may be missing or repeated, a call may come whole or in pieces, arguments as text or as an object, the reason to
 //! stop may be wrong, and the end may be missing.
 
+mod decoder;
+
 use std::borrow::Cow;
-use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::stream::BoxStream;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::http::{Decode, Endpoint, Events, answer};
-use super::{
-    Answer, Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
-    express, failure,
-};
-use crate::message::{
-    Content, Image, Message, Part, Role, Thinking, ToolCall, ToolDefinition, ToolResult,
-};
+use super::http::{Endpoint, Events, answer};
+use super::{Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, express};
+use crate::message::{Content, Image, Message, Part, Role, ToolDefinition, ToolResult};
+use decoder::Decoder;
 
 /// The name of the provider.
 pub const NAME: &str = "openai";
@@ -31,8 +27,6 @@ pub const BASE_URL: &str = "https://api.openai.com/v1";
 const LONGEST_NAME: usize = 64;
 /// The longest id of a call.
 const LONGEST_ID: usize = 40;
-/// The most calls that an answer may make.
-const MOST_CALLS: usize = 1024;
 
 /// A model of `OpenAI`, or of a server that follows it.
 #[derive(Debug)]
@@ -43,6 +37,8 @@ pub struct OpenAi {
     pub(super) limit: Limit,
     /// Whether the model is told not to reason where it has tools, because they are refused otherwise.
     pub(super) no_reasoning_with_tools: AtomicBool,
+    /// Whether the endpoint has refused pictures.
+    pub(super) is_blind: AtomicBool,
 }
 
 /// How the limit of an answer is called.
@@ -60,7 +56,7 @@ impl Provider for OpenAi {
     }
 
     fn ask<'a>(&'a self, request: Request<'a>) -> BoxStream<'a, Result<Chunk, ProviderError>> {
-        answer(Box::pin(self.open(request)), Decoder::new(request.messages))
+        answer(Box::pin(self.open(request)), Decoder::new(&request))
     }
 }
 
@@ -72,7 +68,21 @@ impl OpenAi {
         } else {
             Reasoning::AsItLikes
         };
-        let refused = match self.post(&request, reasoning).await {
+        let sight = self.sight();
+        let refused = match self.post(&request, reasoning, sight).await {
+            Err(error)
+                if sight == Sight::Seeing
+                    && has_pictures(&request)
+                    && is_about_pictures(&error) =>
+            {
+                let events = self.post(&request, reasoning, Sight::Blind).await;
+                // It may have been something else that was refused.
+                if events.is_ok() {
+                    self.is_blind.store(true, Ordering::Relaxed);
+                    return events;
+                }
+                error
+            }
             Err(error) if error.kind == ProviderErrorKind::Refused => error,
             outcome => return outcome,
         };
@@ -80,7 +90,9 @@ impl OpenAi {
         if is_known || request.tools.is_empty() || !refused.message.contains("reasoning_effort") {
             return Err(refused);
         }
-        let events = self.post(&request, Reasoning::NotWithTools).await?;
+        let events = self
+            .post(&request, Reasoning::NotWithTools, self.sight())
+            .await?;
         self.no_reasoning_with_tools.store(true, Ordering::Relaxed);
         Ok(events)
     }
@@ -89,9 +101,69 @@ impl OpenAi {
         &self,
         request: &Request<'_>,
         reasoning: Reasoning,
+        sight: Sight,
     ) -> Result<Events, ProviderError> {
-        let body = encode(request, &self.model, self.limit, reasoning)?;
+        let body = match sight {
+            Sight::Seeing => encode(request, &self.model, self.limit, reasoning)?,
+            Sight::Blind => {
+                let blind = Model {
+                    vision: false,
+                    ..self.model.clone()
+                };
+                encode(request, &blind, self.limit, reasoning)?
+            }
+        };
         self.endpoint.post(body).await
+    }
+
+    fn sight(&self) -> Sight {
+        if self.is_blind.load(Ordering::Relaxed) {
+            Sight::Blind
+        } else {
+            Sight::Seeing
+        }
+    }
+}
+
+/// Whether pictures are sent, where the model may see any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    Seeing,
+    Blind,
+}
+
+/// Words by which servers say that a model cannot see. llama.cpp, vLLM and Ollama say it with a 400 or a 500.
+const BLIND: [&str; 8] = [
+    "image",
+    "picture",
+    "vision",
+    "multimodal",
+    "multi-modal",
+    "mmproj",
+    "content type",
+    "content must be a string",
+];
+
+fn has_pictures(request: &Request<'_>) -> bool {
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    parts.into_iter().any(|part| match part {
+        Part::Image(_) => true,
+        Part::ToolResult(result) => {
+            let mut content = result.content.iter();
+            content.any(|content| matches!(content, Content::Image(_)))
+        }
+        _ => false,
+    })
+}
+
+/// Whether a request was refused for its pictures, as far as it can be told: what is broken on the server's side only
+/// where it says so.
+fn is_about_pictures(error: &ProviderError) -> bool {
+    let lower = error.message.to_lowercase();
+    match error.kind {
+        ProviderErrorKind::Refused => true,
+        ProviderErrorKind::Unavailable => BLIND.iter().any(|word| lower.contains(word)),
+        _ => false,
     }
 }
 
@@ -369,282 +441,6 @@ fn assistant(message: &Message) -> Option<WireMessage<'_>> {
         reasoning_content: thought.filter(|_| !tool_calls.is_empty()),
         tool_calls,
     })
-}
-
-/// Reads the chunks of one answer.
-pub(super) struct Decoder {
-    /// The ids of calls in the conversation so far.
-    known: HashSet<String>,
-    text: String,
-    thinking: String,
-    calls: Vec<Building>,
-    finish_reason: Option<String>,
-    has_refused: bool,
-    usage: Usage,
-    is_over: bool,
-}
-
-struct Building {
-    index: Option<u64>,
-    /// What the server calls it; it may be nothing.
-    told_id: String,
-    /// What it is called from here on.
-    id: String,
-    name: String,
-    arguments: String,
-}
-
-impl Decoder {
-    pub(super) fn new(messages: &[Message]) -> Self {
-        let calls = messages.iter().flat_map(Message::calls);
-        Self {
-            known: calls.map(|call| call.id.clone()).collect(),
-            text: String::new(),
-            thinking: String::new(),
-            calls: Vec::new(),
-            finish_reason: None,
-            has_refused: false,
-            usage: Usage::default(),
-            is_over: false,
-        }
-    }
-
-    fn choice(
-        &mut self,
-        choice: &Value,
-        chunks: &mut VecDeque<Chunk>,
-    ) -> Result<(), ProviderError> {
-        // A server that does not stream has a message in place of a delta.
-        let delta = if choice["delta"].is_object() {
-            &choice["delta"]
-        } else {
-            &choice["message"]
-        };
-        let thought = ["reasoning_content", "reasoning", "thinking"];
-        let thought = thought.into_iter().map(|name| text_of(&delta[name]));
-        if let Some(thought) = thought.into_iter().find(|text| !text.is_empty()) {
-            self.thinking.push_str(&thought);
-            chunks.push_back(Chunk::Thinking(thought));
-        }
-        let refusal = text_of(&delta["refusal"]);
-        self.has_refused |= !refusal.is_empty();
-        for text in [text_of(&delta["content"]), refusal] {
-            if !text.is_empty() {
-                self.text.push_str(&text);
-                chunks.push_back(Chunk::Text(text));
-            }
-        }
-        for call in delta["tool_calls"].as_array().into_iter().flatten() {
-            self.call(call, chunks)?;
-        }
-        if let Some(reason) = choice["finish_reason"]
-            .as_str()
-            .filter(|reason| !reason.is_empty())
-        {
-            self.finish_reason = Some(reason.to_owned());
-        }
-        Ok(())
-    }
-
-    fn call(&mut self, delta: &Value, chunks: &mut VecDeque<Chunk>) -> Result<(), ProviderError> {
-        let name = delta["function"]["name"].as_str().unwrap_or_default();
-        let place = match self.place(delta, name) {
-            Some(place) => place,
-            None if self.calls.len() >= MOST_CALLS => {
-                return Err(broken("the answer makes too many calls"));
-            }
-            None => {
-                let told_id = delta["id"].as_str().unwrap_or_default().to_owned();
-                let id = self.unique(&told_id);
-                self.calls.push(Building {
-                    index: delta["index"].as_u64(),
-                    id,
-                    told_id,
-                    name: String::new(),
-                    arguments: String::new(),
-                });
-                self.calls.len() - 1
-            }
-        };
-        let is_last = place + 1 == self.calls.len();
-        let Some(call) = self.calls.get_mut(place) else {
-            return Ok(());
-        };
-        let arguments = match &delta["function"]["arguments"] {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            // Some servers write the arguments out instead of quoting them.
-            value => value.to_string(),
-        };
-        let begins = call.name.is_empty() && !name.is_empty();
-        if begins {
-            name.clone_into(&mut call.name);
-            chunks.push_back(Chunk::CallBegins {
-                id: call.id.clone(),
-                name: call.name.clone(),
-            });
-            // What came before the name was held back.
-            if !call.arguments.is_empty() {
-                chunks.push_back(Chunk::CallArguments(call.arguments.clone()));
-            }
-        }
-        call.arguments.push_str(&arguments);
-        if !arguments.is_empty() && !call.name.is_empty() && is_last {
-            chunks.push_back(Chunk::CallArguments(arguments));
-        }
-        Ok(())
-    }
-
-    /// The call that a piece belongs to; nothing if it begins a new one.
-    fn place(&self, delta: &Value, name: &str) -> Option<usize> {
-        let told_id = delta["id"].as_str().unwrap_or_default();
-        let index = delta["index"].as_u64();
-        let place = match index {
-            Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
-            None if !told_id.is_empty() => self
-                .calls
-                .iter()
-                .rposition(|call| call.told_id == told_id)?,
-            None => self.calls.len().checked_sub(1)?,
-        };
-        let call = self.calls.get(place)?;
-        // Servers that count every call as the first, and servers that do not count: another id, or another name
-        // after arguments that are complete, is another call.
-        let has_other_id =
-            !told_id.is_empty() && !call.told_id.is_empty() && told_id != call.told_id;
-        let is_whole = || serde_json::from_str::<&RawValue>(&call.arguments).is_ok();
-        let begins_again = told_id.is_empty() && !name.is_empty() && is_whole();
-        let is_new = !name.is_empty() && (has_other_id || begins_again);
-        (!is_new).then_some(place)
-    }
-
-    /// What the server calls a call, or an id of our own where it says nothing, or what it has said before.
-    fn unique(&mut self, told: &str) -> String {
-        let mut id = told.to_owned();
-        let mut number = 0_u64;
-        while id.is_empty() || self.known.contains(&id) {
-            number += 1;
-            id = format!("call_{number}");
-        }
-        self.known.insert(id.clone());
-        id
-    }
-
-    fn count(&mut self, usage: &Value) {
-        let Some(read) = usage["prompt_tokens"].as_u64() else {
-            return;
-        };
-        let cached = &usage["prompt_tokens_details"]["cached_tokens"];
-        let cached = cached
-            .as_u64()
-            .or_else(|| usage["prompt_cache_hit_tokens"].as_u64());
-        let cached = cached.unwrap_or_default().min(read);
-        self.usage = Usage {
-            input: read - cached,
-            cache_read: cached,
-            cache_write: 0,
-            output: usage["completion_tokens"].as_u64().unwrap_or_default(),
-        };
-    }
-}
-
-impl Decode for Decoder {
-    fn take(&mut self, data: &[u8], chunks: &mut VecDeque<Chunk>) -> Result<(), ProviderError> {
-        if data.trim_ascii() == b"[DONE]" {
-            self.is_over = true;
-            return Ok(());
-        }
-        let event: Value = serde_json::from_slice(data)
-            .map_err(|error| broken(&format!("an event is no JSON: {error}")))?;
-        if let Some(error) = failure::in_stream(NAME, &event) {
-            return Err(error);
-        }
-        self.count(&event["usage"]);
-        match event["choices"]
-            .as_array()
-            .and_then(|choices| choices.first())
-        {
-            Some(choice) => self.choice(choice, chunks),
-            None => Ok(()),
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.finish_reason.is_some()
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    fn finish(&mut self) -> Result<Answer, ProviderError> {
-        let reason = match self.finish_reason.take() {
-            Some(reason) => reason,
-            None if self.is_over => String::new(),
-            None => return Err(broken("the answer broke off")),
-        };
-        let is_cut = reason == "length";
-        let mut parts = Vec::new();
-        if !self.thinking.is_empty() {
-            parts.push(Part::Thinking(Thinking {
-                text: std::mem::take(&mut self.thinking),
-                seal: None,
-                provider: NAME.to_owned(),
-            }));
-        }
-        if !self.text.is_empty() {
-            parts.push(Part::Text {
-                text: std::mem::take(&mut self.text),
-            });
-        }
-        let calls = self.calls.drain(..).filter(|call| !call.name.is_empty());
-        parts.extend(calls.map(|call| {
-            // A call without arguments may have none; one that was cut off must not look whole.
-            let is_bare = call.arguments.trim().is_empty() && !is_cut;
-            let arguments = if is_bare {
-                "{}".to_owned()
-            } else {
-                call.arguments
-            };
-            Part::ToolCall(ToolCall {
-                id: call.id,
-                name: call.name,
-                arguments,
-            })
-        }));
-        let message = Message {
-            role: Role::Assistant,
-            parts,
-        };
-        let stop = match reason.as_str() {
-            "length" => Stop::Length,
-            "content_filter" => Stop::Refused,
-            _ if message.calls().next().is_some() => Stop::Calls,
-            _ if self.has_refused => Stop::Refused,
-            _ => Stop::Done,
-        };
-        Ok(Answer {
-            message,
-            stop,
-            usage: self.usage,
-        })
-    }
-}
-
-/// Text, also where a server writes it as a list of parts.
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            let texts = parts.iter().filter_map(|part| part["text"].as_str());
-            texts.collect()
-        }
-        _ => String::new(),
-    }
-}
-
-fn broken(message: &str) -> ProviderError {
-    ProviderError::new(NAME, ProviderErrorKind::Broken, message)
 }
 
 #[cfg(test)]

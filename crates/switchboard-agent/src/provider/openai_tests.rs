@@ -5,13 +5,27 @@ use super::super::fixture::{
     assert_chunks_make_the_answer, assert_cuts_make_no_difference, call, conversation, decode,
     events, text, thinking, tool,
 };
+use super::super::http::Decode as _;
 use super::super::models::{Kind, describe};
+use super::super::{Answer, Stop, Usage};
 use super::*;
+use crate::message::{Thinking, ToolCall};
+use serde_json::Value;
 
 fn model(vision: bool) -> Model {
     Model {
         vision,
         ..describe(Kind::Local, "test")
+    }
+}
+
+/// A request with nothing in it but these messages.
+fn asking(messages: &[Message]) -> Request<'_> {
+    Request {
+        system: "",
+        tools: &[],
+        messages,
+        max_output_tokens: None,
     }
 }
 
@@ -166,7 +180,7 @@ fn finish(reason: &str) -> Value {
 }
 
 fn decoded(stream: &str) -> (Vec<Chunk>, Result<Answer, ProviderError>) {
-    decode(Decoder::new(&[]), &[stream.as_bytes()])
+    decode(Decoder::new(&asking(&[])), &[stream.as_bytes()])
 }
 
 #[test]
@@ -223,10 +237,47 @@ fn a_whole_answer() {
             usage: Usage {
                 input: 10,
                 cache_read: 20,
-                cache_write: 0,
-                output: 7
+                output: 7,
+                ..Usage::default()
             },
         }
+    );
+}
+
+#[test]
+fn tokens_are_counted_here_where_the_endpoint_does_not_count() {
+    let data = [
+        json!({"choices": [{"delta": {"content": "0123456789"}}]}),
+        json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+    ];
+    let messages = [Message::text(Role::User, "01234")];
+    let tools = [tool("Read")];
+    let request = Request {
+        system: "0123456789",
+        tools: &tools,
+        ..asking(&messages)
+    };
+    let (_, answer) = decode(Decoder::new(&request), &[events(&data).as_bytes()]);
+    let definition: u64 = ["Read", "Does Read.", tools[0].input_schema.get()]
+        .map(|text| switchboard::catalog::Tokens::of(text).0)
+        .iter()
+        .sum();
+    assert_eq!(
+        answer.unwrap().usage,
+        Usage {
+            input: 4 + 2 + definition,
+            output: 4,
+            is_estimate: true,
+            ..Usage::default()
+        }
+    );
+    let mut told = data.to_vec();
+    told.push(json!({"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 1}}));
+    let (_, answer) = decode(Decoder::new(&request), &[events(&told).as_bytes()]);
+    let usage = answer.unwrap().usage;
+    assert_eq!(
+        (usage.input, usage.output, usage.is_estimate),
+        (0, 1, false)
     );
 }
 
@@ -415,7 +466,7 @@ fn an_id_is_never_used_twice_in_a_conversation() {
         ),
         finish("tool_calls"),
     ]);
-    let (_, answer) = decode(Decoder::new(&earlier), &[stream.as_bytes()]);
+    let (_, answer) = decode(Decoder::new(&asking(&earlier)), &[stream.as_bytes()]);
     assert_eq!(
         answer.unwrap().message.parts,
         [call("call_2", "A", "{}"), call("call_3", "B", "{}")]
@@ -479,7 +530,7 @@ proptest! {
         data in prop::collection::vec(hostile_event(), 0..30),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
     ) {
-        assert_cuts_make_no_difference(|| Decoder::new(&[]), events(&data).as_bytes(), &cuts);
+        assert_cuts_make_no_difference(|| Decoder::new(&asking(&[])), events(&data).as_bytes(), &cuts);
     }
 
     #[test]
@@ -496,7 +547,7 @@ proptest! {
     fn no_bytes_are_too_much(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut stream = b"data: ".to_vec();
         stream.extend(&bytes);
-        let (_, answer) = decode(Decoder::new(&[]), &[&bytes, &stream]);
+        let (_, answer) = decode(Decoder::new(&asking(&[])), &[&bytes, &stream]);
         prop_assert!(answer.is_err());
     }
 }

@@ -3,13 +3,14 @@
 //! Owns the choice: which endpoint a name belongs to, what is asked when there is no name, and what to tell somebody who
 //! has set nothing. It reads no environment: values come in.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
 use switchboard::transport::TransportError;
 use switchboard::transport::http::{HttpClient, HttpSettings};
 use switchboard_config::secret::Secret;
@@ -17,6 +18,7 @@ use switchboard_config::secret::Secret;
 use super::anthropic::{self, Anthropic};
 use super::http::{Endpoint, secret_header};
 use super::models::{self, Kind};
+use super::offers::{self, Named};
 use super::openai::{self, Limit, OpenAi};
 use super::retry::{RetryPolicy, Retrying};
 use super::{Provider, ProviderError};
@@ -39,6 +41,8 @@ pub struct ProviderSettings {
     pub openai_url: Option<String>,
     /// The model: `anthropic/NAME`, `openai/NAME`, or a bare name.
     pub model: Option<String>,
+    /// The window of a model at a server of one's own, in tokens; `None` to ask the server.
+    pub window: Option<u64>,
     /// How often it is asked.
     pub retry: RetryPolicy,
     /// How endpoints are reached: proxies, certificates, time to connect.
@@ -84,6 +88,18 @@ pub enum SettingsError {
         /// Where.
         url: String,
     },
+    /// A server of one's own has models, and none of that name.
+    #[error("{url} has no model `{model}`")]
+    UnknownModel {
+        /// The name that was asked for.
+        model: String,
+        /// Where.
+        url: String,
+        /// The nearest names, or the first ones where none is near; sanitized.
+        nearest: Vec<String>,
+        /// How many others there are.
+        others: usize,
+    },
     /// A server of one's own could not be asked which model it has.
     #[error("which model is there cannot be found out: {0}")]
     Asking(#[from] ProviderError),
@@ -94,16 +110,26 @@ pub enum SettingsError {
 
 impl SettingsError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Nothing | Self::NoKey { .. } => Some(
+    pub fn hint(&self) -> Option<Cow<'static, str>> {
+        let hint = match self {
+            Self::Nothing | Self::NoKey { .. } => {
                 "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, \
-                 such as http://localhost:11434/v1",
-            ),
-            Self::BadUrl { .. } => Some("an address looks like http://localhost:8080/v1"),
-            Self::NoModels { .. } | Self::Asking(_) => Some("name a model with --model"),
-            _ => None,
-        }
+                 such as http://localhost:11434/v1"
+            }
+            Self::BadUrl { .. } => "an address looks like http://localhost:8080/v1",
+            Self::NoModels { .. } | Self::Asking(_) => "name a model with --model",
+            Self::UnknownModel {
+                nearest, others, ..
+            } => {
+                let mut hint = format!("it has {}", nearest.join(", "));
+                if *others > 0 {
+                    let _ = write!(hint, " and {others} more");
+                }
+                return Some(hint.into());
+            }
+            _ => return None,
+        };
+        Some(hint.into())
     }
 }
 
@@ -135,7 +161,7 @@ impl ProviderSettings {
 
     /// The provider that these settings lead to, which tries again when that may help.
     ///
-    /// Only a server of one's own is asked anything, and only when no model is named: which one it has.
+    /// Only a server of one's own is asked anything: which models it has, and how large the window of this one is.
     pub async fn provider(&self) -> Result<Arc<dyn Provider>, SettingsError> {
         let choice = self.choose()?;
         let client = match &self.client {
@@ -258,10 +284,10 @@ impl ProviderSettings {
                 IDLE
             },
         };
-        let model = match choice.id {
-            Some(id) => models::describe(kind, &id),
-            None if is_theirs => models::describe(kind, models::DEFAULT_OPENAI),
-            None => offered(&endpoint).await?,
+        let model = match (kind, choice.id) {
+            (Kind::Local, id) => self.of_ones_own(&endpoint, &base, id).await?,
+            (_, Some(id)) => models::describe(kind, &id),
+            (_, None) => models::describe(kind, models::DEFAULT_OPENAI),
         };
         let no_reasoning_with_tools = models::look_up(kind, &model.id).no_reasoning_with_tools;
         endpoint.url = below(&base, "chat/completions");
@@ -275,7 +301,52 @@ impl ProviderSettings {
             model,
             limit,
             no_reasoning_with_tools: AtomicBool::new(no_reasoning_with_tools),
+            is_blind: AtomicBool::new(false),
         })
+    }
+
+    /// A model at a server of one's own: the one of that name, or the first that the server offers.
+    async fn of_ones_own(
+        &self,
+        endpoint: &Endpoint,
+        base: &Url,
+        id: Option<String>,
+    ) -> Result<super::Model, SettingsError> {
+        let offer = match id {
+            Some(id) => match offers::find(endpoint, &id).await {
+                Named::Offered(offer) => offer,
+                Named::Untold => return Ok(self.described(&id, None)),
+                Named::Unknown { nearest, others } => {
+                    return Err(SettingsError::UnknownModel {
+                        model: id,
+                        url: endpoint.shown(),
+                        nearest,
+                        others,
+                    });
+                }
+            },
+            None => {
+                let offers = offers::list(endpoint).await?;
+                let first = offers.into_iter().next();
+                let url = || endpoint.shown();
+                first.ok_or_else(|| SettingsError::NoModels { url: url() })?
+            }
+        };
+        let told = match self.window {
+            Some(_) => None,
+            None => offers::window(endpoint, base, &offer).await,
+        };
+        Ok(self.described(&offer.id, told))
+    }
+
+    /// What is known of a model at a server of one's own. What the user has set counts before what the server tells.
+    fn described(&self, id: &str, told: Option<u64>) -> super::Model {
+        let mut model = models::describe(Kind::Local, id);
+        if let Some(window) = self.window.or(told) {
+            model.window = window;
+            model.max_output = model.max_output.min(window / 2);
+        }
+        model
     }
 }
 
@@ -284,41 +355,6 @@ impl Choice {
         let id = Some(id.to_owned());
         Self { kind, id }
     }
-}
-
-/// The first model that a server of one's own offers, and its window where the server tells.
-async fn offered(endpoint: &Endpoint) -> Result<super::Model, SettingsError> {
-    let list = endpoint.get().await?;
-    let list: Value = serde_json::from_slice(&list).unwrap_or_default();
-    let offers = list["data"]
-        .as_array()
-        .or_else(|| list["models"].as_array());
-    let first = offers.and_then(|offers| offers.first());
-    let name = |offer: &Value| {
-        let names = [&offer["id"], &offer["name"], &offer["model"]];
-        names.into_iter().find_map(Value::as_str).map(str::to_owned)
-    };
-    let Some((offer, id)) = first.and_then(|offer| Some((offer, name(offer)?))) else {
-        let url = endpoint.url.to_string();
-        return Err(SettingsError::NoModels { url });
-    };
-    let mut model = models::describe(Kind::Local, &id);
-    // vLLM, LM Studio, llama.cpp and gateways, in this order.
-    let windows = [
-        &offer["max_model_len"],
-        &offer["loaded_context_length"],
-        &offer["meta"]["n_ctx"],
-        &offer["context_length"],
-    ];
-    if let Some(window) = windows
-        .into_iter()
-        .find_map(Value::as_u64)
-        .filter(|window| *window >= 512)
-    {
-        model.window = window;
-        model.max_output = model.max_output.min(window / 2);
-    }
-    Ok(model)
 }
 
 /// An address with `/v1` at its end, also where somebody left it out.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::value::RawValue;
+use switchboard::json::SharedJson;
+use switchboard::names::ToolRef;
 use switchboard::peer::{Progress, ProgressSink};
 use tokio::time::Instant;
 
@@ -39,6 +41,10 @@ type Ready<'a, 'c> = (&'c ToolCall, Prepared<'a>);
 /// A call that has ended.
 struct Ended {
     call: ToolCall,
+    /// The tool on its server; `None` for others.
+    reference: Option<ToolRef>,
+    /// The result as the server sent it.
+    result: Option<SharedJson>,
     arguments: Option<Box<RawValue>>,
     output: Output,
     elapsed: Duration,
@@ -131,9 +137,14 @@ impl<'a> Turn<'a> {
             self.usage += usage;
             let entry = Entry::CallEnded { result, usage };
             self.state.journal.append(entry).await?;
+            let (server, tool) = named(ended.reference.as_ref(), &ended.call);
             let event = SessionEvent::CallEnds {
                 id: ended.call.id.clone(),
+                name: ended.call.name.clone(),
+                server,
+                tool,
                 content,
+                result: ended.result,
                 is_error,
                 elapsed_ms,
                 display,
@@ -157,9 +168,14 @@ impl Caller<'_> {
     fn make<'c>(&'c self, call: ToolCall, prepared: Prepared<'c>) -> BoxFuture<'c, Ended> {
         async move {
             let arguments = prepared.arguments().map(ToOwned::to_owned);
+            let mut reference = prepared.reference().cloned();
+            let mut result = None;
+            let (server, tool) = named(reference.as_ref(), &call);
             let begins = SessionEvent::CallBegins {
                 id: call.id.clone(),
                 name: call.name.clone(),
+                server,
+                tool,
                 arguments: arguments.clone(),
                 parent: self.emitter.parent.clone(),
             };
@@ -176,7 +192,13 @@ impl Caller<'_> {
                     // What a model knows without having been told of it becomes part of what it is told of.
                     self.core.found.add([name.clone()]);
                     let progress = self.progress(&call.id);
-                    self.core.call_server(name, arguments, progress).await
+                    let answered = self.core.call_server(name, arguments, progress).await;
+                    // A tool that came with a server that was not there before is known only now.
+                    if let Some(outcome) = answered.1 {
+                        reference = Some(outcome.tool);
+                        result = Some(outcome.result);
+                    }
+                    answered.0
                 }
                 Prepared::BuiltIn { tool, arguments } => {
                     self.core
@@ -188,6 +210,8 @@ impl Caller<'_> {
             };
             Ended {
                 call,
+                reference,
+                result,
                 arguments,
                 output,
                 elapsed: started.elapsed(),
@@ -284,6 +308,17 @@ const CUT_OFF: &str = "The call was cut off, because the answer reached its limi
 /// Whether the arguments of a call end before their time.
 fn is_incomplete(call: &ToolCall) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_err()
+}
+
+/// The server and the tool of a call, as events name them.
+fn named(reference: Option<&ToolRef>, call: &ToolCall) -> (Option<String>, String) {
+    match reference {
+        Some(reference) => (
+            Some(reference.server.as_str().to_owned()),
+            reference.tool.as_str().to_owned(),
+        ),
+        None => (None, call.name.clone()),
+    }
 }
 
 fn result_of(call: &ToolCall, output: Output) -> ToolResult {

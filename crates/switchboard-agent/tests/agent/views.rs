@@ -60,6 +60,24 @@ async fn tools_are_searched_for_when_they_take_a_tenth_of_the_window() {
 }
 
 #[tokio::test]
+async fn the_smallest_window_that_is_searched_with_can_be_set() {
+    for (smallest, expected) in [(8_000, true), (8_001, false), (1, true)] {
+        let mut model = model();
+        model.window = 8_000;
+        let provider = Scripted::of(model, [says("hi")]);
+        let bench = Arc::new(Bench::with(tools_of(30, 450)));
+        let options = AgentOptions {
+            min_context_window: smallest,
+            ..options(&provider, vec![spec("bench", &bench)])
+        };
+        let session = Agent::new(options).session(&workspace());
+        session.send("hello").await.expect("a reply");
+        let is_searching = provider.last().tool_names().contains(&"McpSearch");
+        assert_eq!(is_searching, expected, "{smallest}");
+    }
+}
+
+#[tokio::test]
 async fn the_tenth_is_exact() {
     let check = async |more: u64, expected: bool| {
         let bench = Arc::new(Bench::with(tools_of(10, 450)));

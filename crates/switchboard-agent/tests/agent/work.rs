@@ -96,6 +96,65 @@ async fn built_in_tools_run_and_a_panic_is_a_result() {
 }
 
 #[tokio::test]
+async fn events_of_calls_name_the_server_the_tool_and_the_result() {
+    let provider = Scripted::new([
+        calls(vec![
+            call("a", "mcp__bench__echo", json!({"text": "hi"})),
+            call("b", "Note", json!({"text": "milk"})),
+            call("c", "NoSuchTool", json!({})),
+        ]),
+        says("done"),
+    ]);
+    let (options, _) = with_note(&provider);
+    let session = Agent::new(options).session(&workspace());
+    let seen = events(&session, "go").await;
+    let begun = seen.iter().filter_map(|event| match event {
+        SessionEvent::CallBegins {
+            id, server, tool, ..
+        } => Some((id.as_str(), server.as_deref(), tool.as_str())),
+        _ => None,
+    });
+    let begun: Vec<_> = begun.collect();
+    assert_eq!(
+        begun,
+        [
+            ("a", Some("bench"), "echo"),
+            ("b", None, "Note"),
+            ("c", None, "NoSuchTool")
+        ]
+    );
+    for event in &seen {
+        let SessionEvent::CallEnds {
+            id,
+            name,
+            server,
+            tool,
+            result,
+            is_error,
+            ..
+        } = event
+        else {
+            continue;
+        };
+        match id.as_str() {
+            "a" => {
+                assert_eq!((name.as_str(), tool.as_str()), ("mcp__bench__echo", "echo"));
+                assert_eq!((server.as_deref(), *is_error), (Some("bench"), false));
+                let result = result.as_ref().expect("the server's own result");
+                assert!(result.as_str().contains("content"), "{result:?}");
+            }
+            "b" => assert!(server.is_none() && result.is_none() && !is_error && tool == "Note"),
+            _ => assert!(server.is_none() && result.is_none() && *is_error),
+        }
+        let json = serde_json::to_value(event).expect("JSON");
+        assert_eq!(json["tool"], tool.as_str());
+        assert_eq!(json["is_error"], *is_error);
+        assert_eq!(json.get("server").is_some(), server.is_some());
+        assert_eq!(json.get("result"), None, "{json}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_permitted_is_not_run() {
     let provider = Scripted::new([
         calls(vec![

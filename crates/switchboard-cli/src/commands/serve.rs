@@ -62,7 +62,8 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         clients: Some(questions.clone()),
     };
     session::run_in(manner, context, &servers, async |session, interrupts| {
-        let provider = setup::provider(arguments.model.as_deref(), context).await?;
+        let provider =
+            setup::provider(arguments.model.as_deref(), session.servers, context).await?;
         session.tell_held_back();
         let agent = setup::agent(session, &provider);
         let serving = async {

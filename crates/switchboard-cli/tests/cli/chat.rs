@@ -166,6 +166,27 @@ fn stream_json_tells_what_happens_line_by_line() {
         ]
     );
     assert_eq!(events.last().unwrap()["response"], "It says **hello**.");
+    for kind in ["call_begins", "call_ends"] {
+        let event = events.iter().find(|event| event["type"] == kind).unwrap();
+        let named = ["id", "name", "server", "tool"].map(|key| event[key].as_str().unwrap());
+        assert_eq!(
+            named,
+            [
+                "call_1",
+                "mcp__workspace__read_file",
+                "workspace",
+                "read_file"
+            ]
+        );
+        assert_eq!(
+            event["is_error"],
+            if kind == "call_ends" {
+                json!(false)
+            } else {
+                json!(null)
+            }
+        );
+    }
 }
 
 #[test]

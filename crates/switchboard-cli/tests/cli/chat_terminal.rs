@@ -440,3 +440,82 @@ fn what_a_model_says_moves_no_cursor() {
     let is_bad = |character: char| matches!(character, '\u{1b}' | '\u{7}' | '\u{9b}' | '\u{202e}');
     assert!(!bytes.contains(is_bad), "{bytes:?}");
 }
+
+#[test]
+fn a_prompt_of_a_server_is_the_first_input_of_a_chat() {
+    let machine = Machine::with_desk("", "", vec![Turn::text("Summed up.")]);
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+    terminal.sees_prompt();
+    // Nothing is connected yet; Tab finds the prompt all the same.
+    terminal.press("/mcp__desk__\t");
+    terminal.sees("› /mcp__desk__review");
+    terminal.press("what=tea\r");
+    terminal.sees("Summed up.");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
+    assert!(machine.asked(0).contains("tea"), "{}", machine.asked(0));
+    // The same without Tab, and with a typing error.
+    let machine = Machine::with_desk("", "", vec![Turn::text("Summed up.")]);
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+    terminal.sees_prompt();
+    terminal.press("/mcp__desk__reviw\r");
+    terminal.sees("did you mean `/mcp__desk__review`?");
+    terminal.sees_prompt();
+    terminal.press("/mcp__desk__review what=tea\r");
+    terminal.sees("Summed up.");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
+}
+
+#[test]
+fn a_server_that_is_added_in_a_chat_is_told_with_its_tools() {
+    let machine = Machine::new(Vec::new());
+    let script =
+        crate::support::workspace().join("crates/switchboard-cli/tests/cli/chat_server.py");
+    let mut terminal = Terminal::start(&machine, &["chat"], 160, &[]);
+    terminal.sees_prompt();
+    let line = format!("/mcp add late -- {} {}\r", *PYTHON, script.display());
+    terminal.press(&line);
+    terminal.sees("late is connected: 6 tools");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
+}
+
+#[test]
+fn a_model_of_ones_own_is_chosen_among_those_there_are_by_the_settings_of_now() {
+    let machine = Machine::new(vec![Turn::text("Hello.")]);
+    let list = json!({"data": [{"id": "small", "max_model_len": 4_096}, {"id": "large"}]});
+    machine.model.answers("/v1/models", list);
+    let url = machine.model.openai_url();
+    let variables = [
+        ("ANTHROPIC_API_KEY", ""),
+        ("ANTHROPIC_BASE_URL", ""),
+        ("OPENAI_BASE_URL", url.as_str()),
+    ];
+    let mut terminal = Terminal::start(&machine, &["chat"], 120, &variables);
+    terminal.sees_prompt();
+    terminal.press("/model nosuchmodel\r");
+    terminal.sees("has no model `nosuchmodel`");
+    terminal.sees("it has small, large");
+    terminal.sees_prompt();
+    terminal.press("/model smal\r");
+    terminal.sees("it has small and 1 more");
+    terminal.sees_prompt();
+    terminal.press("/model small\r");
+    terminal.sees("a window of 4096 tokens");
+    terminal.sees_prompt();
+    // What is edited meanwhile counts for the next model.
+    let settings = "[settings]\nmodel_window = 20000\n";
+    machine.context.write("config/mcp.toml", settings);
+    terminal.press("/mcp add extra https://example.invalid/mcp --scope user\r");
+    terminal.sees("extra");
+    terminal.sees_prompt();
+    terminal.press("/model large\r");
+    terminal.sees("a window of 20000 tokens");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
+}

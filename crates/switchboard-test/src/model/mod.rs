@@ -120,6 +120,12 @@ impl ScriptedModel {
         self.shared.add(turn);
     }
 
+    /// Answers requests to this path, whatever they ask, with this JSON: other models at `/v1/models`, and what servers
+    /// tell of a model's window at `/props` and `/api/show`.
+    pub fn answers(&self, path: &str, answer: Value) {
+        self.shared.answer(path, answer);
+    }
+
     /// The turns that nobody has asked for yet.
     pub fn left(&self) -> Vec<Turn> {
         self.shared.left()

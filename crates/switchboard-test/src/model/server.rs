@@ -28,6 +28,8 @@ pub(super) struct Shared {
     /// Grows whenever something above has changed.
     changes: watch::Sender<u64>,
     gates: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// What is answered at further paths.
+    answers: Mutex<HashMap<String, Value>>,
 }
 
 impl Shared {
@@ -38,7 +40,12 @@ impl Shared {
             abandoned: Mutex::default(),
             changes: watch::Sender::new(0),
             gates: Mutex::default(),
+            answers: Mutex::default(),
         }
+    }
+
+    pub(super) fn answer(&self, path: &str, answer: Value) {
+        lock(&self.answers).insert(path.to_owned(), answer);
     }
 
     pub(super) fn add(&self, turn: Turn) {
@@ -137,11 +144,16 @@ async fn connection(router: Router, stream: TcpStream) {
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
+    let answer = lock(&shared.answers).get(&path).cloned();
+    if let Some(answer) = answer {
+        return json_response(200, &answer);
+    }
     let wire = match path.as_str() {
         "/v1/messages" => Wire::Anthropic,
         "/v1/chat/completions" => Wire::OpenAi,
         "/v1/models" => {
-            let list = json!({"object": "list", "data": [{"id": "scripted", "object": "model", "max_model_len": 65_536}]});
+            let offer = |id: &str| json!({"id": id, "object": "model", "max_model_len": 65_536});
+            let list = json!({"object": "list", "data": [offer("scripted"), offer("test")]});
             return json_response(200, &list);
         }
         _ => return json_response(404, &json!({"error": {"message": "no such path"}})),

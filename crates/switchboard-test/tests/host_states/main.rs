@@ -16,6 +16,7 @@ use switchboard::Host;
 use switchboard::call::{CallError, CallRequest};
 use switchboard::events::Event;
 use switchboard::host::ServerError;
+use switchboard::json::SharedJson;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::peer::{ListKind, OpenOptions, OpenStep, RequestError};
 use switchboard::remembered::{Outline, logged_in};
@@ -248,15 +249,39 @@ async fn a_call_that_is_dropped_reaches_the_server_and_the_connection_survives()
         .unwrap();
     lab.service.go_on.notify_one();
     assert!(call(&host, "lab/wait", json!({}), LONG).await.is_ok());
-    let errors: Vec<Option<String>> = told
+    let ends: Vec<(String, bool, bool, Option<String>)> = told
         .so_far()
         .iter()
         .filter_map(|event| match event {
-            Event::CallEnd { error, .. } => Some(error.clone()),
+            Event::CallEnd {
+                server,
+                tool,
+                is_error,
+                result,
+                error,
+                ..
+            } => {
+                // Whoever listens gets the result itself.
+                let has_text = |result: &SharedJson| result.as_str().contains("\"content\"");
+                let has_result = result.as_ref().is_some_and(has_text);
+                Some((
+                    format!("{server}/{tool}"),
+                    *is_error,
+                    has_result,
+                    error.clone(),
+                ))
+            }
             _ => None,
         })
         .collect();
-    assert_eq!(errors, [Some("called off".to_owned()), None]);
+    let tool = "lab/wait".to_owned();
+    assert_eq!(
+        ends,
+        [
+            (tool.clone(), true, false, Some("cancelled".to_owned())),
+            (tool, false, true, None)
+        ]
+    );
     assert_eq!(told.states_so_far("lab"), [Connected]);
 }
 
@@ -618,6 +643,13 @@ async fn a_login_in_another_process_brings_the_server_back() {
     logged_in(store, &Outline::from(&lab.spec("lab"))).await;
     let noticed = Instant::now();
     assert_eq!(told.states("lab", 3).await, [NeedsAuth, Pending, Connected]);
+    let logins = |event: &Event| match event {
+        Event::LoggedIn { server, tools } => Some((server.to_string(), *tools)),
+        _ => None,
+    };
+    let logins: Vec<_> = told.so_far().iter().filter_map(logins).collect();
+    let tools = host.status(&"lab".into()).unwrap().tools;
+    assert_eq!(logins, [("lab".to_owned(), tools)]);
     assert!(noticed.elapsed() <= Duration::from_secs(5));
     host.shutdown().await;
 }

@@ -47,7 +47,7 @@ async fn command(line: &str, current: &Current, session: &Session<'_>) -> Vec<St
             let gap = if takes_more { " " } else { "" };
             format!("/{}{gap}", entry.name)
         });
-        let prompts = prompts::all(session).await;
+        let prompts = prompts::to_complete(session).await;
         let prompts = prompts
             .into_iter()
             .map(|prompt| format!("/{} ", prompt.name));
@@ -60,7 +60,7 @@ async fn command(line: &str, current: &Current, session: &Session<'_>) -> Vec<St
             Some(_) => current.names(session),
         };
     }
-    let prompts = prompts::all(session).await;
+    let prompts = prompts::to_complete(session).await;
     match prompts.iter().find(|prompt| prompt.name == name) {
         Some(prompt) => prompt.complete(typed, session).await,
         None => Vec::new(),

@@ -2,28 +2,32 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use switchboard::events::Event;
 use switchboard_agent::message::Role;
-use switchboard_agent::provider::{Provider, Usage};
+use switchboard_agent::provider::Provider;
 use switchboard_agent::session::{Prompt, SessionId};
 use switchboard_agent::{Agent, Session as Conversation};
 use switchboard_config::text::visible;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::time::interval;
 
 use super::editor::{self, Editor, Heard, Read};
 use super::mcp_command;
 use super::slash::{self, COMMANDS, Command, Meaning};
 use super::turn::Turn;
-use super::{attach, complete, failure, prompts, sessions, setup, welcome};
-use crate::current::Current;
+use super::{attach, complete, cost, failure, prompts, sessions, setup, welcome};
+use crate::current::{self, Current};
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::live::{self, TICK};
 use crate::printer::{Table, paint, style};
 use crate::session::Session;
+use crate::startup;
 use crate::terminal;
 use anstyle::Style;
 
@@ -83,9 +87,11 @@ pub(super) async fn run(
     };
     // While somebody types, nothing may be written.
     let following = current.follow_files(session, |line| news.borrow_mut().push(line));
+    let logins = follow_logins(session, |line| news.borrow_mut().push(line));
     let outcome = tokio::select! {
         outcome = chat.talk() => outcome,
         never = following => match never {},
+        never = logins => match never {},
     };
     // Whatever the editor was doing, the terminal is as it was.
     terminal::restore();
@@ -93,6 +99,22 @@ pub(super) async fn run(
         chat.farewell().await;
     }
     outcome
+}
+
+/// Tells of logins that have led to a connection, whoever began them; never ends.
+async fn follow_logins(session: &Session<'_>, mut tell: impl FnMut(String)) -> Infallible {
+    let mut events = session.host.events();
+    loop {
+        match events.recv().await {
+            Ok(Event::LoggedIn { server, tools }) => {
+                let name = visible(server.as_str()).into_owned();
+                let tools = startup::counted(tools, "tool");
+                tell(format!("logged in to {name}: {tools}"));
+            }
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
 }
 
 impl Chat<'_> {
@@ -179,7 +201,12 @@ impl Chat<'_> {
             };
             return self.turn(prompt?).await;
         }
-        let prompts = prompts::all(self.session).await;
+        let Some(prompts) = self
+            .unless_interrupted(prompts::for_line(line, self.session))
+            .await?
+        else {
+            return Ok(Next::Prompt);
+        };
         let names: Vec<&str> = prompts.iter().map(|prompt| prompt.name.as_str()).collect();
         match slash::read(line, &names) {
             None => self.turn(line.into()).await,
@@ -213,7 +240,7 @@ impl Chat<'_> {
                 Err(match near {
                     Some(near) => failure.hint(format!("did you mean `{near}`?")),
                     None if name.starts_with("mcp__") => failure.hint(
-                        "prompts are there once their server is connected: /tools connects all",
+                        "/help shows the prompts there are, and /mcp which servers are connected",
                     ),
                     None => failure.hint("/help shows all commands"),
                 })
@@ -283,10 +310,14 @@ impl Chat<'_> {
             Command::Help => self.help().await?,
             Command::Mcp => mcp_command::run(arguments, self.current, self.session).await?,
             Command::Tools => mcp_command::all_tools(self.session).await?,
-            Command::Cost => self.cost().await?,
+            Command::Cost => {
+                let window = self.provider.model().window;
+                cost::tell(&self.conversation, window, self.session).await?;
+            }
             Command::Resume => self.resume(arguments).await?,
             Command::New => {
                 let session = self.session;
+                self.agent = self.newest_agent();
                 self.conversation = self.agent.session(&session.context.project);
                 session.context.printer.note("this is a new conversation");
             }
@@ -334,57 +365,6 @@ impl Chat<'_> {
         self.session.context.printer.data(table)
     }
 
-    /// What the conversation has cost, and what the definitions of tools cost each time (CTX-4).
-    async fn cost(&self) -> Result<(), Failure> {
-        let printer = &self.session.context.printer;
-        let Usage {
-            input,
-            cache_read,
-            cache_write,
-            output,
-        } = self.conversation.usage().await;
-        let mut table = Table::with_heading(&["TOKENS", ""]);
-        for (count, about) in [
-            (input, "read anew"),
-            (cache_read, "read from the provider's cache"),
-            (cache_write, "written to the provider's cache"),
-            (output, "said by the model"),
-        ] {
-            table.row([(style::NAME, &count.to_string()), (Style::new(), about)]);
-        }
-        printer.data(table)?;
-        let catalog = self.session.host.catalog();
-        if catalog.servers().is_empty() {
-            printer.note(paint(
-                style::QUIET,
-                "no server is connected yet, so no tool costs anything",
-            ));
-            return Ok(());
-        }
-        let mut table = Table::with_heading(&["SERVER", "TOOLS", "TOKENS", "MOST EXPENSIVE"]);
-        for server in catalog.servers() {
-            let dearest = server.tools().max_by_key(|tool| tool.tokens().0);
-            let dearest =
-                dearest.map(|tool| format!("{} ({})", tool.exposed().as_str(), tool.tokens().0));
-            table.row([
-                (style::NAME, server.name().as_str()),
-                (Style::new(), &server.tools().count().to_string()),
-                (Style::new(), &server.tokens().0.to_string()),
-                (style::QUIET, &dearest.unwrap_or_default()),
-            ]);
-        }
-        printer.data(format!("\n{table}"))?;
-        let window = self.provider.model().window;
-        let told = self.conversation.tools().await.len();
-        for line in [
-            format!("the model is told of {told} tools, and has a window of {window} tokens"),
-            "/tools lists what each tool costs".to_owned(),
-        ] {
-            printer.note(paint(style::QUIET, line));
-        }
-        Ok(())
-    }
-
     async fn resume(&mut self, typed: &str) -> Result<(), Failure> {
         let stored = self
             .agent
@@ -430,6 +410,7 @@ impl Chat<'_> {
             };
             SessionId::parse(typed).ok_or_else(unknown)?
         };
+        self.agent = self.newest_agent();
         let resumed = self.agent.resume(&id).await;
         self.conversation = resumed.map_err(|error| failure::of(&error))?;
         self.conversation.set_provider(Arc::clone(&self.provider));
@@ -461,11 +442,20 @@ impl Chat<'_> {
     async fn model(&mut self, name: &str) -> Result<(), Failure> {
         let context = self.session.context;
         if !name.is_empty() {
-            let provider = setup::provider(Some(name), context).await?;
-            self.conversation.set_provider(Arc::clone(&provider));
-            self.agent = setup::agent(self.session, &provider);
+            let newest = self.current.newest();
+            let configured = current::servers(newest.as_deref(), self.session);
+            let provider = setup::provider(Some(name), configured, context).await?;
             self.session.lent.lend(&provider);
             self.provider = provider;
+            self.agent = self.newest_agent();
+            // The conversation goes on under the agent that the files lead to now.
+            let said = self.conversation.messages().await;
+            self.conversation = if said.is_empty() {
+                self.agent.session(&context.project)
+            } else {
+                let resumed = self.agent.resume(self.conversation.id()).await;
+                resumed.map_err(|error| failure::of(&error))?
+            };
         }
         let model = self.provider.model();
         context.printer.note(format!(
@@ -475,6 +465,14 @@ impl Chat<'_> {
             model.window,
         ));
         Ok(())
+    }
+
+    /// An agent by what the files say now.
+    fn newest_agent(&self) -> Agent {
+        let newest = self.current.newest();
+        let configured = current::servers(newest.as_deref(), self.session);
+        let specs = self.current.specs(self.session);
+        setup::agent_of(configured, specs, self.session, &self.provider)
     }
 
     /// How to come back.

@@ -241,7 +241,33 @@ async fn add(words: &[String], current: &Current, session: &Session<'_>) -> Resu
         return Err(Failure::usage("say which server to add")
             .hint("/mcp add NAME URL, or /mcp add NAME -- COMMAND ARGUMENTS"));
     }
+    let before = current.names(session);
     let (flags, words) = (session.context.flags.clone(), words.to_vec());
     on_a_thread(|| mcp::run(McpCommand::Add { words }, flags))??;
-    current.reload(session).await
+    current.reload(session).await?;
+    let added = current.names(session).into_iter();
+    for name in added.filter(|name| !before.contains(name)) {
+        tell_added(&name, current, session);
+    }
+    Ok(())
+}
+
+/// Tells what came of a server that was just added. One that failed has been told of.
+fn tell_added(name: &str, current: &Current, session: &Session<'_>) {
+    let printer = &session.context.printer;
+    let shown = visible(name);
+    match session.host.status(&ServerName::from(name)) {
+        Some(status) if status.state == State::Connected => {
+            let tools = startup::counted(status.tools, "tool");
+            printer.note(format!("{shown} is connected: {tools}"));
+        }
+        Some(_) => {}
+        None => {
+            let held_back = current.held_back(session);
+            if let Some(held) = held_back.iter().find(|held| held.name == name) {
+                let hint = held.hint.as_deref().unwrap_or_default();
+                printer.note(format!("{shown} is not started: {}; {hint}", held.reason));
+            }
+        }
+    }
 }

@@ -15,6 +15,7 @@
 mod attach;
 mod call_line;
 mod complete;
+mod cost;
 mod editor;
 mod failure;
 mod interactive;
@@ -60,7 +61,8 @@ pub(crate) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
     let manner = setup::manner(!is_scripted);
     session::run_in(manner, context, &servers, async |session, interrupts| {
-        let provider = setup::provider(arguments.model.as_deref(), context).await?;
+        let provider =
+            setup::provider(arguments.model.as_deref(), session.servers, context).await?;
         let agent = setup::agent(session, &provider);
         let conversation = sessions::find(&agent, arguments, context).await?;
         match prompt {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use futures_util::future::join_all;
-use switchboard::catalog::exposed::exposed_name;
+use switchboard::catalog::exposed::{PREFIX, exposed_name};
 use switchboard::names::ServerName;
 use switchboard::peer::ListKind;
 use switchboard::status::State;
@@ -62,6 +62,42 @@ pub(super) async fn all(session: &Session<'_>) -> Vec<Command> {
     }
     commands.sort_by(|one, other| one.name.cmp(&other.name));
     commands
+}
+
+/// The prompts that a line may be about. Servers connect with the first message; a line that names a prompt of one that
+/// is not connected yet connects it first, and all others where it is not clear which one is meant.
+pub(super) async fn for_line(line: &str, session: &Session<'_>) -> Vec<Command> {
+    let known = all(session).await;
+    let name = line.trim_start().strip_prefix('/').unwrap_or_default();
+    let name = name.split_whitespace().next().unwrap_or_default();
+    let is_prompt = name.starts_with(PREFIX);
+    if !is_prompt || known.iter().any(|prompt| prompt.name == name) {
+        return known;
+    }
+    session
+        .start_some(|server| name.starts_with(&prefix_of(server)))
+        .await;
+    let known = all(session).await;
+    if known.iter().any(|prompt| prompt.name == name) {
+        return known;
+    }
+    session.start_some(|_| true).await;
+    all(session).await
+}
+
+/// The prompts of all servers, which are connected for it without a word: somebody is typing.
+pub(super) async fn to_complete(session: &Session<'_>) -> Vec<Command> {
+    session.begin_all().await;
+    all(session).await
+}
+
+/// How the names of a server's prompts begin, unless they are too long to begin with all of its name.
+fn prefix_of(server: &ServerName) -> String {
+    let name = exposed_name(server.as_str(), "x");
+    name.as_str()
+        .strip_suffix('x')
+        .unwrap_or_default()
+        .to_owned()
 }
 
 impl Command {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use switchboard::permissions::Policy;
+use switchboard::spec::ServerSpec;
 use switchboard::transport::http::{HttpSettings, ProxySettings};
 use switchboard_agent::agent::SearchMode;
 use switchboard_agent::provider::{
@@ -20,6 +21,7 @@ use super::failure;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::servers::Servers;
 use crate::session::{self, Manner, Session};
 
 /// Who makes the calls, in the audit log.
@@ -36,20 +38,30 @@ pub(super) fn manner(attended: bool) -> Manner {
     }
 }
 
-/// The agent of a host.
+/// The agent of a host, by the configuration that it began with.
 pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
+    agent_of(session.servers, session.specs.clone(), session, provider)
+}
+
+/// The agent of a host, by these servers and settings: what the files say may have changed since the host began.
+pub(super) fn agent_of(
+    configured: &Servers,
+    specs: Vec<ServerSpec>,
+    session: &Session<'_>,
+    provider: &Arc<dyn Provider>,
+) -> Agent {
     let context = session.context;
-    let settings = &session.servers.config.settings;
+    let settings = &configured.config.settings;
     let environment = context.environment.all.iter().cloned();
     // Commands have no business with the tokens of servers.
-    let servers = session.servers.config.servers.iter();
+    let servers = configured.config.servers.iter();
     let tokens = servers.filter_map(|server| server.effective().bearer_token_env_var.as_deref());
     Agent::new(AgentOptions {
-        servers: session.specs.clone(),
+        servers: specs,
         store: Arc::clone(&session.store),
         shell: Shell::new(environment)
             .without(tokens)
-            .guarded_by(session.servers.guard()),
+            .guarded_by(configured.guard()),
         spill_folder: Some(session::spill_folder(context)),
         max_output_tokens: settings.count(Setting::MaxOutputTokens),
         search: match settings.tool_search() {
@@ -57,6 +69,7 @@ pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provi
             ToolSearch::On => SearchMode::On,
             ToolSearch::Off => SearchMode::Off,
         },
+        min_context_window: settings.count(Setting::MinContextWindow),
         ..AgentOptions::new(
             session.host.clone(),
             Arc::clone(&session.guard),
@@ -68,11 +81,13 @@ pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provi
 /// The model that was asked for, or the one that the environment leads to.
 pub(in crate::commands) async fn provider(
     model: Option<&str>,
+    configured: &Servers,
     context: &Context,
 ) -> Result<Arc<dyn Provider>, Failure> {
     let variable = |name: &str| context.environment.variables.get(name).map(str::to_owned);
     let settings = ProviderSettings {
         model: model.map(str::to_owned),
+        window: configured.config.settings.model_window(),
         http: HttpSettings {
             proxy: ProxySettings::from_variables(variable),
             ..HttpSettings::default()
@@ -94,7 +109,7 @@ fn unusable(error: &SettingsError) -> Failure {
         error => {
             let failure = Failure::new(Exit::Configuration, visible(&error.to_string()).into_owned());
             match error.hint() {
-                Some(hint) => failure.hint(hint),
+                Some(hint) => failure.hint(visible(&hint)),
                 None => failure,
             }
         }

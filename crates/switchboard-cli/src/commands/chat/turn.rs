@@ -194,6 +194,7 @@ impl<'p> Turn<'p> {
                 name,
                 arguments,
                 parent,
+                ..
             } => {
                 self.end_text()?;
                 let depth = self.depth_below(parent.as_deref());

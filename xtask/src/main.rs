@@ -13,6 +13,7 @@ mod conformance;
 mod fuzz;
 mod interop;
 mod model;
+mod mutants;
 mod run;
 mod test;
 
@@ -25,6 +26,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench [data|host|cli…] [ROUNDS]
                   speed against the opponents, as ratios within one run
   fuzz [SECONDS]  each fuzz target for that long (60)
+  mutants [permissions|trust|pins|sandbox|auth|access…]
+                  changes the code that protects, one thing at a time, and runs the tests that should notice
   interop         installs the servers, clients and suites of others; `test` does it too
   model           the agent with a small model on this machine: a call made, its result used
   conformance [client|server|--client PROGRAM] [SCENARIO|REVISION…]
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         ["bench", words @ ..] => bench::bench(words),
         ["fuzz"] => fuzz::fuzz(60),
         ["fuzz", seconds] => number(seconds).and_then(fuzz::fuzz),
+        ["mutants", modules @ ..] => mutants::mutants(modules),
         ["interop"] => interop::install(),
         ["model"] => model::model(),
         ["conformance", words @ ..] => conformance::conformance(words),

@@ -1,10 +1,32 @@
-//! `cargo xtask test`: what the tests need, then all tests, with nextest where it is installed.
+//! `cargo xtask test`: what the tests need, then all tests, with nextest where it is installed. Its last lines tell which
+//! checks were skipped because something is missing on this machine.
+
+use std::path::Path;
+
+use switchboard_test::skipped;
 
 use crate::interop;
-use crate::run::{is_installed, run};
+use crate::run::{command, is_installed, root, run_command};
+
+/// Where tests note what they skip, below the root.
+const SKIPPED: &str = "target/skipped-checks";
 
 pub(crate) fn test() -> Result<(), String> {
     interop::install()?;
+    let folder = root().join(SKIPPED);
+    clear(&folder)?;
+    let outcome = run_all(&folder);
+    // Also after a failure: a check that was skipped may be what is missing.
+    tell_skipped(&folder)?;
+    outcome
+}
+
+fn run_all(skipped: &Path) -> Result<(), String> {
+    let run = |line: &[&str]| {
+        let mut command = command(line);
+        command.env(skipped::FOLDER, skipped);
+        run_command(command)
+    };
     if is_installed(&["cargo", "nextest", "--version"]) {
         run(&["cargo", "nextest", "run", "--workspace", "--no-fail-fast"])?;
     } else {
@@ -21,4 +43,61 @@ pub(crate) fn test() -> Result<(), String> {
     }
     // nextest does not run the examples in the documentation.
     run(&["cargo", "test", "--workspace", "--doc"])
+}
+
+fn clear(folder: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("cannot clear {}: {error}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn tell_skipped(folder: &Path) -> Result<(), String> {
+    let notes = skipped::notes(folder)
+        .map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
+    println!("\n{}", summary(&notes));
+    Ok(())
+}
+
+/// The last lines.
+fn summary(notes: &[String]) -> String {
+    if notes.is_empty() {
+        return "no check was skipped".to_owned();
+    }
+    let lines: Vec<String> = notes
+        .iter()
+        .map(|note| format!("skipped: {note}"))
+        .collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped_checks_are_told_one_in_a_line() {
+        assert_eq!(summary(&[]), "no check was skipped");
+        let notes = ["no data (a)".to_owned(), "no node (b)".to_owned()];
+        assert_eq!(
+            summary(&notes),
+            "skipped: no data (a)\nskipped: no node (b)"
+        );
+    }
+
+    #[test]
+    fn notes_of_an_earlier_run_are_cleared() {
+        let folder = std::env::temp_dir().join(format!("xtask-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap_or_default();
+        std::fs::write(folder.join("1.txt"), "old (a)\n").unwrap_or_default();
+        assert_eq!(
+            skipped::notes(&folder).ok(),
+            Some(vec!["old (a)".to_owned()])
+        );
+        assert_eq!(clear(&folder), Ok(()));
+        assert_eq!(clear(&folder), Ok(()), "nothing is there to be cleared");
+        assert_eq!(skipped::notes(&folder).ok(), Some(Vec::new()));
+    }
 }

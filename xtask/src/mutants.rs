@@ -1,0 +1,258 @@
+//! `cargo xtask mutants`: whether the tests notice when the code that protects is changed.
+//!
+//! cargo-mutants changes one thing at a time in the modules that security rests on, and runs the tests that should
+//! notice. What they do not notice has to stand in `tests/mutants.toml` with the reason why that is no gap. A new
+//! survivor fails the command, and so does an entry that no longer survives, once its module has been run.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::run::{command, is_installed, root, run_command};
+
+/// The survivors that are known, below the root.
+const KNOWN: &str = "tests/mutants.toml";
+/// Where cargo-mutants writes, below the root.
+const OUTPUT: &str = "target/mutants";
+
+/// A part of the code that security rests on, and the tests that have to notice a change in it.
+struct Module {
+    name: &'static str,
+    files: &'static [&'static str],
+    /// The packages whose tests are run.
+    packages: &'static [&'static str],
+    /// Which of their tests, as a nextest filter.
+    tests: &'static str,
+}
+
+const MODULES: &[Module] = &[
+    Module {
+        name: "permissions",
+        files: &["crates/switchboard/src/permissions/**/*.rs"],
+        packages: &["switchboard"],
+        tests: "test(permissions::) | binary(permissions)",
+    },
+    Module {
+        name: "trust",
+        files: &[
+            "crates/switchboard-config/src/trust.rs",
+            "crates/switchboard-config/src/trust/**/*.rs",
+            "crates/switchboard-config/src/resolve/**/*.rs",
+        ],
+        packages: &["switchboard-config"],
+        tests: "test(trust) | test(resolve::) | binary(resolve)",
+    },
+    Module {
+        name: "pins",
+        files: &["crates/switchboard/src/pins/**/*.rs"],
+        packages: &["switchboard", "switchboard-test"],
+        tests: "test(pins::) | binary(rug_pull)",
+    },
+    Module {
+        name: "sandbox",
+        files: &["crates/switchboard/src/sandbox/**/*.rs"],
+        packages: &["switchboard", "switchboard-cli"],
+        tests: "test(sandbox::)",
+    },
+    Module {
+        name: "auth",
+        files: &["crates/switchboard/src/auth/**/*.rs"],
+        packages: &["switchboard", "switchboard-test"],
+        tests: "test(auth::) | binary(auth) | binary(vault) | binary(logins)",
+    },
+    Module {
+        name: "access",
+        files: &[
+            "crates/switchboard-server/src/http/guard.rs",
+            "crates/switchboard-server/src/http/token.rs",
+            "crates/switchboard-server/src/http/admission.rs",
+        ],
+        packages: &["switchboard-server"],
+        tests: "test(http::) | test(attacks::) | test(floods::)",
+    },
+];
+
+pub(crate) fn mutants(names: &[&str]) -> Result<(), String> {
+    let chosen = choose(names)?;
+    if !is_installed(&["cargo", "mutants", "--version"]) {
+        return Err("cargo-mutants is not installed: run `cargo install cargo-mutants`".to_owned());
+    }
+    // Files are changed in place, where the build and the installed servers are; what is committed can be restored.
+    let is_clean = command(&["git", "status", "--porcelain", "--untracked-files=no"])
+        .output()
+        .is_ok_and(|output| output.status.success() && output.stdout.is_empty());
+    if !is_clean {
+        return Err("commit or undo your changes first: files are mutated in place".to_owned());
+    }
+    let known = known(&root().join(KNOWN))?;
+    let mut troubles = Vec::new();
+    for module in chosen {
+        let survivors = run(module)?;
+        troubles.extend(compare(module, &survivors, &known));
+    }
+    if troubles.is_empty() {
+        println!("\nevery mutant was noticed, or is explained in {KNOWN}");
+        return Ok(());
+    }
+    Err(troubles.join("\n"))
+}
+
+fn choose(names: &[&str]) -> Result<Vec<&'static Module>, String> {
+    if names.is_empty() {
+        return Ok(MODULES.iter().collect());
+    }
+    let find = |name: &&str| {
+        let found = MODULES.iter().find(|module| module.name == *name);
+        found.ok_or_else(|| {
+            let all: Vec<&str> = MODULES.iter().map(|module| module.name).collect();
+            format!(
+                "there is no module \"{name}\"; there are {}",
+                all.join(", ")
+            )
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Runs the mutants of one module; those that no test noticed, without their places in the file.
+fn run(module: &Module) -> Result<BTreeSet<String>, String> {
+    let output = root().join(OUTPUT).join(module.name);
+    let missed = output.join("mutants.out/missed.txt");
+    let mut mutants = command(&[
+        "cargo",
+        "mutants",
+        "--in-place",
+        "--no-shuffle",
+        "--test-tool=nextest",
+        "--timeout-multiplier=5",
+        "--minimum-test-timeout=60",
+        "--colors=never",
+    ]);
+    mutants.arg("--output").arg(&output);
+    for file in module.files {
+        mutants.args(["--file", file]);
+    }
+    for package in module.packages {
+        mutants.args(["--test-package", package]);
+    }
+    mutants.args(["--", "-E", module.tests]);
+    std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+    let outcome = run_command(mutants);
+    match std::fs::read_to_string(&missed) {
+        // cargo-mutants fails when a mutant survives; whether that is news is for us to say.
+        Ok(text) if is_finished(&output) => Ok(text.lines().map(without_place).collect()),
+        _ => Err(outcome
+            .err()
+            .unwrap_or_else(|| format!("{} was not written", missed.display()))),
+    }
+}
+
+/// Whether the tests passed without a mutation and every mutant was tried.
+fn is_finished(output: &Path) -> bool {
+    let outcomes = std::fs::read(output.join("mutants.out/outcomes.json")).unwrap_or_default();
+    let outcomes: serde_json::Value = serde_json::from_slice(&outcomes).unwrap_or_default();
+    let count = |name: &str| outcomes[name].as_u64();
+    let tried = ["caught", "missed", "timeout", "unviable"].map(count);
+    count("total_mutants") == tried.into_iter().sum()
+}
+
+/// `path: mutation`, without the line and the column, which change with every edit.
+fn without_place(line: &str) -> String {
+    let mut parts = line.splitn(4, ':');
+    let (path, _, _, mutation) = (parts.next(), parts.next(), parts.next(), parts.next());
+    match (path, mutation) {
+        (Some(path), Some(mutation)) => format!("{path}: {}", mutation.trim()),
+        _ => line.to_owned(),
+    }
+}
+
+/// The survivors of a file, each with a reason.
+fn known(path: &Path) -> Result<BTreeSet<String>, String> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+    let table: toml::Table = text.parse().map_err(|error| format!("{shown}: {error}"))?;
+    let survivors = table.get("survivor").and_then(toml::Value::as_array);
+    let mut known = BTreeSet::new();
+    for survivor in survivors.into_iter().flatten() {
+        let text = |key: &str| survivor.get(key).and_then(toml::Value::as_str);
+        let (Some(file), Some(mutation), Some(why)) = (text("file"), text("mutation"), text("why"))
+        else {
+            return Err(format!(
+                "{shown}: a survivor needs `file`, `mutation` and `why`"
+            ));
+        };
+        if why.trim().is_empty() {
+            return Err(format!(
+                "{shown}: the survivor \"{mutation}\" has no reason"
+            ));
+        }
+        known.insert(format!("{file}: {mutation}"));
+    }
+    Ok(known)
+}
+
+/// What is wrong: survivors without a reason, and reasons without a survivor.
+fn compare(module: &Module, survivors: &BTreeSet<String>, known: &BTreeSet<String>) -> Vec<String> {
+    let new = survivors
+        .difference(known)
+        .map(|survivor| format!("survived: {survivor}"));
+    let is_of_module = |survivor: &&String| {
+        let path = survivor.split(':').next().unwrap_or_default();
+        module.files.iter().any(|pattern| fits(pattern, path))
+    };
+    let gone = known
+        .difference(survivors)
+        .filter(is_of_module)
+        .map(|survivor| format!("no longer survives, remove it from {KNOWN}: {survivor}"));
+    new.chain(gone).collect()
+}
+
+/// Whether a path fits one of the patterns above: all of a path, or what is before `**`.
+fn fits(pattern: &str, path: &str) -> bool {
+    match pattern.split_once("**") {
+        Some((folder, _)) => path.starts_with(folder),
+        None => path == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_module_has_files_and_the_known_survivors_are_of_one() {
+        for module in MODULES {
+            for file in module.files {
+                let path = file.split("**").next().unwrap_or(file);
+                assert!(root().join(path).exists(), "{path}");
+            }
+        }
+        let known = known(&root().join(KNOWN));
+        let known = known.unwrap_or_else(|error| panic!("{error}"));
+        for survivor in known {
+            let path = survivor.split(':').next().unwrap_or_default();
+            let is_of = |module: &Module| module.files.iter().any(|pattern| fits(pattern, path));
+            assert!(MODULES.iter().any(is_of), "{survivor}");
+            assert!(root().join(path).exists(), "{survivor}");
+        }
+    }
+
+    #[test]
+    fn new_survivors_and_old_reasons_are_told() {
+        let set = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+        let access = choose(&["access"]).unwrap_or_default();
+        let found = "crates/switchboard-server/src/http/guard.rs:12:5: replace a -> b with true";
+        let new = without_place(found);
+        assert_eq!(
+            new,
+            "crates/switchboard-server/src/http/guard.rs: replace a -> b with true"
+        );
+        let old = "crates/switchboard-server/src/http/token.rs: replace x with ()";
+        let other = "crates/switchboard/src/pins/mod.rs: replace y with ()";
+        let troubles = compare(access[0], &set(&[&new]), &set(&[old, other]));
+        assert_eq!(troubles.len(), 2, "{troubles:?}");
+        assert!(troubles[0].starts_with("survived: "), "{troubles:?}");
+        assert!(troubles[1].contains("no longer survives"), "{troubles:?}");
+        assert!(compare(access[0], &set(&[&new]), &set(&[&new])).is_empty());
+        assert!(choose(&["nothing"]).is_err_and(|error| error.contains("permissions, trust")));
+    }
+}

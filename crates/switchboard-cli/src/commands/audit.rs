@@ -138,6 +138,11 @@ fn entry_json(found: Found) -> Value {
     let mut entry = found.entry;
     if let Value::Object(members) = &mut entry {
         members.insert("at".to_owned(), moment::exact(found.at).into());
+        if let Some(source) = members.get_mut("source")
+            && let Some(text) = source.as_str()
+        {
+            *source = view::text_place_json(text);
+        }
     }
     entry
 }

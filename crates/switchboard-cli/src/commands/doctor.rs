@@ -1,6 +1,7 @@
 //! `switchboard doctor`: every step on the way to every server, what is wrong, and how to mend it.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::Style;
@@ -29,7 +30,7 @@ const STDERR_SHOWN: usize = 10;
 
 pub(crate) fn run(wanted: Option<&str>, context: &Context) -> Outcome {
     let servers = Servers::load(context, wanted)?;
-    session::run(context, &servers, async |session| {
+    session::look(context, &servers, async |session| {
         let (patients, absent) = examine(session, context).await;
         let printer = &context.printer;
         let shown = if printer.json {
@@ -61,6 +62,7 @@ async fn examine(session: &Session<'_>, context: &Context) -> (Vec<Diagnosis>, O
     let options = DoctorOptions {
         settings: HostSettings::from(&session.servers.config.settings),
         home: Some(context.environment.home.clone()),
+        handler: Arc::clone(session.host.handler()),
     };
     let examination = diagnose_all(&session.specs, &options);
     let mut patients = shown(&context.printer, session.specs.len(), examination).await;
@@ -125,7 +127,7 @@ fn exit(patients: &[Diagnosis], has_mistakes: bool) -> Exit {
         Exit::Configuration
     } else if any(Verdict::Unreachable) {
         Exit::Unreachable
-    } else if any(Verdict::NeedsLogin) {
+    } else if any(Verdict::NeedsLogin) || any(Verdict::TokenRejected) {
         Exit::NeedsLogin
     } else {
         Exit::Done
@@ -188,6 +190,7 @@ fn headline(patient: &Diagnosis) -> String {
         Verdict::NotExamined => ("–", "was not examined", style::QUIET),
         Verdict::Troubled => ("!", "works, with trouble", style::WARNING),
         Verdict::NeedsLogin => ("✗", "wants a login", style::WARNING),
+        Verdict::TokenRejected => ("✗", "rejects its token", style::ERROR),
         Verdict::Unreachable => ("✗", "cannot be used", style::ERROR),
         Verdict::Misconfigured => ("✗", "is misconfigured", style::ERROR),
     };
@@ -217,11 +220,7 @@ fn summary(facts: &Facts) -> String {
         facts.revision.as_str(),
         facts.transport.name()
     ));
-    parts.push(format!(
-        "{} ({} tokens)",
-        counted(facts.tools, "tool"),
-        facts.tokens
-    ));
+    parts.push(format!("{}, {} tokens", facts.count, facts.tokens.0));
     if let Some(prompts) = facts.prompts {
         parts.push(counted(prompts, "prompt"));
     }

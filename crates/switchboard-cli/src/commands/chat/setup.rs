@@ -31,6 +31,7 @@ pub(super) fn manner(attended: bool) -> Manner {
         policy: Policy::agent(),
         front_end: FRONT_END,
         attended,
+        looks: false,
         logins: true,
         clients: None,
     }
@@ -47,6 +48,7 @@ pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provi
     Agent::new(AgentOptions {
         servers: session.specs.clone(),
         store: Arc::clone(&session.store),
+        unavailable: session.unavailable.clone(),
         shell: Shell::new(environment)
             .without(tokens)
             .guarded_by(session.servers.guard()),

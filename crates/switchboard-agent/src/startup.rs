@@ -71,7 +71,9 @@ pub(crate) async fn follow(
     let is_ready = |status: &&ServerStatus| status.state == State::Connected || status.is_resting;
     let ready = statuses.iter().filter(is_ready);
     let complete = SessionEvent::StartupComplete {
-        ready: ready.map(|status| status.name.as_str().to_owned()).collect(),
+        ready: ready
+            .map(|status| status.name.as_str().to_owned())
+            .collect(),
         failed_servers,
     };
     emitter.tell(complete).await;
@@ -79,11 +81,7 @@ pub(crate) async fn follow(
 }
 
 /// Tells the state of a server, if it is another than was told.
-async fn update(
-    status: &ServerStatus,
-    told: &mut HashMap<ServerName, State>,
-    emitter: &Emitter,
-) {
+async fn update(status: &ServerStatus, told: &mut HashMap<ServerName, State>, emitter: &Emitter) {
     if told.insert(status.name.clone(), status.state) == Some(status.state) {
         return;
     }

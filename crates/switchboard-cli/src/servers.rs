@@ -227,7 +227,9 @@ impl Servers {
                 let name = visible(&server.name);
                 let hint = look_closer(&server.name);
                 let reason = visible(&server.reason);
-                context.printer.note(format!("{name} is left out: {reason}; {hint}"));
+                context
+                    .printer
+                    .note(format!("{name} is left out: {reason}; {hint}"));
             }
         }
     }

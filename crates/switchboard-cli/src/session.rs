@@ -128,18 +128,13 @@ fn run_typed(
     servers: &Servers,
     work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
 ) -> Outcome {
-    run_in(
-        manner,
-        context,
-        servers,
-        async |session, mut interrupts| {
-            tokio::select! {
-                // Dropping the work calls off what it waits for, and the servers are told.
-                exit = interrupts.first() => Err(Failure::interrupted(exit)),
-                outcome = work(session) => outcome,
-            }
-        },
-    )
+    run_in(manner, context, servers, async |session, mut interrupts| {
+        tokio::select! {
+            // Dropping the work calls off what it waits for, and the servers are told.
+            exit = interrupts.first() => Err(Failure::interrupted(exit)),
+            outcome = work(session) => outcome,
+        }
+    })
 }
 
 /// Runs work that hears of signals itself, in a manner of its own.
@@ -302,7 +297,8 @@ impl Session<'_> {
         if self.told.set(()).is_err() {
             return;
         }
-        let were_all_told = report::shows_all(&self.servers.config.diagnostics, &self.context.printer);
+        let were_all_told =
+            report::shows_all(&self.servers.config.diagnostics, &self.context.printer);
         let is_news = |held: &&HeldBack| {
             held.is_missed() && !(were_all_told && HeldBack::is_in_findings(held.state))
         };

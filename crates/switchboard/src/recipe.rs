@@ -342,10 +342,11 @@ impl Recipes {
             let client = self.http.get_or_init(|| self.client(settings, Vec::new()));
             return client.clone().map_err(RecipeError::Transport);
         };
-        let roots = certificates(&self.folder.join(file)).map_err(|reason| RecipeError::CaFile {
-            file: file.clone(),
-            reason,
-        })?;
+        let roots =
+            certificates(&self.folder.join(file)).map_err(|reason| RecipeError::CaFile {
+                file: file.clone(),
+                reason,
+            })?;
         self.client(settings, roots).map_err(RecipeError::Transport)
     }
 
@@ -402,7 +403,10 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, String> {
     if found.is_empty() {
         return Err("it has no certificate in PEM form (-----BEGIN CERTIFICATE-----)".to_owned());
     }
-    Ok(found.iter().map(|certificate| certificate.to_vec()).collect())
+    Ok(found
+        .iter()
+        .map(|certificate| certificate.to_vec())
+        .collect())
 }
 
 /// Writes down attempts at new tokens for a server.

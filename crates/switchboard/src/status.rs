@@ -181,7 +181,8 @@ impl Failure {
     /// What went wrong in one line that is safe to show, with the server's own last line where its process ended.
     pub fn reason(&self) -> String {
         let summary = self.summary();
-        let mut reason = visible(&neutralise(summary.lines().next().unwrap_or_default())).into_owned();
+        let mut reason =
+            visible(&neutralise(summary.lines().next().unwrap_or_default())).into_owned();
         let mut lines = self.stderr.iter().rev();
         let last = lines.find(|line| !line.trim().is_empty());
         if let (Cause::Exited, Some(line)) = (self.cause, last) {

@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::moment;
 use crate::printer::{Table, style};
 use crate::session;
+use crate::view;
 
 pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
     let printer = &context.printer;

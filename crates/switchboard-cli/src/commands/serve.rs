@@ -105,7 +105,10 @@ async fn tell_failures(session: &Session<'_>) -> Infallible {
                     Some(status) if is_news && is_missing => session.tell(&status),
                     Some(_) if is_news => {
                         let name = visible(server.as_str());
-                        session.context.printer.note(format!("{name} is connected again"));
+                        session
+                            .context
+                            .printer
+                            .note(format!("{name} is connected again"));
                     }
                     _ => {}
                 }

@@ -25,7 +25,11 @@ fn error_of(run: &Run) -> Value {
 
 #[test]
 fn a_look_alike_is_refused_visibly_and_the_higher_scope_is_used() {
-    for (user, project) in [("github", "GitHub"), ("github", "gіthub"), ("my-db", "my_db")] {
+    for (user, project) in [
+        ("github", "GitHub"),
+        ("github", "gіthub"),
+        ("my-db", "my_db"),
+    ] {
         let context = machine(&[]);
         context.write("config/mcp.toml", entry(&context, user, "user"));
         context.write("project/.mcp.toml", entry(&context, project, "project"));
@@ -41,7 +45,10 @@ fn a_look_alike_is_refused_visibly_and_the_higher_scope_is_used() {
         assert_eq!(named(&list, project)["state"], "connected", "{list}");
         assert_eq!(refused["state"], "refused");
         let reason = refused["error"].as_str().unwrap();
-        assert!(reason.contains(&format!("mistaken for `{project}`")), "{reason}");
+        assert!(
+            reason.contains(&format!("mistaken for `{project}`")),
+            "{reason}"
+        );
         assert!(reason.contains(".mcp.toml"), "{reason}");
         let status = context.json("status --json");
         assert_eq!(named(&status, user)["state"], "refused");
@@ -50,7 +57,11 @@ fn a_look_alike_is_refused_visibly_and_the_higher_scope_is_used() {
 
         let doctor = context.run(&["doctor"]);
         assert_eq!(doctor.code, 3, "{}", doctor.stdout);
-        assert!(doctor.stdout.contains("is misconfigured"), "{}", doctor.stdout);
+        assert!(
+            doctor.stdout.contains("is misconfigured"),
+            "{}",
+            doctor.stdout
+        );
         assert!(doctor.stdout.contains("rename"), "{}", doctor.stdout);
         let check = context.run(&["config", "check"]);
         assert_eq!(check.code, 3);
@@ -88,7 +99,11 @@ fn a_name_that_reads_like_another_or_a_built_in_cannot_be_added() {
             assert_eq!(run.code, 2, "{words:?}\n{}", run.all());
             assert!(run.stderr.contains("was not added"), "{}", run.stderr);
             assert!(run.stderr.contains(reason), "{reason}\n{}", run.stderr);
-            assert!(run.stderr.contains(&format!("`{instead}`")), "{}", run.stderr);
+            assert!(
+                run.stderr.contains(&format!("`{instead}`")),
+                "{}",
+                run.stderr
+            );
         }
         assert!(!context.exists("project/.switchboard.local.toml"));
     }
@@ -102,7 +117,12 @@ fn a_name_that_reads_like_another_or_a_built_in_cannot_be_added() {
     let list = context.json("mcp list --json");
     let grep = named(&list, "grep");
     assert_eq!(grep["state"], "invalid");
-    assert!(grep["error"].as_str().unwrap().contains("built-in tool Grep"));
+    assert!(
+        grep["error"]
+            .as_str()
+            .unwrap()
+            .contains("built-in tool Grep")
+    );
     assert_eq!(context.run(&["config", "check"]).code, 3);
 }
 
@@ -119,12 +139,29 @@ fn a_duplicate_is_shadowed_by_name_and_comes_back_when_the_other_is_disabled() {
     assert_eq!(named(&list, "extra")["state"], "connected", "{list}");
     assert_eq!(time["state"], "shadowed");
     let reason = time["error"].as_str().unwrap();
-    assert!(reason.starts_with("shadowed by `extra` (local scope, "), "{reason}");
+    assert!(
+        reason.starts_with("shadowed by `extra` (local scope, "),
+        "{reason}"
+    );
     assert!(reason.contains(".switchboard.local.toml"), "{reason}");
-    for line in ["status", "mcp list", "mcp list --no-connect", "doctor", "mcp get time"] {
+    for line in [
+        "status",
+        "mcp list",
+        "mcp list --no-connect",
+        "doctor",
+        "mcp get time",
+    ] {
         let run = context.line(line);
-        assert!(run.stdout.contains("shadowed by `extra`"), "{line}\n{}", run.all());
-        assert!(!run.all().contains("mcp enable time"), "{line}\n{}", run.all());
+        assert!(
+            run.stdout.contains("shadowed by `extra`"),
+            "{line}\n{}",
+            run.all()
+        );
+        assert!(
+            !run.all().contains("mcp enable time"),
+            "{line}\n{}",
+            run.all()
+        );
     }
     let call = context.run(&["call", "time/echo", "text=x"]);
     assert_eq!(call.code, 1, "{}", call.stderr);
@@ -140,11 +177,15 @@ fn a_duplicate_is_shadowed_by_name_and_comes_back_when_the_other_is_disabled() {
 #[test]
 fn adding_a_duplicate_says_what_it_hides() {
     let context = machine(&[]);
-    context.write("config/mcp.toml", "[mcp_servers.time]\ncommand = \"npx\"\nargs = [\"time\"]\n");
+    context.write(
+        "config/mcp.toml",
+        "[mcp_servers.time]\ncommand = \"npx\"\nargs = [\"time\"]\n",
+    );
     let run = context.run(&["mcp", "add", "extra", "--", "npx", "time"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
-        run.stderr.contains("`time` (user scope,") && run.stderr.contains("`extra` is used in its place"),
+        run.stderr.contains("`time` (user scope,")
+            && run.stderr.contains("`extra` is used in its place"),
         "{}",
         run.stderr
     );
@@ -156,7 +197,10 @@ fn every_reason_shows_once_and_in_json() {
     let more = "[mcp_servers.token]\nurl = \"https://mcp.example.com/\"\nbearer_token_env_var = \"NO_SUCH_TOKEN\"\n\
                 [mcp_servers.denied]\ncommand = \"npx\"\n[security]\nmcp_server_denylist = [\"denied\"]\n";
     context.write("config/mcp.toml", context.read("config/mcp.toml") + more);
-    context.write("project/.mcp.toml", "[mcp_servers.new]\ncommand = \"npx\"\n");
+    context.write(
+        "project/.mcp.toml",
+        "[mcp_servers.new]\ncommand = \"npx\"\n",
+    );
     let list = context.json("mcp list --json");
     for (name, state, reason) in [
         ("broken", "failed", "told to"),
@@ -167,10 +211,17 @@ fn every_reason_shows_once_and_in_json() {
         let server = named(&list, name);
         assert_eq!(server["state"], state, "{list}");
         let error = server["error"].as_str().unwrap_or_default();
-        assert!(error.contains(reason) || name == "broken" && !error.is_empty(), "{name}: {error}");
+        assert!(
+            error.contains(reason) || name == "broken" && !error.is_empty(),
+            "{name}: {error}"
+        );
     }
     let text = context.run(&["mcp", "list"]);
-    for reason in ["`NO_SUCH_TOKEN` is not set", "denied by \"denied\"", "not approved yet"] {
+    for reason in [
+        "`NO_SUCH_TOKEN` is not set",
+        "denied by \"denied\"",
+        "not approved yet",
+    ] {
         assert!(text.stdout.contains(reason), "{reason}\n{}", text.stdout);
     }
     let shown = context.json("config show --json");
@@ -178,16 +229,26 @@ fn every_reason_shows_once_and_in_json() {
     // With the variable set the server is ready; an empty one is as good as none.
     for (value, state) in [("x", "ready"), ("", "invalid")] {
         let mut command = context.command();
-        command.env("NO_SUCH_TOKEN", value).args(["config", "show", "--json"]);
+        command
+            .env("NO_SUCH_TOKEN", value)
+            .args(["config", "show", "--json"]);
         let run = Run::of(&command.output().unwrap());
         let shown: Value = serde_json::from_str(&run.stdout).unwrap();
-        assert_eq!(named(&shown["servers"], "token")["state"], state, "{value:?}");
+        assert_eq!(
+            named(&shown["servers"], "token")["state"],
+            state,
+            "{value:?}"
+        );
     }
     for line in ["tools", "tools --no-connect", "search say it again"] {
         let run = context.line(line);
         for name in ["token", "denied", "new"] {
             let lines = run.stderr.lines().filter(|line| line.contains(name));
-            assert!(lines.count() >= 1, "{line} says nothing of {name}\n{}", run.stderr);
+            assert!(
+                lines.count() >= 1,
+                "{line} says nothing of {name}\n{}",
+                run.stderr
+            );
         }
     }
 }
@@ -195,19 +256,77 @@ fn every_reason_shows_once_and_in_json() {
 #[test]
 fn errors_are_json_where_json_is_asked_for() {
     let context = machine(&[]);
-    context.write("config/mcp.toml", "[mcp_servers.a]\ncommand = \"npx\"\nenabled = false\n");
+    context.write(
+        "config/mcp.toml",
+        "[mcp_servers.a]\ncommand = \"npx\"\nenabled = false\n",
+    );
     for (words, code, exit, message) in [
-        (vec!["mcp", "get", "nothing", "--json"], "failed", 1, "there is no server `nothing`"),
-        (vec!["--json", "call", "a/x"], "failed", 1, "the server `a` cannot be used"),
-        (vec!["--json", "tools", "--no-such-flag"], "usage", 2, "--no-such-flag"),
-        (vec!["--json", "no-such-command"], "usage", 2, "no-such-command"),
-        (vec!["mcp", "add", "--json"], "usage", 2, "the server has no name"),
-        (vec!["mcp", "add", "x", "--scoope", "user", "--json"], "usage", 2, "there is no option --scoope"),
-        (vec!["mcp", "add-json", "x", "{", "--json"], "usage", 2, "not JSON"),
-        (vec!["chat", "-p", "hi", "--json"], "configuration", 3, "no model"),
-        (vec!["chat", "-p", "hi", "--output", "json"], "configuration", 3, "no model"),
-        (vec!["chat", "-p", "hi", "--output", "stream-json"], "configuration", 3, "no model"),
-        (vec!["--cwd", "/no/such/folder", "--json", "mcp", "list"], "usage", 2, "/no/such/folder"),
+        (
+            vec!["mcp", "get", "nothing", "--json"],
+            "failed",
+            1,
+            "there is no server `nothing`",
+        ),
+        (
+            vec!["--json", "call", "a/x"],
+            "failed",
+            1,
+            "the server `a` cannot be used",
+        ),
+        (
+            vec!["--json", "tools", "--no-such-flag"],
+            "usage",
+            2,
+            "--no-such-flag",
+        ),
+        (
+            vec!["--json", "no-such-command"],
+            "usage",
+            2,
+            "no-such-command",
+        ),
+        (
+            vec!["mcp", "add", "--json"],
+            "usage",
+            2,
+            "the server has no name",
+        ),
+        (
+            vec!["mcp", "add", "x", "--scoope", "user", "--json"],
+            "usage",
+            2,
+            "there is no option --scoope",
+        ),
+        (
+            vec!["mcp", "add-json", "x", "{", "--json"],
+            "usage",
+            2,
+            "not JSON",
+        ),
+        (
+            vec!["chat", "-p", "hi", "--json"],
+            "configuration",
+            3,
+            "no model",
+        ),
+        (
+            vec!["chat", "-p", "hi", "--output", "json"],
+            "configuration",
+            3,
+            "no model",
+        ),
+        (
+            vec!["chat", "-p", "hi", "--output", "stream-json"],
+            "configuration",
+            3,
+            "no model",
+        ),
+        (
+            vec!["--cwd", "/no/such/folder", "--json", "mcp", "list"],
+            "usage",
+            2,
+            "/no/such/folder",
+        ),
     ] {
         let run = context.run(&words);
         assert_eq!(run.code, exit, "{words:?}\n{}", run.all());
@@ -275,26 +394,45 @@ fn words_that_are_no_program_are_not_added_as_one() {
         (vec!["htps://x.y/z"], 2, "mcp add x https://x.y/z"),
         (vec!["https:/x.y/z"], 2, "mcp add x https://x.y/z"),
         (vec!["exa.ai/mcp"], 2, "mcp add x https://exa.ai/mcp"),
-        (vec!["localhost:3000/mcp"], 2, "mcp add x http://localhost:3000/mcp"),
+        (
+            vec!["localhost:3000/mcp"],
+            2,
+            "mcp add x http://localhost:3000/mcp",
+        ),
         (vec!["ftp://x.y/z"], 2, "is not supported"),
         (vec!["npx -y foo"], 2, "mcp add x -- npx -y foo"),
         (vec!["--", "npx -y foo"], 2, "mcp add x -- npx -y foo"),
         (vec!["{\"command\": \"npx\"}"], 2, "mcp add-json x"),
         (vec!["--scoope", "user", "npx"], 2, "did you mean --scope?"),
-        (vec!["--transprot", "http", "npx"], 2, "did you mean --transport?"),
-        (vec!["--bearer-token-envvar", "X", "https://a.b"], 2, "did you mean --bearer-token-env-var?"),
+        (
+            vec!["--transprot", "http", "npx"],
+            2,
+            "did you mean --transport?",
+        ),
+        (
+            vec!["--bearer-token-envvar", "X", "https://a.b"],
+            2,
+            "did you mean --bearer-token-env-var?",
+        ),
     ] {
         let mut line = vec!["mcp", "add", "x"];
         line.extend(words);
         let run = context.run(&line);
         assert_eq!(run.code, code, "{line:?}\n{}", run.all());
         assert!(run.stderr.contains(said), "{line:?}\n{}", run.stderr);
-        assert!(!context.exists("project/.switchboard.local.toml"), "{line:?}");
+        assert!(
+            !context.exists("project/.switchboard.local.toml"),
+            "{line:?}"
+        );
     }
     // A program that is not there yet is added with a warning; so is what somebody says is one.
     let run = context.run(&["mcp", "add", "later", "--", "not-installed", "--flag"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stderr.contains("no program `not-installed`"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("no program `not-installed`"),
+        "{}",
+        run.stderr
+    );
     let run = context.run(&["mcp", "add", "odd", "--transport", "stdio", "exa.ai/mcp"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let run = context.run(&["mcp", "add", "here", "--", "npx", "x"]);
@@ -333,7 +471,10 @@ fn pasted_json_is_understood() {
 #[test]
 fn one_count_of_tools_says_what_is_missing_from_it() {
     let context = machine(&[]);
-    configure(&context, &[("alpha", ";disabled_tools = [\"hidden\", \"die\"]")]);
+    configure(
+        &context,
+        &[("alpha", ";disabled_tools = [\"hidden\", \"die\"]")],
+    );
     let said = "7 tools (1 set aside, 2 hidden by its entry)";
     let tools = context.run(&["tools"]);
     assert!(tools.stdout.contains(said), "{}", tools.stdout);
@@ -365,4 +506,30 @@ fn a_port_where_nobody_listens_is_no_connection() {
     assert_eq!(steps[0]["outcome"], "failed", "{document}");
     let text = context.run(&["doctor"]);
     assert!(!text.stdout.contains("✓ connect"), "{}", text.stdout);
+}
+
+#[test]
+fn a_file_of_certificates_that_cannot_be_used_says_why() {
+    let context = machine(&[]);
+    context.write("project/empty.pem", "nothing\n");
+    for (file, reason) in [
+        ("missing.pem", "No such file"),
+        ("empty.pem", "no certificate in PEM form"),
+        (".", "not a regular file"),
+    ] {
+        let entry =
+            format!("[mcp_servers.own]\nurl = \"https://127.0.0.1:9/mcp\"\nca_file = {file:?}\n");
+        context.write("config/mcp.toml", entry);
+        let list = context.json("mcp list --json");
+        assert_eq!(list[0]["state"], "failed", "{list}");
+        let error = list[0]["error"].as_str().unwrap();
+        assert!(
+            error.starts_with(&format!("`ca_file` {file} cannot be used: ")),
+            "{error}"
+        );
+        assert!(error.contains(reason), "{error}");
+        let doctor = context.run(&["doctor"]);
+        assert!(doctor.stdout.contains(reason), "{}", doctor.stdout);
+        assert_eq!(doctor.code, 3, "{}", doctor.stdout);
+    }
 }

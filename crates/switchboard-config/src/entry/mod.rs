@@ -100,11 +100,17 @@ impl ServerEntry {
                 // A file or a value in the entry comes first.
                 (
                     "oauth.client_secret_env_var",
-                    oauth.client_secret_env_var.as_deref().filter(|_| oauth.client_secret.is_none()),
+                    oauth
+                        .client_secret_env_var
+                        .as_deref()
+                        .filter(|_| oauth.client_secret.is_none()),
                 ),
                 (
                     "oauth.private_key_env_var",
-                    oauth.private_key_env_var.as_deref().filter(|_| oauth.private_key_file.is_none()),
+                    oauth
+                        .private_key_env_var
+                        .as_deref()
+                        .filter(|_| oauth.private_key_file.is_none()),
                 ),
                 (
                     "oauth.idp_client_secret_env_var",
@@ -112,7 +118,10 @@ impl ServerEntry {
                 ),
                 (
                     "oauth.assertion_env_var",
-                    oauth.assertion_env_var.as_deref().filter(|_| oauth.assertion_file.is_none()),
+                    oauth
+                        .assertion_env_var
+                        .as_deref()
+                        .filter(|_| oauth.assertion_file.is_none()),
                 ),
             ];
             let named = keys.into_iter();

@@ -292,7 +292,8 @@ fn reserved(name: &str) -> Option<(String, String)> {
     if !confusable::has_tool_prefix(name) {
         return None;
     }
-    let is_plain = |character: &char| character.is_ascii_alphanumeric() || "-_".contains(*character);
+    let is_plain =
+        |character: &char| character.is_ascii_alphanumeric() || "-_".contains(*character);
     let plain: String = name.chars().filter(is_plain).skip(5).collect();
     let plain = plain.trim_matches('_');
     let instead = if plain.is_empty() || reserved(plain).is_some() {

@@ -279,18 +279,45 @@ fn of_two_names_that_can_be_mistaken_the_higher_scope_is_used() {
         let states: Vec<String> = config
             .servers
             .iter()
-            .map(|server| format!("{} {} {}", server.scope(), server.name, server.status.word()))
+            .map(|server| {
+                format!(
+                    "{} {} {}",
+                    server.scope(),
+                    server.name,
+                    server.status.word()
+                )
+            })
             .collect();
         let mut states = states;
         states.sort();
         assert_eq!(states.join(", "), expected);
     };
-    check("github", "GitHub", "project GitHub ready, user github refused");
-    check("GitHub", "github", "project github ready, user GitHub refused");
-    check("gіthub", "github", "project github ready, user gіthub refused");
+    check(
+        "github",
+        "GitHub",
+        "project GitHub ready, user github refused",
+    );
+    check(
+        "GitHub",
+        "github",
+        "project github ready, user GitHub refused",
+    );
+    check(
+        "gіthub",
+        "github",
+        "project github ready, user gіthub refused",
+    );
     check("my-db", "my_db", "project my_db ready, user my-db refused");
-    check("paypal", "paypa1", "project paypa1 ready, user paypal refused");
-    check("github", "gitlab", "project gitlab ready, user github ready");
+    check(
+        "paypal",
+        "paypa1",
+        "project paypa1 ready, user paypal refused",
+    );
+    check(
+        "github",
+        "gitlab",
+        "project gitlab ready, user github ready",
+    );
     // Within one scope the earlier entry is used.
     let twins = toml("b-c", "a") + &toml("b_c", "b");
     let config = Machine::new().file(USER, &twins).load();
@@ -306,11 +333,17 @@ fn of_two_names_that_can_be_mistaken_the_higher_scope_is_used() {
     let machine = Machine::new()
         .file(USER, &toml("github", "a"))
         .file(PROJECT, &toml("GitHub", "b"));
-    assert_eq!(machine.load().server("github").unwrap().status, Status::Ready);
+    assert_eq!(
+        machine.load().server("github").unwrap().status,
+        Status::Ready
+    );
     let machine = Machine::new()
         .file(USER, &toml("github", "a"))
         .file(LOCAL, &(toml("GitHub", "b") + "enabled = false\n"));
-    assert_eq!(machine.load().server("github").unwrap().status, Status::Ready);
+    assert_eq!(
+        machine.load().server("github").unwrap().status,
+        Status::Ready
+    );
 }
 
 #[test]
@@ -323,7 +356,9 @@ fn names_of_built_in_tools_are_refused_with_another_to_use() {
         ("mcp__x", "x"),
         ("mcp__grep", "my-server"),
     ] {
-        let config = Machine::new().file(USER, &toml(&format!("\"{name}\""), "a")).load();
+        let config = Machine::new()
+            .file(USER, &toml(&format!("\"{name}\""), "a"))
+            .load();
         let server = config.server(name).unwrap();
         assert_eq!(server.status.word(), "invalid", "{name}");
         let finding = config.diagnostics.first().unwrap();

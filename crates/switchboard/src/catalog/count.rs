@@ -44,7 +44,9 @@ impl ToolCount {
             (self.hidden, "hidden by its entry"),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        let parts: Vec<String> = parts
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 }

@@ -18,7 +18,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use switchboard_config::confusable::{built_in, has_tool_prefix, server_key, tool_claim, without_runs};
+use switchboard_config::confusable::{
+    built_in, has_tool_prefix, server_key, tool_claim, without_runs,
+};
 use switchboard_config::text::{is_invisible, visible};
 
 use super::exposed::SEPARATOR;

@@ -55,7 +55,9 @@ pub fn is_like_tool_of(name: &str, server: &str) -> bool {
     };
     let is_whole = |rest: &str| rest.starts_with(SEPARATOR);
     // Of a long name, only the beginning may be left.
-    let start = part.get(..SERVER_SHARE).map(|start| start.trim_end_matches('_'));
+    let start = part
+        .get(..SERVER_SHARE)
+        .map(|start| start.trim_end_matches('_'));
     rest.strip_prefix(part.as_str()).is_some_and(is_whole)
         || start.is_some_and(|start| rest.starts_with(start))
 }

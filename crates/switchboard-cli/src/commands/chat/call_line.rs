@@ -158,6 +158,10 @@ pub(super) fn missing_server(server: &FailedServer) -> Option<(String, String)> 
         "pending" => "its tools join the conversation when it is ready".to_owned(),
         _ => look_closer(&name),
     };
-    let message = format!("going on without {name} ({}): {}", server.state, visible(&server.reason));
+    let message = format!(
+        "going on without {name} ({}): {}",
+        server.state,
+        visible(&server.reason)
+    );
     Some((message, hint))
 }

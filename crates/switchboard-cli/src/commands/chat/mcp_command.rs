@@ -118,7 +118,10 @@ fn list(current: &Current, session: &Session<'_>) -> Result<(), Failure> {
         };
         let is_removed = status.state == State::Disabled && !current.has_entry(name, session);
         let (word, remark) = if is_removed {
-            ("removed", "no configuration file has it any more".to_owned())
+            (
+                "removed",
+                "no configuration file has it any more".to_owned(),
+            )
         } else {
             (status.state.word(), remark(status))
         };

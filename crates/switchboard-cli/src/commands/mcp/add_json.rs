@@ -39,11 +39,15 @@ pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
         );
         let mut failure = Failure::usage(message);
         // A mistyped key is why another one is missing, so its hint comes first.
-        let unknown = findings.iter().filter(|finding| finding.code == "unknown-key");
+        let unknown = findings
+            .iter()
+            .filter(|finding| finding.code == "unknown-key");
         for finding in unknown.clone() {
             failure = failure.because(visible(&finding.message));
         }
-        let hints = unknown.chain([finding]).filter_map(|each| each.hint.as_deref());
+        let hints = unknown
+            .chain([finding])
+            .filter_map(|each| each.hint.as_deref());
         return Err(hints.fold(failure, |failure, hint| failure.hint(visible(hint))));
     }
     for finding in findings
@@ -80,7 +84,15 @@ fn unwrapped(value: Value, name: &str, context: &Context) -> Result<Value, Failu
         "mcp",
     ];
     let is_entry = |value: &Value| {
-        let keys = ["command", "program", "url", "transport", "type", "httpUrl", "serverUrl"];
+        let keys = [
+            "command",
+            "program",
+            "url",
+            "transport",
+            "type",
+            "httpUrl",
+            "serverUrl",
+        ];
         value.is_object() && keys.iter().any(|key| value.get(key).is_some())
     };
     if is_entry(&value) {
@@ -114,7 +126,10 @@ fn unwrapped(value: Value, name: &str, context: &Context) -> Result<Value, Failu
             names.len(),
             visible(name)
         ))
-        .hint(format!("add them one by one, by their names: {}", names.join(", ")))),
+        .hint(format!(
+            "add them one by one, by their names: {}",
+            names.join(", ")
+        ))),
     }
 }
 

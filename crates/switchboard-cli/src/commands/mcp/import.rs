@@ -114,7 +114,10 @@ fn take_over(
     let mut added = earlier.iter().filter(|fate| fate.reason.is_none());
     let is_alike = |fate: &&Fate<'_>| confusable::server_key(&fate.server.name) == key;
     if let Some(other) = added.find(is_alike) {
-        let reason = format!("its name can be mistaken for `{}`", visible(&other.server.name));
+        let reason = format!(
+            "its name can be mistaken for `{}`",
+            visible(&other.server.name)
+        );
         return Ok(("skipped", Some(reason)));
     }
     if let Some((reason, _)) = insert::look_alike(&server.name, target.scope, context) {

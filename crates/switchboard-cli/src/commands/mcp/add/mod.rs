@@ -80,7 +80,10 @@ pub(crate) fn run(words: Vec<String>, global: GlobalFlags) -> Outcome {
     if let Some(command) = command.filter(|command| !place.has_program(command)) {
         let name = visible(&name);
         context.printer.warning(
-            format!("there is no program `{}` on this machine yet", visible(command)),
+            format!(
+                "there is no program `{}` on this machine yet",
+                visible(command)
+            ),
             Some(&format!(
                 "install it, or name it by its path; `switchboard doctor {name}` looks again"
             )),
@@ -112,7 +115,7 @@ fn entry(line: Line) -> Result<ServerEntry, Failure> {
             "nothing can follow the address {}",
             switchboard_config::mask::url(url)
         );
-        let extra = switchboard_config::text::visible(extra).into_owned();
+        let extra = visible(extra).into_owned();
         return Err(Failure::usage(message)
             .because(format!(
                 "a remote server has no arguments, but `{extra}` was given"

@@ -23,8 +23,11 @@ const PROGRAM_ENDINGS: [&str; 20] = [
 
 /// Whether a word is the address of a server and not a program.
 pub(super) fn is_address(word: &str) -> bool {
-    word.split_once("://")
-        .is_some_and(|(scheme, _)| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+    word.split_once("://").is_some_and(|(scheme, _)| {
+        SCHEMES
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
+    })
 }
 
 /// Where programs are looked for.
@@ -69,7 +72,9 @@ pub(super) fn check_program(
         return Err(
             Failure::usage(format!("`{shown}` is neither a program nor an address"))
                 .because("an address begins with http://, https://, ws://, wss:// or unix://")
-                .hint(format!("did you mean `switchboard mcp add {name} {meant}`?"))
+                .hint(format!(
+                    "did you mean `switchboard mcp add {name} {meant}`?"
+                ))
                 .hint("for a program of that name, add --transport stdio"),
         );
     }
@@ -84,12 +89,15 @@ pub(super) fn check_program(
         && (!program.contains(['/', '\\']) || place.has_program(program))
     {
         let line = words::join(mask::arguments(&line));
-        return Err(Failure::usage(format!("there is no program `{}`", visible(&mask::text(&shown))))
-            .because("the whole command line is one word, because it is in quotes")
-            .hint(format!(
-                "without the quotes: `switchboard mcp add {name} -- {}`",
-                visible(&line)
-            )));
+        return Err(Failure::usage(format!(
+            "there is no program `{}`",
+            visible(&mask::text(&shown))
+        ))
+        .because("the whole command line is one word, because it is in quotes")
+        .hint(format!(
+            "without the quotes: `switchboard mcp add {name} -- {}`",
+            visible(&line)
+        )));
     }
     Ok(())
 }
@@ -102,7 +110,11 @@ fn meant_address(word: &str, args: &[String]) -> Option<String> {
     mistyped_scheme(word).or_else(|| {
         let is_bare = args.is_empty() && is_host_and_path(word);
         is_bare.then(|| {
-            let scheme = if is_this_machine(word) { "http" } else { "https" };
+            let scheme = if is_this_machine(word) {
+                "http"
+            } else {
+                "https"
+            };
             format!("{scheme}://{word}")
         })
     })

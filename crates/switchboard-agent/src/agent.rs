@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use crate::provider::Provider;
 use crate::record::{self, Journal};
 use crate::session::{Session, SessionError, SessionId};
+use crate::startup::Unavailable;
 use crate::tools::{Shell, Tool};
 
 /// An agent. Cheap to clone.
@@ -58,6 +59,8 @@ pub struct AgentOptions {
     pub max_requests: u32,
     /// How many tokens one turn may cost; no limit if not stated.
     pub max_tokens: Option<u64>,
+    /// Servers that are configured and not started, with the reason: those that wait for trust, or whose entry is wrong.
+    pub unavailable: Unavailable,
     /// How long the first message waits for servers that are not required. Those that come later join the session.
     pub patience: Duration,
 }
@@ -112,6 +115,7 @@ impl AgentOptions {
             min_context_window: 32_000,
             max_requests: 200,
             max_tokens: None,
+            unavailable: Unavailable::default(),
             patience: Duration::from_secs(10),
         }
     }
@@ -161,6 +165,11 @@ impl Agent {
 }
 
 impl Inner {
+    /// Whether the servers have been connected.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected.initialized()
+    }
+
     /// Connects the servers, the first time. Only those that are required are waited for as long as it takes.
     pub(crate) async fn connect(&self) -> Result<(), SessionError> {
         let options = &self.options;

@@ -7,12 +7,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use switchboard::call::spill::SpillFolder;
 use switchboard::catalog::disguise::BUILT_INS;
-use switchboard::catalog::text::neutralise;
 use switchboard::permissions::NameGlob;
-use switchboard::status::State;
+use switchboard::status::ServerStatus;
 
 use crate::agent::AgentOptions;
 use crate::dispatch::{BuiltIn, BuiltInKind};
+use crate::events::FailedServer;
 use crate::instructions::Audience;
 use crate::message::ToolDefinition;
 use crate::provider::Provider;
@@ -138,21 +138,16 @@ impl Core {
         self.built_ins.iter().map(|tool| tool.definition.clone())
     }
 
-    /// Servers that cannot be used, each with the reason.
-    pub(crate) fn failed_servers(&self) -> Vec<(String, String)> {
-        let statuses = self.options.host.statuses().into_iter();
-        let failed = statuses.filter_map(|status| {
-            let reason = match (status.state, &status.failure) {
-                (State::Failed, Some(failure)) => failure.summary(),
-                (State::Failed, None) => "it cannot be connected".to_owned(),
-                (State::NeedsAuth, _) => "it wants a login".to_owned(),
-                _ => return None,
-            };
-            let line = reason.lines().next().unwrap_or_default();
-            let name = status.name.as_str().to_owned();
-            Some((name, neutralise(line).into_owned()))
-        });
-        failed.collect()
+    /// Every configured server whose tools are not there, with the reason, in the order of their names.
+    pub(crate) fn failed_servers(&self) -> Vec<FailedServer> {
+        let statuses = self.options.host.statuses();
+        let absent = statuses.iter().filter_map(ServerStatus::absence);
+        let mut failed: Vec<FailedServer> = absent.map(FailedServer::from).collect();
+        let is_known = |name: &str| statuses.iter().any(|status| status.name.as_str() == name);
+        let unavailable = self.options.unavailable.get().into_iter();
+        failed.extend(unavailable.filter(|server| !is_known(&server.name)));
+        failed.sort_by(|one, other| one.name.cmp(&other.name));
+        failed
     }
 
     /// Who is told what to do.

@@ -19,11 +19,12 @@ use switchboard::call::shape::{Block, Media, ShapeOptions, Shaped, shape};
 use switchboard::call::spill::SpillFolder;
 use switchboard::call::{CallOutcome, CallRequest};
 use switchboard::catalog::text::{cut, neutralise};
-use switchboard::catalog::{CatalogTool, LiveAnnotations, LookupError, Tokens};
+use switchboard::catalog::{CatalogTool, LiveAnnotations, LookupError, Tokens, exposed};
 use switchboard::json::SharedJson;
 use switchboard::names::{CallId, ExposedName, ToolRef};
 use switchboard::peer::ProgressSink;
 use switchboard::permissions::{Subject, Wanted};
+use switchboard::status::State;
 use tokio::time::Instant;
 
 use crate::core::Core;
@@ -158,7 +159,7 @@ impl Core {
                 is_read_only: self.is_read_only(tool),
                 arguments,
             },
-            // A server that is not there at this moment may have it; the host knows how to wait for it.
+            // A server that is not there at this moment may have it; the host waits for it, or says what is wrong with it.
             Err(LookupError::Unknown { .. }) if self.may_come(&call.name) => Prepared::Server {
                 name: call.name.clone(),
                 reference: None,
@@ -307,12 +308,16 @@ impl Core {
                 .trusts(tool.reference().server.as_str())
     }
 
-    /// Whether a tool of that name may come with a server that is not connected now.
+    /// Whether a tool of that name may belong to a server that is not connected now.
     fn may_come(&self, name: &str) -> bool {
         let mut statuses = self.options.host.statuses().into_iter();
         self.subset.has(name)
-            && name.starts_with(switchboard::catalog::exposed::PREFIX)
-            && statuses.any(|status| !status.state.is_settled())
+            && name.starts_with(exposed::PREFIX)
+            && statuses.any(|status| match status.state {
+                State::Connected => false,
+                State::Pending => true,
+                _ => exposed::is_like_tool_of(name, status.name.as_str()),
+            })
     }
 
     /// What a model is told that calls what is not there.

@@ -5,6 +5,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use switchboard::json::SharedJson;
+use switchboard::status::Absence;
 
 use crate::message::Content;
 use crate::provider::Usage;
@@ -14,6 +15,26 @@ use crate::provider::Usage;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SessionEvent {
+    /// A server that is being connected, or is not used, has come into this state.
+    StartupUpdate {
+        /// The server.
+        server: String,
+        /// Its state in one word: `pending`, `connected`, `failed`, `needs-auth`, `untrusted`, …
+        state: String,
+        /// How many tools it offers, once it is connected.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tools: Option<usize>,
+        /// Why its tools are not there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// No more servers are waited for. Those that are still starting join the session when they are ready.
+    StartupComplete {
+        /// The servers that are connected.
+        ready: Vec<String>,
+        /// Every server whose tools are not there.
+        failed_servers: Vec<FailedServer>,
+    },
     /// The session is ready for the turn: servers are connected or have failed.
     Started {
         /// The session.
@@ -22,8 +43,8 @@ pub enum SessionEvent {
         model: String,
         /// How many tools the model is told of.
         tools: usize,
-        /// Servers that cannot be used, with the reason in one line.
-        failed_servers: Vec<(String, String)>,
+        /// Every configured server whose tools are not there, those that are switched off aside.
+        failed_servers: Vec<FailedServer>,
     },
     /// More text of the model.
     Text {
@@ -131,6 +152,31 @@ pub enum SessionEvent {
     Ended(Reply),
 }
 
+/// A server that a turn goes on without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedServer {
+    /// The server.
+    pub name: String,
+    /// Its state in one word: `failed`, `needs-auth`, `pending`, `untrusted`, `invalid`, …
+    pub state: String,
+    /// Why, in one line that is safe to show.
+    pub reason: String,
+    /// The last lines of its stderr, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stderr: Vec<String>,
+}
+
+impl From<Absence> for FailedServer {
+    fn from(absence: Absence) -> Self {
+        Self {
+            name: absence.name,
+            state: absence.state.to_owned(),
+            reason: absence.reason,
+            stderr: absence.stderr,
+        }
+    }
+}
+
 /// What came of a turn.
 #[derive(Debug, Clone, Serialize)]
 pub struct Reply {
@@ -144,6 +190,8 @@ pub struct Reply {
     pub usage: Usage,
     /// Why it ended.
     pub reason: EndReason,
+    /// Every configured server that the turn went on without.
+    pub failed_servers: Vec<FailedServer>,
 }
 
 /// One call of a turn.

@@ -11,6 +11,7 @@
 //! | [`provider`] | the seam towards models, and one file for each kind of endpoint |
 //! | [`tools`] | built-in tools |
 //! | [`sampling`] | servers that ask the agent's model |
+//! | [`startup`] | servers coming up before the first turn, and those that are not there |
 //! | `core` | what a session has for its whole life |
 //! | `turn`, `dispatch` | the loop; the one way that every call goes |
 //! | `view`, `instructions` | the tools and texts that stand before every conversation, and stay as they are |
@@ -30,6 +31,7 @@ pub mod provider;
 mod record;
 pub mod sampling;
 pub mod session;
+pub mod startup;
 pub mod tools;
 mod turn;
 mod view;

@@ -21,6 +21,7 @@ use crate::events::{Reply, SessionEvent};
 use crate::message::{Message, Part, ToolDefinition};
 use crate::provider::{Provider, ProviderError, Usage};
 use crate::record::Journal;
+use crate::startup;
 use crate::turn::{Emitter, State, Turn};
 
 /// How many events may wait for whoever watches a turn. The turn waits when there are more.
@@ -165,7 +166,10 @@ impl Session {
         events: mpsc::Sender<SessionEvent>,
     ) -> Result<Reply, SessionError> {
         let mut state = self.state.lock().await;
-        self.agent.connect().await?;
+        if !self.agent.is_connected() {
+            let emitter = Emitter::new(events.clone());
+            startup::follow(&self.core, &emitter, self.agent.connect()).await?;
+        }
         self.turn_on(&mut state, events).run(prompt).await
     }
 

@@ -113,7 +113,7 @@ impl Emitter {
     }
 
     /// Tells something. Of a sub-agent only its calls are told, and what they cost.
-    async fn tell(&self, event: SessionEvent) {
+    pub(crate) async fn tell(&self, event: SessionEvent) {
         let is_told = self.parent.is_none()
             || matches!(
                 event,
@@ -163,6 +163,7 @@ impl<'a> Turn<'a> {
             tool_calls: self.calls,
             usage: self.usage,
             reason,
+            failed_servers: self.core.failed_servers(),
         })
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Owns the list that stands in every request. Providers keep what they have read of a request, from its beginning up to
 //! the first difference; so built-in tools come first in a fixed order, then the tools of servers by name, then what came
-//! later in the order in which it came. A tool goes only between turns, and only if its server no longer has it, or a
-//! person has switched the server off: one whose server is away for a while stays where it is.
+//! later in the order in which it came. A tool goes only between turns: when its server no longer has it, has failed, or
+//! is switched off. One whose server is being reconnected stays where it is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -209,8 +209,14 @@ impl View {
                     let same = newer == definition;
                     self.push(if same { definition } else { newer }, source);
                 }
-                None if offer.is_away(server) => self.push(definition, source),
-                None => removed.push(definition.name),
+                None if offer.is_in(State::Pending, server) => self.push(definition, source),
+                None => {
+                    // It belongs to the view again when its server does.
+                    if offer.is_in(State::Failed, server) {
+                        self.wanted.push(definition.name.clone());
+                    }
+                    removed.push(definition.name);
+                }
             }
         }
         removed
@@ -293,12 +299,9 @@ impl Offer<'_> {
             && u128::from(cost.0) * 100 >= share
     }
 
-    /// Whether a server is expected back: nobody has taken it away.
-    fn is_away(&self, server: &ServerName) -> bool {
+    fn is_in(&self, state: State, server: &ServerName) -> bool {
         let mut statuses = self.statuses.iter();
-        statuses.any(|status| {
-            status.name == *server && matches!(status.state, State::Pending | State::Failed)
-        })
+        statuses.any(|status| status.name == *server && status.state == state)
     }
 }
 

@@ -17,7 +17,7 @@ use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::text::visible;
 
 use crate::error::Failure;
-use crate::servers::{HeldBack, Servers};
+use crate::servers::{HeldBack, Servers, unavailable};
 use crate::session::{self, Session};
 use crate::startup;
 
@@ -58,6 +58,12 @@ impl Current {
             Some(newest) => newest.specs.clone(),
             None => session.specs.clone(),
         }
+    }
+
+    /// Whether the files have an entry of that name, whatever its state.
+    pub(crate) fn has_entry(&self, name: &str, session: &Session<'_>) -> bool {
+        let newest = self.newest();
+        servers(newest.as_deref(), session).has(name)
     }
 
     /// The names of all servers.
@@ -153,9 +159,10 @@ impl Current {
             }
         }
         let changes = match self.newest() {
-            Some(newest) => differences(&newest.specs, &specs),
-            None => differences(&session.specs, &specs),
+            Some(newest) => differences(&newest.specs, &specs, &held_back),
+            None => differences(&session.specs, &specs, &held_back),
         };
+        session.unavailable.set(unavailable(&held_back));
         let engine = session::engine(&servers, context, Policy::agent());
         session.guard.set_engine(engine);
         session.host.apply(specs.clone()).await;
@@ -190,7 +197,7 @@ fn broken(servers: &Servers) -> impl Iterator<Item = &Diagnostic> {
 }
 
 /// What became of which server, one after the other.
-fn differences(before: &[ServerSpec], now: &[ServerSpec]) -> Vec<String> {
+fn differences(before: &[ServerSpec], now: &[ServerSpec], held_back: &[HeldBack]) -> Vec<String> {
     let on = |specs: &'_ [ServerSpec], name: &ServerName| {
         let spec = specs.iter().find(|spec| spec.name == *name);
         spec.filter(|spec| spec.enabled).map(|spec| spec.key)
@@ -198,13 +205,22 @@ fn differences(before: &[ServerSpec], now: &[ServerSpec]) -> Vec<String> {
     let gone = before
         .iter()
         .filter(|spec| spec.enabled && on(now, &spec.name).is_none())
-        .map(|spec| (&spec.name, "is gone"));
+        .map(|spec| {
+            let held = held_back
+                .iter()
+                .find(|held| held.name == spec.name.as_str());
+            let what = held.map_or_else(
+                || "is gone".to_owned(),
+                |held| format!("is {}: {}", held.state, held.reason),
+            );
+            (&spec.name, what)
+        });
     let rest =
         now.iter()
             .filter(|spec| spec.enabled)
             .filter_map(|spec| match on(before, &spec.name) {
-                None => Some((&spec.name, "is new")),
-                Some(key) if key != spec.key => Some((&spec.name, "is started anew")),
+                None => Some((&spec.name, "is new".to_owned())),
+                Some(key) if key != spec.key => Some((&spec.name, "is started anew".to_owned())),
                 Some(_) => None,
             });
     let all = gone.chain(rest);

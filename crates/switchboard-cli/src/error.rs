@@ -2,6 +2,9 @@
 
 use std::io;
 
+use anstream::adapter::strip_str;
+use serde_json::{Value, json};
+
 use crate::exit::Exit;
 
 /// A command's result.
@@ -61,6 +64,21 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// The failure for scripts.
+    pub(crate) fn to_json(&self) -> Value {
+        let plain = |text: &String| strip_str(text).to_string();
+        let hints: Vec<String> = self.hints.iter().map(plain).collect();
+        json!({
+            "error": {
+                "code": self.exit.word(),
+                "exit_code": self.exit.code(),
+                "message": plain(&self.message),
+                "causes": self.causes.iter().map(plain).collect::<Vec<_>>(),
+                "hint": (!hints.is_empty()).then(|| hints.join("\n")),
+            }
+        })
     }
 
     /// Output that could not be written. A reader that went away, as `head` does, is no error.

@@ -50,6 +50,26 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// One word for scripts.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Exit::Done => "done",
+            Exit::Failed => "failed",
+            Exit::Usage => "usage",
+            Exit::Configuration => "configuration",
+            Exit::Unreachable => "unreachable",
+            Exit::Denied => "denied",
+            Exit::NeedsLogin => "needs-login",
+            Exit::ToolError => "tool-error",
+            Exit::TimedOut => "timed-out",
+            Exit::HungUp => "hung-up",
+            Exit::Interrupted => "interrupted",
+            Exit::Terminated => "terminated",
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit.code())

@@ -5,6 +5,7 @@
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
@@ -15,6 +16,32 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::Failure;
 use crate::json_text;
+
+/// What standard output has been given so far.
+static PRINTED: AtomicU8 = AtomicU8::new(NOTHING);
+const NOTHING: u8 = 0;
+const LINES: u8 = 1;
+const DOCUMENT: u8 = 2;
+
+/// Whether somebody asked for JSON, in whatever part of the command line.
+static WANTS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Failures are to be JSON from now on.
+pub(crate) fn want_json() {
+    WANTS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Failures are to be one line of JSON from now on, like everything else.
+pub(crate) fn want_json_lines() {
+    want_json();
+    PRINTED.store(LINES, Ordering::Relaxed);
+}
+
+/// Failures are not to be JSON: standard output is not ours.
+pub(crate) fn never_json() {
+    WANTS_JSON.store(false, Ordering::Relaxed);
+    PRINTED.store(DOCUMENT, Ordering::Relaxed);
+}
 
 /// Styles by meaning.
 pub(crate) mod style {
@@ -87,12 +114,16 @@ impl Printer {
 
     /// Prints one line of a stream of JSON.
     pub(crate) fn json_line(&self, value: &Value) -> Result<(), Failure> {
-        self.write_data(&(escape_invisible(&value.to_string()) + "\n"))
+        let outcome = self.write_data(&(escape_invisible(&value.to_string()) + "\n"));
+        PRINTED.store(LINES, Ordering::Relaxed);
+        outcome
     }
 
     /// Prints one line of a stream of JSON from its text.
     pub(crate) fn json_line_text(&self, json: &str) -> Result<(), Failure> {
-        self.write_data(&(escape_invisible(json) + "\n"))
+        let outcome = self.write_data(&(escape_invisible(json) + "\n"));
+        PRINTED.store(LINES, Ordering::Relaxed);
+        outcome
     }
 
     /// Whether data goes to a terminal.
@@ -102,6 +133,7 @@ impl Printer {
 
     /// Prints bytes that another program reads, exactly as they are.
     pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
+        PRINTED.store(DOCUMENT, Ordering::Relaxed);
         let mut stdout = io::stdout().lock();
         stdout
             .write_all(bytes)
@@ -110,6 +142,7 @@ impl Printer {
     }
 
     fn write_data(&self, text: &str) -> Result<(), Failure> {
+        PRINTED.store(DOCUMENT, Ordering::Relaxed);
         // In one piece: a stream that takes styles out would write line by line.
         let stripped;
         let text = if self.colors.stdout {
@@ -172,8 +205,16 @@ impl Printer {
         }
     }
 
-    /// Says why a command failed.
+    /// Says why a command failed: for people, and as JSON where that was asked for and no document was printed.
     pub(crate) fn failure(&self, failure: &Failure) {
+        let is_wanted = self.json || WANTS_JSON.load(Ordering::Relaxed);
+        let error = failure.to_json();
+        // Output that cannot be written has nobody to read it.
+        let _ = match PRINTED.load(Ordering::Relaxed) {
+            NOTHING if is_wanted => self.json(&error),
+            LINES if is_wanted => self.json_line(&error),
+            _ => Ok(()),
+        };
         let mut text = format!("{} {}\n", paint(style::ERROR, "error:"), failure.message);
         for cause in &failure.causes {
             let _ = writeln!(text, "  because {cause}");
@@ -229,7 +270,14 @@ fn escape_invisible(json: &str) -> String {
 /// A table with aligned columns and no lines.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    rows: Vec<Vec<(Style, String)>>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+enum Row {
+    Cells(Vec<(Style, String)>),
+    /// A line about the row above, which takes no part in the columns.
+    Remark(Style, String),
 }
 
 impl Table {
@@ -237,14 +285,21 @@ impl Table {
     pub(crate) fn with_heading(names: &[&str]) -> Self {
         let cells = names.iter().map(|name| (style::QUIET, (*name).to_owned()));
         Self {
-            rows: vec![cells.collect()],
+            rows: vec![Row::Cells(cells.collect())],
         }
     }
 
     /// Adds a row. Cells are made safe for a terminal here.
     pub(crate) fn row<const N: usize>(&mut self, cells: [(Style, &str); N]) {
         let safe = |(style, text): (Style, &str)| (style, visible(text).into_owned());
-        self.rows.push(cells.into_iter().map(safe).collect());
+        let cells = cells.into_iter().map(safe).collect();
+        self.rows.push(Row::Cells(cells));
+    }
+
+    /// Adds a line about the row above, indented.
+    pub(crate) fn remark(&mut self, style: Style, text: &str) {
+        let text = visible(text).into_owned();
+        self.rows.push(Row::Remark(style, text));
     }
 }
 
@@ -252,12 +307,20 @@ impl Display for Table {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut widths: Vec<usize> = Vec::new();
         for row in &self.rows {
+            let Row::Cells(row) = row else { continue };
             widths.resize(widths.len().max(row.len()), 0);
             for (width, (_, text)) in widths.iter_mut().zip(row) {
                 *width = (*width).max(text.width());
             }
         }
         for row in &self.rows {
+            let row = match row {
+                Row::Cells(row) => row,
+                Row::Remark(style, text) => {
+                    writeln!(formatter, "  {}", paint(*style, text))?;
+                    continue;
+                }
+            };
             let last = row.len().saturating_sub(1);
             for (index, ((style, text), width)) in row.iter().zip(&widths).enumerate() {
                 write!(formatter, "{}", paint(*style, text))?;

@@ -13,6 +13,11 @@ use crate::printer::{Printer, Verbosity, paint, style};
 /// So many findings are shown in passing; the rest is for `config check`.
 const IN_PASSING: usize = 10;
 
+/// Whether [`in_passing`] shows all of the findings.
+pub(crate) fn shows_all(diagnostics: &[Diagnostic], printer: &Printer) -> bool {
+    printer.verbosity == Verbosity::Verbose || diagnostics.len() <= IN_PASSING
+}
+
 /// Warns of findings on the way to something else.
 pub(crate) fn in_passing(diagnostics: &[Diagnostic], printer: &Printer) {
     let shown = if printer.verbosity == Verbosity::Verbose {

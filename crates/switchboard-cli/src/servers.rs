@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use anstyle::Style;
 use switchboard::audit::Audit;
 use switchboard::auth::interactive::logins::{BackgroundLogins, LoginTarget};
 use switchboard::auth::vault::Vault;
@@ -18,6 +19,7 @@ use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::stdio::GuardCommand;
 use switchboard::workspace::{self, Workspace};
+use switchboard_agent::events::FailedServer;
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::{Config, Server, Status};
 use switchboard_config::text::visible;
@@ -26,7 +28,9 @@ use switchboard_store::{SqliteStore, StoreError};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::printer::style;
 use crate::session;
+use crate::{report, view};
 
 /// The argument that makes this program a guard. It stands in no help: only the host uses it.
 pub(crate) const GUARD: &str = "__guard";
@@ -211,6 +215,27 @@ impl Servers {
         (specs, held_back)
     }
 
+    /// The servers that cannot be started, with the reason, as far as their entries tell.
+    pub(crate) fn unusable(&self) -> Vec<FailedServer> {
+        let held_back: Vec<HeldBack> = self.selected().filter_map(held_back_by_status).collect();
+        unavailable(&held_back)
+    }
+
+    /// Says which servers cannot be started, where the findings about the configuration do not.
+    pub(crate) fn tell_unusable(&self, context: &Context) {
+        let were_all_told = report::shows_all(&self.config.diagnostics, &context.printer);
+        for server in self.unusable() {
+            if !(were_all_told && HeldBack::is_in_findings(&server.state)) {
+                let name = visible(&server.name);
+                let hint = look_closer(&server.name);
+                let reason = visible(&server.reason);
+                context
+                    .printer
+                    .note(format!("{name} is left out: {reason}; {hint}"));
+            }
+        }
+    }
+
     /// What entries are turned into servers with.
     pub(crate) fn recipes(&self, context: &Context) -> Recipes {
         let environment = Arc::clone(&context.environment.all);
@@ -260,6 +285,25 @@ impl Servers {
 }
 
 impl HeldBack {
+    /// Whether its tools are missed. One that is switched off is not, and a shadowed one is there under another name.
+    pub(crate) fn is_missed(&self) -> bool {
+        !["disabled", "shadowed"].contains(&self.state)
+    }
+
+    /// The style of its state.
+    pub(crate) fn style(&self) -> Style {
+        match self.state {
+            "disabled" | "shadowed" => style::QUIET,
+            "failed" | "invalid" | "blocked" | "refused" => style::ERROR,
+            _ => style::WARNING,
+        }
+    }
+
+    /// Whether the findings about the configuration name it, with what is wrong.
+    pub(crate) fn is_in_findings(state: &str) -> bool {
+        ["invalid", "refused"].contains(&state)
+    }
+
     /// The failure of a command that needs this server.
     pub(crate) fn failure(&self) -> Failure {
         let message = format!("the server `{}` cannot be used", visible(&self.name));
@@ -269,6 +313,18 @@ impl HeldBack {
             None => failure,
         }
     }
+}
+
+/// Servers that are missed although nothing was started for them, for whoever shows or counts them.
+pub(crate) fn unavailable(held_back: &[HeldBack]) -> Vec<FailedServer> {
+    let missed = held_back.iter().filter(|held| held.is_missed());
+    let server = |held: &HeldBack| FailedServer {
+        name: held.name.clone(),
+        state: held.state.to_owned(),
+        reason: held.reason.clone(),
+        stderr: Vec::new(),
+    };
+    missed.map(server).collect()
 }
 
 /// There is no server of that name, but perhaps one of nearly that name.
@@ -298,6 +354,24 @@ fn held_back_by_status(server: &Server) -> Option<HeldBack> {
             (Exit::Denied, hint)
         }
         Status::Blocked { .. } => (Exit::Denied, "`switchboard config show`".to_owned()),
+        Status::Shadowed { by, origin } => {
+            let by = visible(by);
+            let hint = match view::not_ours_to_edit(origin.scope()) {
+                Some(_) => format!("use `{by}`, which is the same server"),
+                None => format!(
+                    "use `{by}`, which is the same server; `switchboard mcp disable {by}` brings this one back"
+                ),
+            };
+            (Exit::Failed, hint)
+        }
+        Status::Refused { by, instead, .. } => {
+            let (by, instead) = (visible(by), visible(instead));
+            let hint = format!(
+                "rename it, for example to `{instead}`, or rename or disable `{by}`; its entry is at {}",
+                visible(&server.origin.to_string())
+            );
+            (Exit::Configuration, hint)
+        }
     };
     let reason = server.status.reason().unwrap_or_default();
     Some(HeldBack {

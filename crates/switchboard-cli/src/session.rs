@@ -5,7 +5,6 @@
 //! that starts them, and the main thread is the one that lives as long as the program.
 
 use std::cell::OnceCell;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,6 @@ use switchboard::Host;
 use switchboard::audit::{Audit, AuditSettings};
 use switchboard::auth::interactive::logins::Logins;
 use switchboard::call::gate::Gate;
-use switchboard::catalog::text::neutralise;
 use switchboard::handler::ClientHandler;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
@@ -22,6 +20,8 @@ use switchboard::permissions::{Engine, Guard, Policy};
 use switchboard::spec::ServerSpec;
 use switchboard::status::{Cause, ServerStatus, State};
 use switchboard::workspace;
+use switchboard_agent::events::FailedServer;
+use switchboard_agent::startup::Unavailable;
 use switchboard_config::text::visible;
 use switchboard_server::agent::ClientQuestions;
 use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store};
@@ -32,10 +32,10 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::questions::{AtTerminal, Lent};
-use crate::servers::{HeldBack, Servers, look_closer};
+use crate::servers::{HeldBack, Servers, look_closer, unavailable};
 use crate::startup;
 use crate::terminal::{self, fitted};
-use crate::{consent, view};
+use crate::{consent, report, view};
 
 /// What is remembered between runs, in the state folder.
 const STORE_FILE: &str = "switchboard.db";
@@ -60,6 +60,8 @@ pub(crate) struct Session<'c> {
     pub(crate) guard: Arc<Guard>,
     /// What is remembered between runs.
     pub(crate) store: Arc<dyn Store>,
+    /// The servers that are not started, for the agent's sessions; kept up to date while files change.
+    pub(crate) unavailable: Unavailable,
     /// The model that servers may ask, where there is one.
     pub(crate) lent: Arc<Lent>,
     /// Where calls and logins are written down.
@@ -76,6 +78,8 @@ pub(crate) struct Manner {
     pub(crate) front_end: &'static str,
     /// Whether somebody may be asked, where there is a terminal to ask on.
     pub(crate) attended: bool,
+    /// Whether servers are only looked at: nothing is called, so nobody is asked anything.
+    pub(crate) looks: bool,
     /// Whether a model may begin logins.
     pub(crate) logins: bool,
     /// Who is asked in place of a person at the terminal, where others connect to this program.
@@ -88,6 +92,7 @@ impl Manner {
         policy: Policy::typed(),
         front_end: FRONT_END,
         attended: true,
+        looks: false,
         logins: false,
         clients: None,
     };
@@ -100,18 +105,36 @@ pub(crate) fn run(
     servers: &Servers,
     work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
 ) -> Outcome {
-    run_in(
-        Manner::TYPED,
-        context,
-        servers,
-        async |session, mut interrupts| {
-            tokio::select! {
-                // Dropping the work calls off what it waits for, and the servers are told.
-                exit = interrupts.first() => Err(Failure::interrupted(exit)),
-                outcome = work(session) => outcome,
-            }
-        },
-    )
+    run_typed(Manner::TYPED, context, servers, work)
+}
+
+/// Does the same for a command that lists what servers have and calls nothing. Servers are told that they may ask, as they
+/// are in a chat at a terminal: some list fewer tools to others, and every command should list the same.
+pub(crate) fn look(
+    context: &Context,
+    servers: &Servers,
+    work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
+) -> Outcome {
+    let manner = Manner {
+        looks: true,
+        ..Manner::TYPED
+    };
+    run_typed(manner, context, servers, work)
+}
+
+fn run_typed(
+    manner: Manner,
+    context: &Context,
+    servers: &Servers,
+    work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
+) -> Outcome {
+    run_in(manner, context, servers, async |session, mut interrupts| {
+        tokio::select! {
+            // Dropping the work calls off what it waits for, and the servers are told.
+            exit = interrupts.first() => Err(Failure::interrupted(exit)),
+            outcome = work(session) => outcome,
+        }
+    })
 }
 
 /// Runs work that hears of signals itself, in a manner of its own.
@@ -132,13 +155,16 @@ pub(crate) fn run_in(
         let guard = guard(servers, context, audit.clone(), &manner);
         let lent = Arc::new(Lent::default());
         let logins = manner.logins.then(|| servers.logins(context));
+        let missed = Unavailable::default();
+        missed.set(unavailable(&held_back));
         let session = Session {
+            unavailable: missed,
             host: Host::new(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
                 gate: Arc::clone(&guard) as Arc<dyn Gate>,
                 handler: match manner.clients {
                     Some(clients) => Arc::new(clients) as Arc<dyn ClientHandler>,
-                    None => Arc::new(AtTerminal::new(context, manner.attended, Arc::clone(&lent))),
+                    None => handler(&manner, context, &lent),
                 },
                 store: Arc::clone(&store),
                 spill_folder: Some(spill_folder(context)),
@@ -169,6 +195,12 @@ impl Session<'_> {
     pub(crate) async fn start(&self) {
         self.tell_held_back();
         self.start_some(|_| true).await;
+        self.tell_idle_rules();
+    }
+
+    /// Does the same for a command that shows the reasons itself.
+    pub(crate) async fn start_quietly(&self) {
+        self.bring_up(|_| true).await;
         self.tell_idle_rules();
     }
 
@@ -258,13 +290,28 @@ impl Session<'_> {
         statuses.map(|status| status.name).collect()
     }
 
+    /// Every server whose tools are missed, with the reason: those that are held back and those that are not connected.
+    /// What each command says of missing servers comes from here.
+    pub(crate) fn missing(&self) -> Vec<FailedServer> {
+        let statuses = self.host.statuses();
+        let absent = statuses.iter().filter_map(ServerStatus::absence);
+        let mut missing: Vec<FailedServer> = absent.map(FailedServer::from).collect();
+        missing.extend(unavailable(&self.held_back));
+        missing.sort_by(|one, other| one.name.cmp(&other.name));
+        missing
+    }
+
     /// Says in one line each which servers are not started, once. A server that was switched off is no news, and what
-    /// is wrong with an entry has been told with the configuration.
+    /// is wrong with an entry has been told with the configuration, as long as all of that was.
     pub(crate) fn tell_held_back(&self) {
         if self.told.set(()).is_err() {
             return;
         }
-        let is_news = |held: &&HeldBack| !["disabled", "invalid"].contains(&held.state);
+        let were_all_told =
+            report::shows_all(&self.servers.config.diagnostics, &self.context.printer);
+        let is_news = |held: &&HeldBack| {
+            held.is_missed() && !(were_all_told && HeldBack::is_in_findings(held.state))
+        };
         for held in self.held_back.iter().filter(is_news) {
             let hint = held.hint.as_deref().unwrap_or_default();
             let name = visible(&held.name);
@@ -300,7 +347,7 @@ impl Session<'_> {
         let name = visible(status.name.as_str());
         match status.state {
             State::Failed => {
-                let reason = reason(status).unwrap_or_default();
+                let reason = status.reason().unwrap_or_default();
                 let hint = look_closer(&name);
                 // The hint is worth more than the end of a long reason, which it leads to.
                 let reason = match terminal::error_size() {
@@ -338,8 +385,14 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
             .hint(format!("`switchboard mcp enable {name}`")),
         State::Failed | State::Pending => {
             let message = format!("the server `{name}` is not connected");
-            let failure = Failure::new(Exit::Unreachable, message);
-            let failure = match reason(status) {
+            let cause = status.failure.as_ref().map(|failure| failure.cause);
+            let exit = match cause {
+                Some(Cause::TokenRejected) => Exit::NeedsLogin,
+                Some(Cause::Name) => Exit::Configuration,
+                _ => Exit::Unreachable,
+            };
+            let failure = Failure::new(exit, message);
+            let failure = match status.reason() {
                 Some(reason) => failure.because(reason),
                 None => failure,
             };
@@ -349,20 +402,10 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
     Some(failure)
 }
 
-/// Why a server is not connected, in one line that is safe to show: what happened, and its own last word on it.
-pub(crate) fn reason(status: &ServerStatus) -> Option<String> {
-    let failure = status.failure.as_ref()?;
-    let summary = failure.summary();
-    let mut reason = visible(&summary).into_owned();
-    let last_word = failure
-        .stderr
-        .iter()
-        .rev()
-        .find(|line| !line.trim().is_empty());
-    if let (Cause::Exited, Some(line)) = (failure.cause, last_word) {
-        let _ = write!(reason, ": {}", visible(&neutralise(line.trim())));
-    }
-    Some(reason)
+/// Who answers what servers ask.
+fn handler(manner: &Manner, context: &Context, lent: &Arc<Lent>) -> Arc<dyn ClientHandler> {
+    let asks = AtTerminal::new(context, manner.attended, Arc::clone(lent));
+    Arc::new(if manner.looks { asks.looking() } else { asks })
 }
 
 /// The rules of a configuration, for calls that a person types unless the policy says otherwise.

@@ -12,7 +12,6 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::live::{Line, Live, TICK, spinner};
 use crate::printer::{Printer, style};
-use crate::session;
 use crate::terminal::fitted;
 
 /// What is faster is not shown: a flash tells nobody anything.
@@ -82,11 +81,11 @@ fn described(
         }
         State::Connected => {
             let startup = status.startup.unwrap_or_default().as_secs_f64();
-            let text = format!("{}, {startup:.1} s", counted(status.tools, "tool"));
+            let text = format!("{}, {startup:.1} s", status.count);
             ("✓", style::GOOD, text)
         }
         State::Failed => {
-            let reason = session::reason(status).unwrap_or_default();
+            let reason = status.reason().unwrap_or_default();
             ("✗", style::ERROR, reason)
         }
         State::NeedsAuth => ("!", style::WARNING, "wants a login".to_owned()),

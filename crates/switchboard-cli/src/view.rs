@@ -67,7 +67,42 @@ pub(crate) fn place_json(origin: &Origin) -> Json {
         "file": origin.path().display().to_string(),
         "line": position.line,
         "column": position.column,
+        "variable": null,
     })
+}
+
+/// The same for what stands in no file: a default, or a variable of the environment.
+pub(crate) fn no_place_json(scope: &str, variable: Option<&str>) -> Json {
+    json!({
+        "scope": scope,
+        "file": null,
+        "line": null,
+        "column": null,
+        "variable": variable,
+    })
+}
+
+/// The same for a place that was written down as `file:line:column`.
+pub(crate) fn text_place_json(text: &str) -> Json {
+    let (rest, last) = number_at_end(text);
+    let (file, before) = number_at_end(rest);
+    let (line, column) = match (before, last) {
+        (Some(line), column) => (Some(line), column),
+        (None, line) => (line, None),
+    };
+    json!({
+        "scope": null,
+        "file": file,
+        "line": line,
+        "column": column,
+        "variable": null,
+    })
+}
+
+fn number_at_end(text: &str) -> (&str, Option<u64>) {
+    let split = text.rsplit_once(':');
+    let number = split.and_then(|(rest, number)| Some((rest, number.parse().ok()?)));
+    number.map_or((text, None), |(rest, number)| (rest, Some(number)))
 }
 
 /// A server for scripts: every stated value with its place, and what it shadows.

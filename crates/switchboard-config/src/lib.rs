@@ -3,6 +3,7 @@
 //! Synchronous and free of ambient state: folders, environment and file contents come in as values. Start with
 //! [`resolve::Config::load`].
 
+pub mod confusable;
 pub mod diagnostic;
 pub mod document;
 pub mod edit;

@@ -80,6 +80,7 @@ fn remote() -> ServerEntry {
         headers: vec![("X-Key".into(), Secret::new("k"))],
         headers_helper: vec!["helper".into(), "two words".into()],
         bearer_token_env_var: Some("TOKEN".into()),
+        ca_file: Some("/ca.pem".into()),
         oauth: Some(OAuthEntry {
             client_id: Some("id".into()),
             client_secret: Some(Secret::new("s")),
@@ -137,6 +138,7 @@ url = "https://a.example/mcp"
 headers = { X-Key = "k" }
 headers_helper = "helper 'two words'"
 bearer_token_env_var = "TOKEN"
+ca_file = "/ca.pem"
 
 [mcp_servers.remote.oauth]
 client_id = "id"
@@ -172,6 +174,7 @@ dpop = true
   "remote": {
     "type": "http", "url": "https://a.example/mcp", "headers": { "X-Key": "k" }, "headersHelper": ["helper", "two words"],
     "bearerTokenEnvVar": "TOKEN",
+    "caFile": "/ca.pem",
     "oauth": {
       "clientId": "id", "clientSecret": "s", "scopes": ["read", "write"], "callbackPort": 8080,
       "issuer": "https://i.example", "metadataUrl": "https://i.example/m", "resource": "https://a.example",
@@ -221,6 +224,7 @@ mcp_servers {
   headers              = { "X-Key" = "k" }
   headers_helper       = ["helper", "two words"]
   bearer_token_env_var = "TOKEN"
+  ca_file = "/ca.pem"
   oauth {
     client_id     = "id"
     client_secret = "s"

@@ -18,6 +18,7 @@ use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
 use crate::events::{Event, Events, LogLine};
+use crate::handler::ClientHandler;
 use crate::manager::{Command, Live, Manager, Resources, View};
 use crate::memory::Memory;
 use crate::names::{CallId, Generation, ServerName};
@@ -59,7 +60,7 @@ pub enum ServerError {
     #[error("the server \"{0}\" wants a login")]
     NeedsAuth(ServerName),
     /// It could not be connected.
-    #[error("the server \"{server}\" could not be connected: {}", failure.summary())]
+    #[error("the server \"{server}\" has failed: {}", failure.reason())]
     Failed {
         /// The server.
         server: ServerName,
@@ -279,6 +280,11 @@ impl Host {
     /// Ends every connection in order and waits until all of them have ended.
     pub async fn shutdown(&self) {
         self.command(Command::Shutdown).await;
+    }
+
+    /// Who answers what servers ask.
+    pub fn handler(&self) -> &Arc<dyn ClientHandler> {
+        &self.0.options.handler
     }
 
     pub(crate) fn options(&self) -> &HostOptions {

@@ -5,9 +5,12 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use switchboard_config::entry::{OAuthEntry, ServerEntry, Transport};
 use switchboard_config::files::{LOCAL_FILE, PROJECT_FILES};
 use switchboard_config::resolve::Server;
@@ -72,6 +75,14 @@ pub enum RecipeError {
     /// A setting of its `oauth` table cannot be used.
     #[error("`oauth.{0}` {1}")]
     BadAuthorization(&'static str, &'static str),
+    /// Its file of certificates cannot be used.
+    #[error("`ca_file` {file} cannot be used: {reason}")]
+    CaFile {
+        /// The file.
+        file: String,
+        /// Why.
+        reason: String,
+    },
     /// Its address, its headers or the machine's certificates cannot be used.
     #[error("{0}")]
     Transport(TransportError),
@@ -223,7 +234,7 @@ impl Recipes {
         if let Some(helper) = &mut server.headers_helper {
             helper.folder = Some(self.folder.clone());
         }
-        let client = self.client(settings)?;
+        let client = self.client_of(entry, settings)?;
         // Whoever writes credentials into the entry wants those and no others.
         if !is_authorized && let Some(protected) = self.protected(entry)? {
             let fetcher = Fetcher::new(&client);
@@ -245,7 +256,8 @@ impl Recipes {
         let Some(protected) = self.protected(server.effective())? else {
             return Ok(None);
         };
-        Ok(Some((protected, Fetcher::new(&self.client(settings)?))))
+        let client = self.client_of(server.effective(), settings)?;
+        Ok(Some((protected, Fetcher::new(&client))))
     }
 
     fn protected(&self, entry: &ServerEntry) -> Result<Option<ProtectedServer>, RecipeError> {
@@ -320,15 +332,35 @@ impl Recipes {
         })
     }
 
-    fn client(&self, settings: &Settings) -> Result<HttpClient, RecipeError> {
-        let client = self.http.get_or_init(|| {
-            HttpClient::new(HttpSettings {
-                proxy: ProxySettings::from_variables(|name| self.variable(name)),
-                max_message_bytes: max_message_bytes(settings),
-                ..HttpSettings::default()
-            })
-        });
-        client.clone().map_err(RecipeError::Transport)
+    /// The client that all servers share, or one of its own for an entry that trusts further certificates.
+    fn client_of(
+        &self,
+        entry: &ServerEntry,
+        settings: &Settings,
+    ) -> Result<HttpClient, RecipeError> {
+        let Some(file) = &entry.ca_file else {
+            let client = self.http.get_or_init(|| self.client(settings, Vec::new()));
+            return client.clone().map_err(RecipeError::Transport);
+        };
+        let roots =
+            certificates(&self.folder.join(file)).map_err(|reason| RecipeError::CaFile {
+                file: file.clone(),
+                reason,
+            })?;
+        self.client(settings, roots).map_err(RecipeError::Transport)
+    }
+
+    fn client(
+        &self,
+        settings: &Settings,
+        extra_roots: Vec<Vec<u8>>,
+    ) -> Result<HttpClient, TransportError> {
+        HttpClient::new(HttpSettings {
+            proxy: ProxySettings::from_variables(|name| self.variable(name)),
+            max_message_bytes: max_message_bytes(settings),
+            extra_roots,
+            ..HttpSettings::default()
+        })
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -347,6 +379,34 @@ impl std::fmt::Debug for Recipes {
             .field("services", &self.services.keys())
             .finish_non_exhaustive()
     }
+}
+
+/// The largest file of certificates that is read.
+const LARGEST_CA_FILE: u64 = 4 * 1024 * 1024;
+
+/// The certificates of a PEM file, or why there are none.
+fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let unreadable = |error: std::io::Error| error.to_string();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    let mut text = Vec::new();
+    file.take(LARGEST_CA_FILE + 1)
+        .read_to_end(&mut text)
+        .map_err(unreadable)?;
+    if text.len() as u64 > LARGEST_CA_FILE {
+        return Err(format!("it is larger than {LARGEST_CA_FILE} bytes"));
+    }
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let found = found.map_err(|error| format!("it is not valid PEM ({error})"))?;
+    if found.is_empty() {
+        return Err("it has no certificate in PEM form (-----BEGIN CERTIFICATE-----)".to_owned());
+    }
+    Ok(found
+        .iter()
+        .map(|certificate| certificate.to_vec())
+        .collect())
 }
 
 /// Writes down attempts at new tokens for a server.

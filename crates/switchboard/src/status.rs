@@ -5,8 +5,11 @@
 use std::time::{Duration, SystemTime};
 
 use switchboard_config::entry::Transport;
+use switchboard_config::text::visible;
 use switchboard_protocol::Revision;
 
+use crate::catalog::ToolCount;
+use crate::catalog::text::neutralise;
 use crate::names::ServerName;
 use crate::peer::{OpenErrorKind, OpenStep};
 use crate::transport::TransportErrorKind;
@@ -65,6 +68,8 @@ pub struct ServerStatus {
     pub revision: Option<Revision>,
     /// How many tools it offers.
     pub tools: usize,
+    /// How many tools it lists, by what becomes of them.
+    pub count: ToolCount,
     /// How often it was connected anew by itself.
     pub restarts: u32,
     /// How long its last answer to a probe or list took.
@@ -75,6 +80,60 @@ pub struct ServerStatus {
     pub process: Option<u32>,
     /// Why it is not connected, or was not the last time.
     pub failure: Option<Box<Failure>>,
+}
+
+/// Why a server's tools are not there, although the server is configured and switched on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absence {
+    /// The server.
+    pub name: String,
+    /// Its state in one word, as in tables.
+    pub state: &'static str,
+    /// Why, in one line; safe for a terminal and a model.
+    pub reason: String,
+    /// The last lines of its stderr, oldest first, sanitized.
+    pub stderr: Vec<String>,
+}
+
+/// Lines of stderr that come with a reason.
+const STDERR_TAIL: usize = 10;
+
+impl ServerStatus {
+    /// Why its tools are not there. `None` for a server that is connected, stopped while idle, or switched off.
+    pub fn absence(&self) -> Option<Absence> {
+        let is_there = match self.state {
+            State::Connected | State::Disabled => true,
+            State::Pending => self.is_resting,
+            State::Failed | State::NeedsAuth => false,
+        };
+        if is_there {
+            return None;
+        }
+        let stderr = self.failure.iter().flat_map(|failure| &failure.stderr);
+        let tail: Vec<&String> = stderr.rev().take(STDERR_TAIL).collect();
+        let line = |line: &&String| visible(&neutralise(line)).into_owned();
+        Some(Absence {
+            name: self.name.as_str().to_owned(),
+            state: self.state.word(),
+            reason: self.reason().unwrap_or_default(),
+            stderr: tail.iter().rev().map(line).collect(),
+        })
+    }
+
+    /// Why it is not connected, in one line that is safe to show; `None` if it is, or is switched off.
+    pub fn reason(&self) -> Option<String> {
+        let failure = self.failure.as_deref().map(Failure::reason);
+        match (self.state, failure) {
+            (State::Connected | State::Disabled, _) => None,
+            (State::NeedsAuth, _) => Some("it wants a login".to_owned()),
+            (State::Failed, Some(reason)) => Some(reason),
+            (State::Failed, None) => Some("it cannot be connected".to_owned()),
+            (State::Pending, Some(reason)) => Some(format!("reconnecting: {reason}")),
+            (State::Pending, None) if self.is_resting => None,
+            (State::Pending, None) if self.is_lazy => Some("connects on first use".to_owned()),
+            (State::Pending, None) => Some("still starting".to_owned()),
+        }
+    }
 }
 
 /// Why a server could not be connected, or was lost.
@@ -104,6 +163,8 @@ pub enum Cause {
     Timeout,
     /// It wants a login.
     Unauthorized,
+    /// It does not accept the credentials of its entry, and a login cannot replace them.
+    TokenRejected,
     /// It is overloaded or down behind a proxy.
     Unavailable,
     /// It does not speak the protocol, or no revision in common.
@@ -112,9 +173,25 @@ pub enum Cause {
     Rejected,
     /// Its configuration cannot be used.
     Configuration,
+    /// Its name can be mistaken for another's.
+    Name,
 }
 
 impl Failure {
+    /// What went wrong in one line that is safe to show, with the server's own last line where its process ended.
+    pub fn reason(&self) -> String {
+        let summary = self.summary();
+        let mut reason =
+            visible(&neutralise(summary.lines().next().unwrap_or_default())).into_owned();
+        let mut lines = self.stderr.iter().rev();
+        let last = lines.find(|line| !line.trim().is_empty());
+        if let (Cause::Exited, Some(line)) = (self.cause, last) {
+            reason.push_str(": ");
+            reason.push_str(&visible(&neutralise(line.trim())));
+        }
+        reason
+    }
+
     /// The first line of what went wrong, with the step.
     pub fn summary(&self) -> String {
         match self.step {

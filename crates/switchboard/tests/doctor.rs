@@ -15,12 +15,16 @@ use std::time::Duration;
 use switchboard::doctor::{
     Diagnosis, DoctorOptions, Outcome, Severity, Step, Verdict, diagnose, diagnose_all,
 };
+use switchboard::host::Host;
+use switchboard::options::HostOptions;
 use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::status::State;
 use switchboard::transport::Connector;
 use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer, StreamableConnector};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::stdio::{Grace, StdioConnector};
 use switchboard::workspace::Workspace;
+use switchboard_config::secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -216,6 +220,32 @@ async fn addresses_that_are_no_servers() {
         "switchboard mcp login patient",
     )
     .await;
+    let mut server = RemoteServer::new(format!("http://{unauthorized}/mcp"));
+    server.headers = vec![("Authorization".to_owned(), Secret::new("Bearer wrong"))];
+    let client = HttpClient::new(HttpSettings::default()).unwrap();
+    let connector = StreamableConnector::new(&client, server).unwrap();
+    let diagnosed = spec(connector);
+    check(
+        diagnosed.clone(),
+        Verdict::TokenRejected,
+        Step::Discover,
+        "token-rejected",
+        "get a new one",
+    )
+    .await;
+    // A host says the same of it, and offers no login that could not help.
+    let host = Host::new(HostOptions::default());
+    host.apply(vec![diagnosed]).await;
+    host.settled().await;
+    let status = host.status(&"patient".into()).unwrap();
+    assert_eq!(status.state, State::Failed);
+    let reason = status.reason().unwrap();
+    assert!(
+        reason.ends_with("the server rejects the token of its entry"),
+        "{reason}"
+    );
+    assert!(host.catalog().is_empty());
+    host.shutdown().await;
     let missing =
         web("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
     check(
@@ -238,7 +268,7 @@ async fn addresses_that_are_no_servers() {
     check(
         spec(remote(format!("https://{page}/mcp"))),
         Verdict::Unreachable,
-        Step::Discover,
+        Step::Connect,
         "no-tls",
         "http://",
     )
@@ -249,7 +279,7 @@ async fn addresses_that_are_no_servers() {
     check(
         spec(remote(format!("http://{closed}/mcp"))),
         Verdict::Unreachable,
-        Step::Discover,
+        Step::Connect,
         "nobody-listens",
         "start the server",
     )

@@ -109,3 +109,47 @@ fn an_entry_says_how_long_its_server_may_rest() {
     check("idle_shutdown_sec = 600", Some(Duration::from_secs(600)));
     check("idle_shutdown_sec = 0.5", Some(Duration::from_millis(500)));
 }
+
+#[tokio::test]
+async fn a_server_with_a_name_that_is_anothers_fails_with_that_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new(HostOptions::default());
+    let check = |name: &str, state: State, reason: Option<&str>| {
+        let status = host.status(&name.into()).unwrap();
+        assert_eq!(status.state, state, "{name}: {:?}", status.failure);
+        assert_eq!(status.reason().as_deref(), reason, "{name}");
+    };
+    let files = workspace("files", folder.path());
+    let alike = workspace("Files", folder.path());
+    let built_in = workspace("grep", folder.path());
+    host.apply(vec![files.clone(), alike.clone(), built_in.clone()])
+        .await;
+    host.settled().await;
+    let refused = "its name reads like that of the server files; rename the server";
+    check("files", State::Connected, None);
+    check("Files", State::Failed, Some(refused));
+    let reserved = "its name \"grep\" reads like the built-in tool Grep; rename the server";
+    check("grep", State::Failed, Some(reserved));
+    assert_eq!(host.catalog().len(), 3);
+    let error = host.call(call("mcp__Files__glob", &json!({}))).await;
+    assert!(error.unwrap_err().to_string().contains(refused));
+    // Neither a restart nor another order of the same servers gives it the name.
+    host.restart(&"Files".into()).await;
+    host.apply(vec![alike.clone(), built_in, files.clone()])
+        .await;
+    host.settled().await;
+    check("files", State::Connected, None);
+    check("Files", State::Failed, Some(refused));
+    // It has the name once the other is gone, or switched off.
+    host.set_enabled(&"files".into(), false).await;
+    host.settled().await;
+    check("Files", State::Connected, None);
+    host.set_enabled(&"files".into(), true).await;
+    host.settled().await;
+    let refused = "its name reads like that of the server Files; rename the server";
+    check("files", State::Failed, Some(refused));
+    host.remove_server(&"Files".into()).await;
+    host.settled().await;
+    check("files", State::Connected, None);
+    host.shutdown().await;
+}

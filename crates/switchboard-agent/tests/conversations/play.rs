@@ -309,7 +309,7 @@ fn tell(event: Result<SessionEvent, SessionError>) -> Option<String> {
         }) => {
             let failed: Vec<&str> = failed_servers
                 .iter()
-                .map(|(name, _)| name.as_str())
+                .map(|server| server.name.as_str())
                 .collect();
             format!("started: {tools} tools, failed {failed:?}")
         }

@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::moment;
 use crate::printer::{Table, style};
 use crate::session;
+use crate::view;
 
 pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
     let printer = &context.printer;
@@ -138,6 +139,11 @@ fn entry_json(found: Found) -> Value {
     let mut entry = found.entry;
     if let Value::Object(members) = &mut entry {
         members.insert("at".to_owned(), moment::exact(found.at).into());
+        if let Some(source) = members.get_mut("source")
+            && let Some(text) = source.as_str()
+        {
+            *source = view::text_place_json(text);
+        }
     }
     entry
 }

@@ -1,15 +1,18 @@
 //! `switchboard doctor`: every step on the way to every server, what is wrong, and how to mend it.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::Style;
 use serde_json::{Value, json};
+use switchboard::catalog::{CatalogServer, SetAsideReason};
 use switchboard::doctor::{
     Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Severity, StepReport,
     Verdict, diagnose_all,
 };
 use switchboard::options::HostSettings;
+use switchboard::remembered;
 use switchboard_config::diagnostic::{self, Diagnostic};
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::Config;
@@ -29,7 +32,7 @@ const STDERR_SHOWN: usize = 10;
 
 pub(crate) fn run(wanted: Option<&str>, context: &Context) -> Outcome {
     let servers = Servers::load(context, wanted)?;
-    session::run(context, &servers, async |session| {
+    session::look(context, &servers, async |session| {
         let (patients, absent) = examine(session, context).await;
         let printer = &context.printer;
         let shown = if printer.json {
@@ -61,15 +64,56 @@ async fn examine(session: &Session<'_>, context: &Context) -> (Vec<Diagnosis>, O
     let options = DoctorOptions {
         settings: HostSettings::from(&session.servers.config.settings),
         home: Some(context.environment.home.clone()),
+        handler: Arc::clone(session.host.handler()),
     };
     let examination = diagnose_all(&session.specs, &options);
     let mut patients = shown(&context.printer, session.specs.len(), examination).await;
+    set_pinned_aside(&mut patients, session);
     let config = &session.servers.config;
     let absent = session.held_back.iter();
     patients.extend(absent.map(|held| held_back(held, config)));
     patients.sort_by(|one, other| one.server.cmp(&other.server));
     let absent = session.held_back.first().map(|held| held.exit);
     (patients, absent)
+}
+
+/// Counts tools that wait for an approval as set aside, as every other command does. An examination compares nothing with
+/// pins: it leaves nothing behind.
+fn set_pinned_aside(patients: &mut [Diagnosis], session: &Session<'_>) {
+    let (outlines, lists) = session.servers.remembered(session.context);
+    let catalog = remembered::catalog(&outlines, &lists);
+    for patient in patients {
+        let Some(facts) = &mut patient.facts else {
+            continue;
+        };
+        let aside = catalog.server(patient.server.as_str());
+        let aside = aside.into_iter().flat_map(CatalogServer::aside);
+        let is_pinned = |reason: &SetAsideReason| {
+            matches!(
+                reason,
+                SetAsideReason::Changed { .. } | SetAsideReason::PinsUnreadable
+            )
+        };
+        let count = aside.filter(|aside| is_pinned(&aside.reason)).count();
+        let count = count.min(facts.count.offered);
+        if count == 0 {
+            continue;
+        }
+        facts.count.offered -= count;
+        facts.count.set_aside += count;
+        facts.tools = facts.count.offered;
+        let name = visible(patient.server.as_str());
+        patient.findings.push(Finding {
+            code: "pins-differ",
+            severity: Severity::Note,
+            what: format!(
+                "{} set aside until you approve the change",
+                counted(count, "tool")
+            ),
+            why: "their definitions are not those that are pinned".to_owned(),
+            remedy: format!("`switchboard pins diff {name}`"),
+        });
+    }
 }
 
 /// A server that may not be started. That is a fault only where its entry has one.
@@ -125,7 +169,7 @@ fn exit(patients: &[Diagnosis], has_mistakes: bool) -> Exit {
         Exit::Configuration
     } else if any(Verdict::Unreachable) {
         Exit::Unreachable
-    } else if any(Verdict::NeedsLogin) {
+    } else if any(Verdict::NeedsLogin) || any(Verdict::TokenRejected) {
         Exit::NeedsLogin
     } else {
         Exit::Done
@@ -188,6 +232,7 @@ fn headline(patient: &Diagnosis) -> String {
         Verdict::NotExamined => ("–", "was not examined", style::QUIET),
         Verdict::Troubled => ("!", "works, with trouble", style::WARNING),
         Verdict::NeedsLogin => ("✗", "wants a login", style::WARNING),
+        Verdict::TokenRejected => ("✗", "rejects its token", style::ERROR),
         Verdict::Unreachable => ("✗", "cannot be used", style::ERROR),
         Verdict::Misconfigured => ("✗", "is misconfigured", style::ERROR),
     };
@@ -217,11 +262,7 @@ fn summary(facts: &Facts) -> String {
         facts.revision.as_str(),
         facts.transport.name()
     ));
-    parts.push(format!(
-        "{} ({} tokens)",
-        counted(facts.tools, "tool"),
-        facts.tokens
-    ));
+    parts.push(format!("{}, {} tokens", facts.count, facts.tokens.0));
     if let Some(prompts) = facts.prompts {
         parts.push(counted(prompts, "prompt"));
     }

@@ -122,5 +122,5 @@ fn to_json(line: &LogLine) -> Value {
         LogSource::Noise => ("noise", None, None),
         LogSource::Message { level, logger } => ("log", Some(level), logger.as_ref()),
     };
-    json!({"source": source, "level": level, "logger": logger, "text": line.text})
+    json!({"stream": source, "level": level, "logger": logger, "text": line.text})
 }

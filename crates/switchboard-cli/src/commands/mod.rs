@@ -29,21 +29,26 @@ use switchboard_config::text::visible;
 
 use crate::cli::{Cli, Command, GlobalFlags};
 use crate::context::{self, Context};
-use crate::error::Outcome;
+use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::{diagnostics, environment};
+use crate::{diagnostics, environment, printer};
 
 /// Runs the program.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            let mut words = arguments.iter().take_while(|word| *word != "--");
+            if words.any(|word| word == "--json") {
+                usage_json(&error);
+            }
+            let _ = error.print();
+            return Exit::Usage;
+        }
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Done
-            };
+            return Exit::Done;
         }
     };
     let printer = context::printer(&cli.global);
@@ -64,7 +69,35 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     }
 }
 
+/// A command line that cannot be read, for scripts.
+fn usage_json(error: &clap::Error) {
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim);
+    let message = lines.next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let mut failure = Failure::usage(visible(message));
+    for line in lines {
+        if let Some(tip) = line.strip_prefix("tip: ") {
+            failure = failure.hint(visible(tip));
+        } else if line.starts_with('[') || line.starts_with('-') || line.starts_with('<') {
+            failure = failure.because(visible(line));
+        }
+    }
+    let flags = GlobalFlags {
+        json: true,
+        ..GlobalFlags::default()
+    };
+    let _ = context::printer(&flags).json(&failure.to_json());
+}
+
 fn dispatch(cli: Cli) -> Outcome {
+    if cli.global.json {
+        printer::want_json();
+    }
+    if matches!(&cli.command, Command::Serve(arguments) if arguments.http.is_none()) {
+        // Standard output carries the protocol and nothing else.
+        printer::never_json();
+    }
     let with = |global: GlobalFlags| Context::new(global);
     match cli.command {
         Command::Mcp(command) => mcp::run(command, cli.global),

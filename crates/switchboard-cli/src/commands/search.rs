@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &SearchArguments, context: &Context) -> Outcome {
         show(&catalog, &index.search(&query, limit), context)?;
         return Ok(Exit::Done);
     }
-    session::run(context, &servers, async |session| {
+    session::look(context, &servers, async |session| {
         match &arguments.server {
             Some(wanted) => session.start_one(wanted).await?,
             None => session.start().await,
@@ -54,6 +54,8 @@ pub(crate) fn run(arguments: &SearchArguments, context: &Context) -> Outcome {
 #[derive(Serialize)]
 struct Entry<'c> {
     name: &'c str,
+    server: &'c str,
+    tool: &'c str,
     score: f64,
     description: String,
 }
@@ -69,6 +71,8 @@ fn show(catalog: &Catalog, hits: &[Hit], context: &Context) -> Result<(), Failur
     if printer.json {
         let entries = found.iter().map(|(tool, score)| Entry {
             name: tool.exposed().as_str(),
+            server: tool.reference().server.as_str(),
+            tool: tool.reference().tool.as_str(),
             score: *score,
             description: tool.description().unwrap_or_default().into_owned(),
         });

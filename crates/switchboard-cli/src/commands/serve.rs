@@ -3,12 +3,18 @@
 //! Standard output carries the protocol and nothing else. Over HTTP clients show a token, which is kept in a file that
 //! only its owner can read; how to connect is told on standard error, without the token itself.
 
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::future::pending;
 use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use switchboard::events::Event;
+use switchboard::names::ServerName;
 use switchboard::permissions::Policy;
+use switchboard::status::State;
 use switchboard_agent::Agent;
 use switchboard_config::text::visible;
 use switchboard_server::ServiceHandler;
@@ -17,6 +23,7 @@ use switchboard_server::http::{Access, Address, HttpOptions, HttpServer, Token};
 use switchboard_server::stdio::{StdioOptions, serve};
 use tokio::io::{AsyncRead, AsyncWriteExt as _};
 use tokio::runtime::Handle;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::chat::setup;
 use crate::cli::ServeArguments;
@@ -58,6 +65,7 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         policy: Policy::agent(),
         front_end: FRONT_END,
         attended: false,
+        looks: false,
         logins: true,
         clients: Some(questions.clone()),
     };
@@ -75,9 +83,41 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         let current = Current::default();
         tokio::select! {
             outcome = serving => outcome,
+            never = tell_failures(session) => match never {},
             never = current.follow_files(session, |line| context.printer.note(line)) => match never {},
         }
     })
+}
+
+/// Says of each server that fails, wants a login or is back, once each time it happens; never ends.
+async fn tell_failures(session: &Session<'_>) -> Infallible {
+    let mut events = session.host.events();
+    let mut told: HashSet<ServerName> = HashSet::new();
+    loop {
+        match events.recv().await {
+            Ok(Event::StateChanged { server, state, .. }) => {
+                let is_missing = matches!(state, State::Failed | State::NeedsAuth);
+                let is_news = if is_missing {
+                    told.insert(server.clone())
+                } else {
+                    state == State::Connected && told.remove(&server)
+                };
+                match session.host.status(&server) {
+                    Some(status) if is_news && is_missing => session.tell(&status),
+                    Some(_) if is_news => {
+                        let name = visible(server.as_str());
+                        session
+                            .context
+                            .printer
+                            .note(format!("{name} is connected again"));
+                    }
+                    _ => {}
+                }
+            }
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return pending().await,
+        }
+    }
 }
 
 async fn over_stdio(

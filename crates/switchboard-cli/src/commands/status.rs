@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use anstyle::Style;
 use serde_json::{Value, json};
+use switchboard::catalog::ToolCount;
 use switchboard::status::{ServerStatus, State};
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::Server;
@@ -19,8 +20,8 @@ use crate::session;
 
 pub(crate) fn run(context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
-    session::run(context, &servers, async |session| {
-        session.start().await;
+    session::look(context, &servers, async |session| {
+        session.start_quietly().await;
         let statuses = session.host.statuses();
         let mut rows: Vec<Row> = statuses.iter().map(Row::of).collect();
         rows.extend(
@@ -51,7 +52,7 @@ struct Row {
     restarts: u32,
     latency: Option<Duration>,
     memory: Option<u64>,
-    tools: Option<usize>,
+    tools: Option<ToolCount>,
     error: Option<String>,
 }
 
@@ -69,8 +70,8 @@ impl Row {
             restarts: status.restarts,
             latency: status.latency,
             memory: status.process.and_then(process_tree::memory),
-            tools: is_connected.then_some(status.tools),
-            error: error(status),
+            tools: is_connected.then_some(status.count),
+            error: status.reason(),
         }
     }
 
@@ -79,11 +80,7 @@ impl Row {
         Self {
             name: held.name.clone(),
             state: held.state,
-            style: if held.state == "disabled" {
-                style::QUIET
-            } else {
-                style::WARNING
-            },
+            style: held.style(),
             transport: server.and_then(Server::transport).map(Transport::name),
             revision: None,
             uptime: None,
@@ -106,18 +103,19 @@ impl Row {
             "restarts": self.restarts,
             "latency": self.latency.map(milliseconds),
             "memory": self.memory,
-            "tools": self.tools,
+            "tools": self.tools.map(|count| count.offered),
+            "setAside": self.tools.map(|count| count.set_aside),
+            "hidden": self.tools.map(|count| count.hidden),
             "error": self.error,
         })
     }
 }
 
-/// Why a server is not connected.
-pub(crate) fn error(status: &ServerStatus) -> Option<String> {
-    match status.state {
-        State::Connected | State::Disabled => None,
-        State::NeedsAuth => Some("it wants a login".to_owned()),
-        State::Failed | State::Pending => session::reason(status),
+/// How many tools a server offers, with what it lists besides.
+pub(crate) fn tools_cell(count: &ToolCount) -> String {
+    match count.rest() {
+        Some(rest) => format!("{} ({rest})", count.offered),
+        None => count.offered.to_string(),
     }
 }
 
@@ -164,9 +162,12 @@ fn table(rows: &[Row]) -> Table {
             (Style::new(), &row.memory.map_or_else(dash, size)),
             (
                 Style::new(),
-                &row.tools.map_or_else(dash, |tools| tools.to_string()),
+                &row.tools.map_or_else(dash, |count| tools_cell(&count)),
             ),
         ]);
+        if let Some(reason) = &row.error {
+            table.remark(row.style, reason);
+        }
     }
     table
 }

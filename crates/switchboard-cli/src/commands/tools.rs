@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use switchboard::catalog::suspicion::Flag;
 use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, SetAsideReason};
 use switchboard::remembered;
+use switchboard_agent::events::FailedServer;
 use switchboard_config::text::visible;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -31,22 +32,32 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, arguments.server.as_deref())?;
     if arguments.no_connect {
         let catalog = remembered(&servers, context);
-        show(&catalog, Detail::of(arguments, Detail::Remembered), context)?;
+        let missing = match arguments.server {
+            Some(_) => Vec::new(),
+            None => servers.unusable(),
+        };
+        let detail = Detail::of(arguments, Detail::Remembered);
+        show(&catalog, &missing, detail, context)?;
         return Ok(Exit::Done);
     }
-    session::run(context, &servers, async |session| {
+    session::look(context, &servers, async |session| {
         match &arguments.server {
             Some(wanted) => session.start_one(wanted).await?,
             None => session.start().await,
         }
         let detail = Detail::of(arguments, Detail::Usual);
-        show(&session.host.catalog(), detail, context)?;
+        let missing = match arguments.server {
+            Some(_) => Vec::new(),
+            None => session.missing(),
+        };
+        show(&session.host.catalog(), &missing, detail, context)?;
         Ok(session.exit())
     })
 }
 
 /// What the servers offered last time. Those of which nothing is known are named.
 pub(super) fn remembered(servers: &Servers, context: &Context) -> Catalog {
+    servers.tell_unusable(context);
     let (outlines, lists) = servers.remembered(context);
     for (outline, list) in outlines.iter().zip(&lists) {
         if list.lists.is_none() {
@@ -59,20 +70,37 @@ pub(super) fn remembered(servers: &Servers, context: &Context) -> Catalog {
     remembered::catalog(&outlines, &lists)
 }
 
-fn show(catalog: &Catalog, detail: Detail, context: &Context) -> Result<(), Failure> {
+fn show(
+    catalog: &Catalog,
+    missing: &[FailedServer],
+    detail: Detail,
+    context: &Context,
+) -> Result<(), Failure> {
     let printer = &context.printer;
     warn_of_pins(catalog, context);
     if printer.json {
-        let entries: Vec<Entry<'_>> = catalog
+        let mut entries: Vec<Entry<'_>> = catalog
             .servers()
             .iter()
             .flat_map(|server| entries(server, detail == Detail::All))
             .collect();
+        if detail == Detail::All {
+            entries.extend(missing.iter().map(Entry::of_missing));
+        }
         let text = serde_json::to_string(&entries)
             .map_err(|error| Failure::failed("could not write JSON").because(error))?;
         return printer.json_text(&text);
     }
-    printer.data(to_text(catalog, detail, terminal::width()))
+    let mut text = to_text(catalog, detail, terminal::width());
+    if detail == Detail::All {
+        for server in missing {
+            let name = paint(style::NAME, visible(&server.name));
+            let why = format!("{}: {}", server.state, visible(&server.reason));
+            let gap = if text.is_empty() { "" } else { "\n" };
+            let _ = writeln!(text, "{gap}{name}  {}", paint(style::WARNING, why));
+        }
+    }
+    printer.data(text)
 }
 
 /// Says of which servers something differs from its pins, and where to look.
@@ -125,6 +153,24 @@ struct Entry<'c> {
     /// Why it is not offered; only where `--all` asks for those.
     #[serde(skip_serializing_if = "Option::is_none")]
     aside: Option<String>,
+}
+
+impl<'c> Entry<'c> {
+    /// In place of the tools of a server that is not there.
+    fn of_missing(server: &'c FailedServer) -> Self {
+        Self {
+            name: None,
+            server: &server.name,
+            tool: None,
+            title: None,
+            description: None,
+            input_schema: None,
+            annotations: None,
+            tokens: 0,
+            flags: Vec::new(),
+            aside: Some(format!("the server is {}: {}", server.state, server.reason)),
+        }
+    }
 }
 
 /// Why a tool looks suspicious, for scripts.
@@ -199,8 +245,7 @@ pub(super) fn to_text(catalog: &Catalog, detail: Detail, width: Option<usize>) -
         if !text.is_empty() {
             text.push('\n');
         }
-        let tools = counted(server.tools().count(), "tool");
-        let cost = format!("{tools}, {} tokens", server.tokens().0);
+        let cost = format!("{}, {} tokens", server.count(), server.tokens().0);
         let name = paint(style::NAME, visible(server.name().as_str()));
         let _ = writeln!(text, "{name}  {}", paint(style::QUIET, cost));
         for row in rows {

@@ -44,6 +44,8 @@ pub(crate) struct AtTerminal {
     variables: Arc<[(OsString, OsString)]>,
     /// Whether somebody can be asked.
     is_attended: bool,
+    /// Whether nothing is called, so that servers are told they may ask, and what is asked is declined.
+    is_looking: bool,
     /// The model, where there is one.
     lent: Arc<Lent>,
 }
@@ -56,7 +58,17 @@ impl AtTerminal {
             project: context.project.clone(),
             variables: Arc::clone(&context.environment.all),
             is_attended: attended && terminal::is_there(),
+            is_looking: false,
             lent,
+        }
+    }
+
+    /// For a command that only lists what servers have.
+    pub(crate) fn looking(self) -> Self {
+        Self {
+            is_attended: false,
+            is_looking: true,
+            ..self
         }
     }
 
@@ -89,8 +101,9 @@ impl ClientHandler for AtTerminal {
         };
         ClientCapabilities {
             roots: Some(RootsCapability::default()),
-            elicitation: self.is_attended.then_some(elicitation),
-            sampling: (self.is_attended && self.lent.is_there()).then(SamplingCapability::default),
+            elicitation: (self.is_attended || self.is_looking).then_some(elicitation),
+            sampling: (self.is_looking || self.is_attended && self.lent.is_there())
+                .then(SamplingCapability::default),
             ..ClientCapabilities::default()
         }
     }

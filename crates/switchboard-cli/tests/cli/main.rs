@@ -34,3 +34,4 @@ mod support;
 mod tools_of_others;
 mod trust;
 mod untrusted;
+mod visible;

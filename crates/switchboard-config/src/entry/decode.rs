@@ -115,6 +115,7 @@ fn member_into(
             entry.headers_helper = reader.command(key, node).unwrap_or_default();
         }
         Field::BearerTokenEnvVar => entry.bearer_token_env_var = reader.text(key, node),
+        Field::CaFile => entry.ca_file = reader.text(key, node),
         Field::OAuth => entry.oauth = oauth(key, node, reader),
         Field::Enabled => entry.enabled = reader.boolean(key, node),
         Field::Required => entry.required = reader.boolean(key, node),

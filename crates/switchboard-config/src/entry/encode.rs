@@ -26,6 +26,7 @@ impl ServerEntry {
             self.bearer_token_env_var.as_deref(),
         );
         table.node(Field::OAuth, self.oauth.as_ref().map(oauth));
+        table.word(Field::CaFile, self.ca_file.as_deref());
         table.flag(Field::Enabled, self.enabled);
         table.flag(Field::Required, self.required);
         table.seconds(Field::StartupTimeout, self.startup_timeout);

@@ -24,6 +24,7 @@ impl ServerEntry {
             || list(&self.enabled_tools)
             || list(&self.disabled_tools)
             || option(&self.bearer_token_env_var)
+            || option(&self.ca_file)
             || self.oauth.is_some()
     }
 
@@ -55,6 +56,7 @@ impl ServerEntry {
             (Field::Cwd, &mut entry.cwd),
             (Field::Url, &mut entry.url),
             (Field::BearerTokenEnvVar, &mut entry.bearer_token_env_var),
+            (Field::CaFile, &mut entry.ca_file),
         ] {
             if let Some(text) = text {
                 each(field, text);

@@ -19,6 +19,7 @@ pub enum Field {
     HeadersHelper,
     BearerTokenEnvVar,
     OAuth,
+    CaFile,
     Enabled,
     Required,
     StartupTimeout,
@@ -138,7 +139,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 
 /// Every key of a server entry.
 #[rustfmt::skip]
-pub const KEYS: [(Field, Key); 25] = [
+pub const KEYS: [(Field, Key); 26] = [
     (Field::Transport, key("transport", Shape::OneOf(TRANSPORTS), "How the server is reached; inferred from `command` or `url` when absent. `type` means the same.")),
     (Field::Command, key("command", Shape::Text, "The program of a stdio server. No shell is involved. `program` means the same.")),
     (Field::Args, key("args", Shape::TextList, "The program's arguments.")),
@@ -151,6 +152,7 @@ pub const KEYS: [(Field, Key); 25] = [
     (Field::HeadersHelper, key("headers_helper", Shape::Command, "A command that prints further headers as a JSON object.")),
     (Field::BearerTokenEnvVar, key("bearer_token_env_var", Shape::Text, "The environment variable that holds a bearer token.")),
     (Field::OAuth, key("oauth", Shape::Table(OAUTH_KEYS), "OAuth settings, where discovery is not enough.")),
+    (Field::CaFile, key("ca_file", Shape::Text, "A PEM file with certificates that are trusted for this server, besides those of the machine.")),
     (Field::Enabled, key("enabled", Shape::Bool, "Whether the server may connect. On by default.")),
     (Field::Required, key("required", Shape::Bool, "Whether start-up waits for the server and fails without it.")),
     (Field::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline in seconds from spawn to listed tools. 60 by default.")),

@@ -48,6 +48,8 @@ pub struct ServerEntry {
     pub bearer_token_env_var: Option<String>,
     /// OAuth settings.
     pub oauth: Option<OAuthEntry>,
+    /// A PEM file with certificates that are trusted for this server alone.
+    pub ca_file: Option<String>,
     /// Whether it may connect; yes when absent.
     pub enabled: Option<bool>,
     /// Whether start-up waits for it and fails without it.
@@ -84,6 +86,48 @@ impl ServerEntry {
             (None, Some(url)) => Some(Transport::of_url(url)),
             (None, None) => None,
         })
+    }
+
+    /// The environment variables that a remote server's secrets are read from, with the keys that name them.
+    pub(crate) fn secret_variables(&self) -> impl Iterator<Item = (Field, &'static str, &str)> {
+        let is_remote = self
+            .effective_transport()
+            .is_some_and(|transport| !transport.is_local());
+        let bearer = self.bearer_token_env_var.as_deref();
+        let bearer = bearer.map(|name| (Field::BearerTokenEnvVar, "bearer_token_env_var", name));
+        let oauth = self.oauth.iter().flat_map(|oauth| {
+            let keys = [
+                // A file or a value in the entry comes first.
+                (
+                    "oauth.client_secret_env_var",
+                    oauth
+                        .client_secret_env_var
+                        .as_deref()
+                        .filter(|_| oauth.client_secret.is_none()),
+                ),
+                (
+                    "oauth.private_key_env_var",
+                    oauth
+                        .private_key_env_var
+                        .as_deref()
+                        .filter(|_| oauth.private_key_file.is_none()),
+                ),
+                (
+                    "oauth.idp_client_secret_env_var",
+                    oauth.idp_client_secret_env_var.as_deref(),
+                ),
+                (
+                    "oauth.assertion_env_var",
+                    oauth
+                        .assertion_env_var
+                        .as_deref()
+                        .filter(|_| oauth.assertion_file.is_none()),
+                ),
+            ];
+            let named = keys.into_iter();
+            named.filter_map(|(key, name)| Some((Field::OAuth, key, name?)))
+        });
+        bearer.into_iter().chain(oauth).filter(move |_| is_remote)
     }
 }
 

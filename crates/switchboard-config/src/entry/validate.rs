@@ -1,6 +1,7 @@
 //! Rules about an entry as a whole, checked after every field was read.
 
 use super::{Field, Reader, ServerEntry, Transport};
+use crate::confusable;
 use crate::mask;
 use crate::tree::Span;
 
@@ -29,6 +30,13 @@ pub(super) fn validate(
             whole,
             format!("server name {name:?} {fault}"),
             "rename the server",
+        );
+    } else if let Some((fault, instead)) = reserved(name) {
+        reader.error(
+            "reserved-name",
+            whole,
+            format!("server name {name:?} {fault}"),
+            format!("rename the server, for example to `{instead}`"),
         );
     }
     endpoint(entry, spans, whole, reader);
@@ -254,6 +262,7 @@ fn endpoint(
         Field::HeadersHelper,
         Field::BearerTokenEnvVar,
         Field::OAuth,
+        Field::CaFile,
     ];
     let (misplaced, kind): (&[Field], _) = match transport {
         Some(Transport::Stdio) => (&remote_only, "a program that is started"),
@@ -272,6 +281,28 @@ fn endpoint(
             );
         }
     }
+}
+
+/// Why a name belongs to this program and not to a server, and a name to use instead.
+fn reserved(name: &str) -> Option<(String, String)> {
+    if let Some(built_in) = confusable::built_in(name) {
+        let fault = format!("reads like the built-in tool {built_in}");
+        return Some((fault, format!("{}-mcp", built_in.to_ascii_lowercase())));
+    }
+    if !confusable::has_tool_prefix(name) {
+        return None;
+    }
+    let is_plain =
+        |character: &char| character.is_ascii_alphanumeric() || "-_".contains(*character);
+    let plain: String = name.chars().filter(is_plain).skip(5).collect();
+    let plain = plain.trim_matches('_');
+    let instead = if plain.is_empty() || reserved(plain).is_some() {
+        "my-server"
+    } else {
+        plain
+    };
+    let fault = "begins with \"mcp__\", as the names of tools do".to_owned();
+    Some((fault, instead.to_owned()))
 }
 
 /// What is wrong with a server name, if anything.

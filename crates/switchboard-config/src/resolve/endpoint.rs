@@ -9,52 +9,48 @@ use crate::source::Origin;
 
 use super::{Server, ShadowReason, Shadowed, Status};
 
-/// Keeps one server for each endpoint, that of the highest scope, sorted by name.
-pub(super) fn one_per_endpoint(servers: Vec<Server>, shadowed: &mut Vec<Shadowed>) -> Vec<Server> {
-    let servers = sorted(servers, |one, other| {
+/// Marks each server that points to the endpoint of a server of a higher scope as shadowed by it, and sorts all of
+/// them by name. Only servers that are used shadow others: a disabled entry hides nothing.
+pub(super) fn shadow_endpoints(servers: Vec<Server>, shadowed: &mut Vec<Shadowed>) -> Vec<Server> {
+    let mut servers = sorted(servers, |one, other| {
         other
             .scope()
             .cmp(&one.scope())
             .then_with(|| one.name.cmp(&other.name))
     });
     // With one scope there is nothing to compare.
-    let several = servers.first().map(Server::scope) != servers.last().map(Server::scope);
+    if servers.first().map(Server::scope) == servers.last().map(Server::scope) {
+        return servers;
+    }
     let mut seen: HashMap<Endpoint, (String, Origin)> = HashMap::new();
-    let mut kept = Vec::with_capacity(servers.len());
-    for server in servers {
-        let comparable = several && matches!(server.status, Status::Ready | Status::Disabled);
-        let endpoint = if comparable {
-            Endpoint::of(server.effective())
-        } else {
-            None
+    let ready = |server: &&mut Server| server.status == Status::Ready;
+    for server in servers.iter_mut().filter(ready) {
+        let Some(endpoint) = Endpoint::of(server.effective()) else {
+            continue;
         };
-        match endpoint.as_ref().and_then(|endpoint| seen.get(endpoint)) {
+        match seen.get(&endpoint) {
             Some((name, origin)) if origin.scope() != server.scope() => {
-                let reason = ShadowReason::SameEndpoint {
-                    name: name.clone(),
+                shadowed.push(Shadowed {
+                    name: server.name.clone(),
+                    origin: server.origin.clone(),
+                    entry: server.entry.clone(),
+                    reason: ShadowReason::SameEndpoint {
+                        name: name.clone(),
+                        origin: origin.clone(),
+                    },
+                });
+                server.status = Status::Shadowed {
+                    by: name.clone(),
                     origin: origin.clone(),
                 };
-                shadowed.push(Shadowed {
-                    name: server.name,
-                    origin: server.origin,
-                    entry: server.entry,
-                    reason,
-                });
             }
-            _ => {
-                if let Some(endpoint) = endpoint {
-                    seen.entry(endpoint)
-                        .or_insert_with(|| (server.name.clone(), server.origin.clone()));
-                }
-                kept.push(server);
+            Some(_) => {}
+            None => {
+                seen.insert(endpoint, (server.name.clone(), server.origin.clone()));
             }
         }
     }
-    if several {
-        sorted(kept, |one, other| one.name.cmp(&other.name))
-    } else {
-        kept
-    }
+    sorted(servers, |one, other| one.name.cmp(&other.name))
 }
 
 /// The servers in order. A server is large, so places are sorted, and each server is moved once.

@@ -16,7 +16,8 @@ use crate::source::Origin;
 use crate::tree::Span;
 use crate::trust::{Fingerprint, LazyFingerprint, Question, Subject, Verdict};
 
-use super::endpoint::one_per_endpoint;
+use super::endpoint::shadow_endpoints;
+use super::names::refuse_confusable;
 use super::{Config, Inputs, Server, ShadowReason, Shadowed, Status};
 
 /// So many references of one server are reported as wrong; the others are when these are mended.
@@ -82,9 +83,11 @@ impl<'i, F: Files> Resolver<'i, F> {
         );
         let servers = contenders
             .into_iter()
-            .map(|contender| self.server(contender, &documents, &lists))
+            .enumerate()
+            .map(|(place, contender)| self.server(contender, place, &documents, &lists))
             .collect();
-        let servers = one_per_endpoint(servers, &mut shadowed);
+        let mut servers = shadow_endpoints(servers, &mut shadowed);
+        refuse_confusable(&mut servers, &mut self.diagnostics);
         Config {
             servers,
             shadowed,
@@ -315,6 +318,7 @@ impl<'i, F: Files> Resolver<'i, F> {
     fn server(
         &mut self,
         contender: Contender,
+        place: usize,
         documents: &[Document],
         lists: &[(Scope, ServerLists)],
     ) -> Server {
@@ -343,6 +347,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             status: Status::Ready,
             expanded: None,
             spans,
+            place,
         };
         server.status = if let Some(question) = question {
             Status::Untrusted(question)
@@ -355,11 +360,34 @@ impl<'i, F: Files> Resolver<'i, F> {
             denied
         } else {
             self.expand(&mut server, document)
+                .or_else(|| self.missing_secrets(&server))
                 .or_else(|| denied(&server, lists))
                 .or_else(|| not_allowed(&server, lists))
                 .unwrap_or(Status::Ready)
         };
         server
+    }
+
+    /// Looks for the variables that an entry names as holders of its secrets. The status when one is not set: the server
+    /// could not connect, or would send an empty secret.
+    fn missing_secrets(&mut self, server: &Server) -> Option<Status> {
+        let mut reasons = Vec::new();
+        for (field, key, variable) in server.effective().secret_variables() {
+            let problem = match self.inputs.environment.get(variable) {
+                None => "is not set",
+                Some("") => "is empty",
+                Some(_) => continue,
+            };
+            let reason = format!("the environment variable `{variable}` {problem}");
+            let name = &server.name;
+            let message = format!("{reason}, which `{key}` of server `{name}` needs");
+            let diagnostic =
+                Diagnostic::error("missing-variable", server.origin_of(field), message)
+                    .with_hint(format!("set {variable}, or remove `{key}`"));
+            self.diagnostics.push(diagnostic.about(name));
+            reasons.push(reason);
+        }
+        (!reasons.is_empty()).then_some(Status::Faulty(reasons))
     }
 
     /// Replaces the references of an entry. The status when that fails.

@@ -5,10 +5,11 @@
 //! loses is listed with the reason.
 //!
 //! `read` gathers the files, `layers` decides who wins and with which status, `endpoint` finds two entries
-//! for one server, and `server` is what comes out.
+//! for one server, `names` two servers with confusable names, and `server` is what comes out.
 
 mod endpoint;
 mod layers;
+mod names;
 mod read;
 mod server;
 

@@ -22,6 +22,8 @@ pub struct Server {
     pub status: Status,
     pub(super) expanded: Option<Box<ServerEntry>>,
     pub(super) spans: Vec<(Field, Span)>,
+    /// Its place in the order in which entries are read: files of a scope, then entries of a file.
+    pub(super) place: usize,
 }
 
 impl Server {
@@ -79,6 +81,22 @@ pub enum Status {
         /// The list.
         origin: Origin,
     },
+    /// A server of a higher scope points to the same endpoint and is used in its place.
+    Shadowed {
+        /// The other server's name.
+        by: String,
+        /// Where the other server's entry stands.
+        origin: Origin,
+    },
+    /// Its name can be mistaken for that of another server, which comes first.
+    Refused {
+        /// The other server's name.
+        by: String,
+        /// Where the other server's entry stands.
+        origin: Origin,
+        /// A name that can be used instead.
+        instead: String,
+    },
 }
 
 impl Status {
@@ -90,6 +108,8 @@ impl Status {
             Status::Faulty(_) => "invalid",
             Status::Untrusted(_) => "untrusted",
             Status::Blocked { .. } => "blocked",
+            Status::Shadowed { .. } => "shadowed",
+            Status::Refused { .. } => "refused",
         }
     }
 
@@ -104,6 +124,14 @@ impl Status {
             }
             Status::Untrusted(_) => Some("not approved yet".to_owned()),
             Status::Blocked { reason, .. } => Some(reason.clone()),
+            Status::Shadowed { by, origin } => Some(format!(
+                "shadowed by `{by}` ({} scope, {origin}), which points to the same endpoint",
+                origin.scope()
+            )),
+            Status::Refused { by, origin, .. } => Some(format!(
+                "its name can be mistaken for `{by}` ({} scope, {origin})",
+                origin.scope()
+            )),
         }
     }
 }

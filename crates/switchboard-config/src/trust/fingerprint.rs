@@ -128,6 +128,9 @@ impl Fingerprint {
             "bearer_token_env_var",
             entry.bearer_token_env_var.as_deref().unwrap_or_default(),
         );
+        if let Some(file) = &entry.ca_file {
+            components.text("ca_file", file);
+        }
         if let Some(oauth) = &entry.oauth {
             let secret = oauth
                 .client_secret

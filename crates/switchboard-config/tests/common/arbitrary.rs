@@ -102,15 +102,17 @@ fn any_endpoint() -> impl Strategy<Value = ServerEntry> {
         few(any_text()),
         sometimes("[A-Z]{1,3}"),
         sometimes(any_oauth()),
+        sometimes("/[a-z]{1,3}\\.pem"),
     );
     let remote = (remote, prop::bool::weighted(0.3)).prop_map(
-        |((url, headers, headers_helper, bearer, oauth), is_sse)| ServerEntry {
+        |((url, headers, headers_helper, bearer, oauth, ca_file), is_sse)| ServerEntry {
             transport: is_sse.then_some(Transport::Sse),
             url: Some(format!("https://a.example/{url}")),
             headers,
             headers_helper,
             bearer_token_env_var: bearer,
             oauth,
+            ca_file,
             ..ServerEntry::default()
         },
     );

@@ -9,6 +9,7 @@ use std::path::Path;
 use machine::*;
 use switchboard_config::diagnostic::Severity;
 use switchboard_config::files::{InMemory, project_root};
+use switchboard_config::resolve::Status;
 use switchboard_config::settings::Setting;
 
 fn seven_scopes(mode: &str) -> Machine {
@@ -239,6 +240,8 @@ env = { A = "1", B = "2" }
         "one = user https://A.example:443/mcp/ ready
          other = plugin c ready
          run = user c ready
+         two = plugin https://a.example/mcp shadowed (shadowed by `one` (user scope, /h/.config/switchboard/mcp.toml:2:14), which points to the same endpoint)
+         walk = plugin c shadowed (shadowed by `run` (user scope, /h/.config/switchboard/mcp.toml:4:14), which points to the same endpoint)
          shadowed two of plugin: same endpoint as `one` of user scope, at /h/.config/switchboard/mcp.toml:2:14
          shadowed walk of plugin: same endpoint as `run` of user scope, at /h/.config/switchboard/mcp.toml:4:14",
     );
@@ -247,6 +250,141 @@ env = { A = "1", B = "2" }
     Machine::new()
         .file(USER, twice)
         .check("one = user https://a.example/mcp ready\ntwo = user https://a.example/mcp ready");
+}
+
+#[test]
+fn a_disabled_entry_hides_nothing_but_its_own_name() {
+    let plugin = r#"{"mcpServers": {"two": {"url": "https://a.example/mcp"}}}"#;
+    let user = "[mcp_servers.one]\nurl = \"https://a.example/mcp\"\nenabled = false\n";
+    Machine::new().file(USER, user).file(PLUGIN, plugin).check(
+        "one = user https://a.example/mcp disabled (disabled in its entry)
+         two = plugin https://a.example/mcp ready",
+    );
+    // By name the higher scope still decides: that is how a server is switched off in one project.
+    let same = user.replace("one", "two");
+    Machine::new().file(USER, &same).file(PLUGIN, plugin).check(
+        "two = user https://a.example/mcp disabled (disabled in its entry)
+         shadowed two of plugin: user scope has the same name, at /h/.config/switchboard/mcp.toml:1:14",
+    );
+}
+
+#[test]
+fn of_two_names_that_can_be_mistaken_the_higher_scope_is_used() {
+    let check = |user: &str, project: &str, expected: &str| {
+        let machine = Machine::new()
+            .file(USER, &toml(&format!("{user:?}"), "a"))
+            .file(PROJECT, &toml(&format!("{project:?}"), "b"))
+            .trusted();
+        let config = machine.load();
+        let states: Vec<String> = config
+            .servers
+            .iter()
+            .map(|server| {
+                format!(
+                    "{} {} {}",
+                    server.scope(),
+                    server.name,
+                    server.status.word()
+                )
+            })
+            .collect();
+        let mut states = states;
+        states.sort();
+        assert_eq!(states.join(", "), expected);
+    };
+    check(
+        "github",
+        "GitHub",
+        "project GitHub ready, user github refused",
+    );
+    check(
+        "GitHub",
+        "github",
+        "project github ready, user GitHub refused",
+    );
+    check(
+        "gіthub",
+        "github",
+        "project github ready, user gіthub refused",
+    );
+    check("my-db", "my_db", "project my_db ready, user my-db refused");
+    check(
+        "paypal",
+        "paypa1",
+        "project paypa1 ready, user paypal refused",
+    );
+    check(
+        "github",
+        "gitlab",
+        "project gitlab ready, user github ready",
+    );
+    // Within one scope the earlier entry is used.
+    let twins = toml("b-c", "a") + &toml("b_c", "b");
+    let config = Machine::new().file(USER, &twins).load();
+    assert_eq!(config.server("b-c").unwrap().status, Status::Ready);
+    let Status::Refused { by, instead, .. } = &config.server("b_c").unwrap().status else {
+        panic!("{:?}", config.server("b_c"));
+    };
+    assert_eq!((by.as_str(), instead.as_str()), ("b-c", "b-c-user"));
+    let finding = config.diagnostics.first().unwrap();
+    assert_eq!(finding.code, "confusable-name");
+    assert_eq!(finding.severity, Severity::Error);
+    // Entries that are not used take no name: not those that wait for trust, nor those that are disabled.
+    let machine = Machine::new()
+        .file(USER, &toml("github", "a"))
+        .file(PROJECT, &toml("GitHub", "b"));
+    assert_eq!(
+        machine.load().server("github").unwrap().status,
+        Status::Ready
+    );
+    let machine = Machine::new()
+        .file(USER, &toml("github", "a"))
+        .file(LOCAL, &(toml("GitHub", "b") + "enabled = false\n"));
+    assert_eq!(
+        machine.load().server("github").unwrap().status,
+        Status::Ready
+    );
+}
+
+#[test]
+fn names_of_built_in_tools_are_refused_with_another_to_use() {
+    for (name, instead) in [
+        ("grep", "grep-mcp"),
+        ("Bash", "bash-mcp"),
+        ("b-a-s-h", "bash-mcp"),
+        ("Rеad", "read-mcp"),
+        ("mcp__x", "x"),
+        ("mcp__grep", "my-server"),
+    ] {
+        let config = Machine::new()
+            .file(USER, &toml(&format!("\"{name}\""), "a"))
+            .load();
+        let server = config.server(name).unwrap();
+        assert_eq!(server.status.word(), "invalid", "{name}");
+        let finding = config.diagnostics.first().unwrap();
+        assert_eq!(finding.code, "reserved-name");
+        let hint = finding.hint.as_deref().unwrap();
+        assert!(hint.ends_with(&format!("`{instead}`")), "{hint}");
+    }
+}
+
+#[test]
+fn a_variable_that_holds_a_secret_has_to_be_set() {
+    let file = "[mcp_servers.a]\nurl = \"https://a.example/\"\nbearer_token_env_var = \"TOKEN\"\n\
+                [mcp_servers.b]\nurl = \"https://b.example/\"\n[mcp_servers.b.oauth]\nclient_secret_env_var = \"SECRET\"\n";
+    for (variables, expected) in [
+        (vec![], ("invalid", "invalid")),
+        (vec![("TOKEN", "x")], ("ready", "invalid")),
+        (vec![("TOKEN", ""), ("SECRET", "y")], ("invalid", "ready")),
+        (vec![("TOKEN", "x"), ("SECRET", "y")], ("ready", "ready")),
+    ] {
+        let config = Machine::new().env(&variables).file(USER, file).load();
+        let word = |name: &str| config.server(name).unwrap().status.word();
+        assert_eq!((word("a"), word("b")), expected, "{variables:?}");
+        for finding in &config.diagnostics {
+            assert_eq!(finding.code, "missing-variable");
+        }
+    }
 }
 
 #[test]

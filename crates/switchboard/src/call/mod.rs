@@ -107,6 +107,10 @@ impl CallError {
             Self::Server(ServerError::Unknown(_)) => "list the servers to see what there is",
             Self::Server(ServerError::Disabled(_)) => "enable the server first",
             Self::Server(ServerError::NeedsAuth(_)) => "log in to the server first",
+            Self::Server(ServerError::Failed { .. }) => {
+                "it is not being reconnected; go on without it, or ask the user to reconnect it"
+            }
+            Self::Server(ServerError::Pending(_)) => "it is being connected; call again later",
             Self::Server(_) => "restart the server, or look at its log",
             Self::Arguments { .. } => "correct the arguments and call again",
             Self::Denied { .. } => "do not try to reach the same by other means; ask the user",
@@ -254,10 +258,7 @@ fn begins_with_server(name: &str, server: &str) -> bool {
         name.strip_prefix(server)
             .is_some_and(|rest| separators.iter().any(|after| rest.starts_with(after)))
     };
-    is_followed_by(name, &["/", "."])
-        || name
-            .strip_prefix(exposed::PREFIX)
-            .is_some_and(|name| is_followed_by(name, &[exposed::SEPARATOR]))
+    is_followed_by(name, &["/", "."]) || exposed::is_like_tool_of(name, server)
 }
 
 /// The arguments, if they fit the tool's schema.

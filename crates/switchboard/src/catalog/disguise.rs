@@ -1,8 +1,6 @@
 //! Who pretends to be somebody else: built-in tools and other servers' names cannot be borrowed.
 //!
-//! What counts is how a name *reads*. [`fold`] reduces it to that: compatibility forms and look-alikes of other scripts
-//! become the letters they look like, case, accents and invisible characters go, and `i`, `l`, `1` and `|`, `o` and `0`,
-//! `rn` and `m` are one.
+//! What counts is how a name *reads*. [`fold`] reduces it to that.
 //!
 //! | who | is refused when |
 //! |---|---|
@@ -19,27 +17,16 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::LazyLock;
 
+use switchboard_config::confusable::{
+    built_in, has_tool_prefix, server_key, tool_claim, without_runs,
+};
 use switchboard_config::text::{is_invisible, visible};
-use unicode_normalization::UnicodeNormalization as _;
 
-use super::exposed::{PREFIX, SEPARATOR};
+use super::exposed::SEPARATOR;
 use crate::names::ServerName;
 
-/// The tools that are not a server's.
-pub const BUILT_INS: [&str; 10] = [
-    "Bash",
-    "Read",
-    "Write",
-    "Edit",
-    "Glob",
-    "Grep",
-    "Agent",
-    "ListMcpResources",
-    "ReadMcpResource",
-    "McpSearch",
-];
+pub use switchboard_config::confusable::{BUILT_INS, fold};
 
 /// Why a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -124,35 +111,49 @@ impl KnownServers {
 
     /// Takes one more name, if it may be taken. The same name again is no other server.
     pub fn add(&mut self, name: &ServerName) -> Result<(), Disguise> {
+        let folded = self.judge(name)?;
+        self.by_fold.insert(folded, name.clone());
+        Ok(())
+    }
+
+    /// Whether a name could be taken.
+    pub(crate) fn is_free(&self, name: &ServerName) -> bool {
+        self.judge(name).is_ok()
+    }
+
+    /// How a name reads, if it may be taken.
+    fn judge(&self, name: &ServerName) -> Result<String, Disguise> {
         let text = name.as_str();
         if let Some(built_in) = built_in(text) {
             return Err(built_in_disguise(Part::Name, text, built_in));
         }
-        let folded = fold(text);
-        if folded.starts_with(FOLDED_PREFIX.as_str()) {
+        if has_tool_prefix(text) {
             return Err(Disguise::Prefix);
         }
-        let folded = without_runs(&folded);
+        let folded = server_key(text);
         match self.by_fold.get(&folded) {
             Some(other) if other != name => Err(Disguise::Server {
                 other: other.clone(),
             }),
-            _ => {
-                self.by_fold.insert(folded, name.clone());
-                Ok(())
-            }
+            _ => Ok(folded),
+        }
+    }
+
+    /// Frees the name of a server that is gone or switched off.
+    pub(crate) fn remove(&mut self, name: &ServerName) {
+        if self.is_admitted(name) {
+            self.by_fold.remove(&server_key(name.as_str()));
         }
     }
 
     /// Whether that name was taken for this server.
     pub fn is_admitted(&self, name: &ServerName) -> bool {
-        self.by_fold.get(&without_runs(&fold(name.as_str()))) == Some(name)
+        self.by_fold.get(&server_key(name.as_str())) == Some(name)
     }
 
     /// The other server whose tool `text` claims to be, for a tool of `own`.
     pub(super) fn claimed(&self, own: &ServerName, text: &str) -> Option<&ServerName> {
-        let folded = fold(text);
-        let rest = folded.strip_prefix(FOLDED_PREFIX.as_str())?;
+        let rest = tool_claim(text)?;
         rest.match_indices(SEPARATOR).find_map(|(at, _)| {
             let other = self.by_fold.get(&without_runs(&rest[..at]))?;
             (other != own).then_some(other)
@@ -188,120 +189,6 @@ pub(super) fn may_claim(text: &str) -> bool {
         .skip(1)
         .take(8)
         .any(|character| !character.is_alphanumeric())
-}
-
-/// How a name reads: letters and digits folded, everything else `_`.
-pub fn fold(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    fold_into(text, |character| folded.push(character));
-    folded
-}
-
-/// The built-in a text reads like, separators aside.
-fn built_in(text: &str) -> Option<&'static str> {
-    static FOLDED: LazyLock<Vec<(String, &'static str)>> = LazyLock::new(|| {
-        let mut folded: Vec<_> = BUILT_INS.iter().map(|name| (fold(name), *name)).collect();
-        folded.sort();
-        folded
-    });
-    /// No fold of a built-in is longer, and no longer text needs to be folded to its end.
-    const LONGEST: usize = 24;
-    // Every tool's name and title comes by here, and few begin like a built-in.
-    if text.is_ascii() {
-        let start = folded_start(text)?;
-        if !FOLDED
-            .iter()
-            .any(|(name, _)| name.as_bytes().starts_with(&start))
-        {
-            return None;
-        }
-    }
-    let significant = |character: &char| character.is_alphanumeric();
-    // Every character of a look-alike yields a letter; marks and separators cost nothing.
-    if text.len() > LONGEST && text.chars().filter(significant).nth(LONGEST).is_some() {
-        return None;
-    }
-    let mut buffer = [0_u8; LONGEST];
-    let mut length = 0;
-    let mut is_letters = true;
-    fold_into(text, |character| {
-        match (character, u8::try_from(character)) {
-            ('_', _) => {}
-            (_, Ok(byte)) if length < LONGEST => {
-                buffer[length] = byte;
-                length += 1;
-            }
-            _ => is_letters = false,
-        }
-    });
-    let folded = is_letters.then(|| std::str::from_utf8(&buffer[..length]).ok())??;
-    let position = FOLDED
-        .binary_search_by(|(name, _)| name.as_str().cmp(folded))
-        .ok()?;
-    FOLDED.get(position).map(|(_, name)| *name)
-}
-
-/// The first two letters of the fold of an ASCII text; `None` where it has fewer, as no built-in does.
-fn folded_start(text: &str) -> Option<[u8; 2]> {
-    let fold = |byte: u8| match byte.to_ascii_lowercase() {
-        b'i' | b'l' | b'1' | b'|' => b'l',
-        b'o' | b'0' => b'o',
-        byte => byte,
-    };
-    let mut letters = text
-        .bytes()
-        .filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'|')
-        .map(fold);
-    match (letters.next()?, letters.next()) {
-        (b'm', _) => Some(*b"rn"),
-        (first, Some(b'm')) => Some([first, b'r']),
-        (first, second) => Some([first, second?]),
-    }
-}
-
-/// How the name of a server reads beside others: `a`, `a_` and `_a` are one, and `a__b` is `a_b`.
-fn without_runs(folded: &str) -> String {
-    let words: Vec<&str> = folded.split('_').filter(|word| !word.is_empty()).collect();
-    words.join("_")
-}
-
-static FOLDED_PREFIX: LazyLock<String> = LazyLock::new(|| fold(PREFIX));
-
-fn fold_into(text: &str, mut push: impl FnMut(char)) {
-    let mut push = |character: char| match character {
-        'a'..='h' | 'j' | 'k' | 'n' | 'p'..='z' | '2'..='9' => push(character),
-        'i' | 'l' | '1' | '|' => push('l'),
-        'o' | '0' => push('o'),
-        'm' => {
-            push('r');
-            push('n');
-        }
-        _ if character.is_alphanumeric() => push(character),
-        // An accent that stood on a letter.
-        _ if is_mark(character) => {}
-        _ => push('_'),
-    };
-    if text.is_ascii() {
-        text.bytes()
-            .for_each(|byte| push(char::from(byte.to_ascii_lowercase())));
-        return;
-    }
-    // Twice, because some letters look like ours only in upper case and others only in lower case.
-    let plain: String = text
-        .chars()
-        .filter(|character| !is_invisible(*character) && !character.is_control())
-        .nfkc()
-        .collect();
-    let lower: String = unicode_security::skeleton(&plain)
-        .flat_map(char::to_lowercase)
-        .collect();
-    unicode_security::skeleton(&lower)
-        .flat_map(char::to_lowercase)
-        .for_each(&mut push);
-}
-
-fn is_mark(character: char) -> bool {
-    unicode_normalization::char::is_combining_mark(character)
 }
 
 /// `read`, as tools are called; not `Read`, `re_ad`, or a word that only this program uses.

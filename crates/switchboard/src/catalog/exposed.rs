@@ -42,6 +42,26 @@ pub fn exposed_name(server: &str, tool: &str) -> ExposedName {
     ExposedName::from(name)
 }
 
+/// Whether an exposed name is written as that of one of the server's tools would be. For explanations only: routing
+/// never depends on it.
+pub fn is_like_tool_of(name: &str, server: &str) -> bool {
+    let Some(rest) = name.strip_prefix(PREFIX) else {
+        return false;
+    };
+    let part = if is_plain_server(server) {
+        server.to_owned()
+    } else {
+        tidy_server(server)
+    };
+    let is_whole = |rest: &str| rest.starts_with(SEPARATOR);
+    // Of a long name, only the beginning may be left.
+    let start = part
+        .get(..SERVER_SHARE)
+        .map(|start| start.trim_end_matches('_'));
+    rest.strip_prefix(part.as_str()).is_some_and(is_whole)
+        || start.is_some_and(|start| rest.starts_with(start))
+}
+
 /// As [`exposed_name`], into a buffer whose contents are replaced.
 pub(super) fn name_into(name: &mut String, server: &str, tool: &str) {
     name.clear();

@@ -9,6 +9,7 @@
 //! | [`ServerTools`] | one server's tools, from its pages and the user's rules; what was set aside, and why |
 //! | [`CatalogTool`] | one tool: reference, exposed name, definition, and the view a model gets of it |
 //! | [`Catalog`] | the snapshot over all servers: order, lookup, token cost |
+//! | [`ToolCount`] | how many tools a server lists, and what becomes of them |
 //! | [`exposed`], [`disguise`] | how names are made, and which are refused |
 //! | [`schema`] | what model providers refuse in a schema, and how it is mended |
 //! | [`text`] | the one way text goes to a model: neutralised, cut, counted |
@@ -17,6 +18,7 @@
 //! | [`ServerCatalog`] | everything one server listed, for keeping on disk |
 
 pub(crate) mod canonical;
+mod count;
 pub(crate) mod cursor;
 pub mod disguise;
 pub mod exposed;
@@ -31,6 +33,7 @@ pub mod text;
 mod tool;
 
 pub use canonical::Part;
+pub use count::ToolCount;
 pub use persist::ServerCatalog;
 pub(crate) use reader::ToolReader;
 pub use rules::ToolRules;

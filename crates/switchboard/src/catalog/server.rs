@@ -10,6 +10,7 @@ use switchboard_config::text::visible;
 use switchboard_protocol::param_headers::AnnotationError;
 
 use super::canonical::Part;
+use super::count::ToolCount;
 use super::disguise::Disguise;
 use super::reader::ToolReader;
 use super::rules::ToolRules;
@@ -176,6 +177,11 @@ impl ServerTools {
     /// How many more are not offered than [`aside`](Self::aside) tells.
     pub fn aside_untold(&self) -> usize {
         self.aside_untold
+    }
+
+    /// How many tools the server lists, by what becomes of them.
+    pub fn count(&self) -> ToolCount {
+        ToolCount::of(self.tools.len(), self.aside.iter(), self.aside_untold)
     }
 
     /// Whether the server's instructions are not to be shown, because they have changed since they were pinned.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use foldhash::quality::RandomState;
 use switchboard_config::text::visible;
 
+use super::count::ToolCount;
 use super::disguise::{Disguise, KnownServers, Part};
 use super::server::{ServerTools, SetAside, SetAsideReason};
 use super::text::{self, Tokens};
@@ -317,6 +318,12 @@ impl CatalogServer {
             .aside()
             .iter()
             .chain(self.withheld.iter().map(|(_, aside)| aside))
+    }
+
+    /// How many tools it lists, by what becomes of them.
+    pub fn count(&self) -> ToolCount {
+        let offered = self.tools.tools().len() - self.withheld.len();
+        ToolCount::of(offered, self.aside(), self.tools.aside_untold())
     }
 
     /// Whether it has instructions that are not shown, because they changed since they were pinned.

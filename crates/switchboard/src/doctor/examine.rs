@@ -17,7 +17,6 @@ use super::heard::Heard;
 use super::steps::{Outcome, Step, Steps};
 use super::{Diagnosis, DoctorOptions, Facts, Finding, Severity, ToolLint, Verdict};
 use crate::catalog::{CatalogTool, Provenance, Reach, ServerCatalog, ServerTools, SetAside};
-use crate::handler::DeclineAll;
 use crate::host::server_tools;
 use crate::peer::{
     self, ListKind, OpenError, OpenErrorKind, OpenOptions, OpenStep, PageLimits, Pages, Peer,
@@ -83,7 +82,7 @@ impl Examination<'_> {
             &*self.spec.connector,
             &options,
             heard,
-            Arc::new(DeclineAll),
+            Arc::clone(&self.options.handler),
             &at,
         );
         let peer = opened
@@ -217,6 +216,9 @@ impl Examination<'_> {
     }
 
     fn failed(&self, failed: &Failed) -> Diagnosis {
+        if failed.is_connecting() {
+            self.steps.never_connected();
+        }
         let step = self.steps.current().unwrap_or(Step::Connect);
         self.steps.end(Outcome::Failed(failed.to_string()));
         let stderr = self.heard.stderr(STDERR_KEPT);
@@ -233,7 +235,13 @@ impl Examination<'_> {
             is_confined: self.spec.sandbox.policy.is_some(),
         };
         let verdict = match failed {
-            _ if symptoms.status() == Some(401) => Verdict::NeedsLogin,
+            _ if symptoms.status() == Some(401) => {
+                if self.destination.rejects_token_on_401() {
+                    Verdict::TokenRejected
+                } else {
+                    Verdict::NeedsLogin
+                }
+            }
             Failed::Open(OpenErrorKind::Transport(error))
                 if error.kind == TransportErrorKind::Invalid =>
             {
@@ -287,6 +295,7 @@ fn facts(
             .as_ref()
             .map_or_else(Vec::new, capabilities),
         tools: tools.tools().len(),
+        count: tools.count(),
         prompts,
         resources,
         tokens: tools.tools().iter().map(CatalogTool::tokens).sum(),

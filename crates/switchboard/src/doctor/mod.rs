@@ -21,6 +21,7 @@ mod heard;
 mod steps;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -29,7 +30,8 @@ use switchboard_protocol::Revision;
 use tokio::sync::Semaphore;
 
 use crate::catalog::schema::SchemaFinding;
-use crate::catalog::{SetAside, Tokens};
+use crate::catalog::{SetAside, Tokens, ToolCount};
+use crate::handler::{ClientHandler, DeclineAll};
 use crate::names::ServerName;
 use crate::options::HostSettings;
 use crate::recipe::RecipeError;
@@ -38,12 +40,24 @@ use crate::spec::ServerSpec;
 pub use steps::{Outcome, Step, StepReport};
 
 /// How servers are examined.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone)]
 pub struct DoctorOptions {
     /// The numbers of the host: pools, deadlines, limits.
     pub settings: HostSettings,
     /// The user's home, to look for programs that are installed outside the `PATH`. Without it nobody looks.
     pub home: Option<PathBuf>,
+    /// What servers are told they may ask, which some of them list more tools for. Nothing is asked by listing.
+    pub handler: Arc<dyn ClientHandler>,
+}
+
+impl Default for DoctorOptions {
+    fn default() -> Self {
+        Self {
+            settings: HostSettings::default(),
+            home: None,
+            handler: Arc::new(DeclineAll),
+        }
+    }
 }
 
 /// What was found out about one server.
@@ -77,6 +91,8 @@ pub enum Verdict {
     Troubled,
     /// It wants a login.
     NeedsLogin,
+    /// It does not accept the token of its entry.
+    TokenRejected,
     /// It cannot be used.
     Unreachable,
     /// Its entry cannot be used.
@@ -91,6 +107,7 @@ impl Verdict {
             Self::NotExamined => "not-examined",
             Self::Troubled => "troubled",
             Self::NeedsLogin => "needs-login",
+            Self::TokenRejected => "token-rejected",
             Self::Unreachable => "unreachable",
             Self::Misconfigured => "misconfigured",
         }
@@ -150,6 +167,8 @@ pub struct Facts {
     pub capabilities: Vec<&'static str>,
     /// How many tools it offers.
     pub tools: usize,
+    /// How many tools it lists, by what becomes of them.
+    pub count: ToolCount,
     /// How many prompts it lists, if it has any.
     pub prompts: Option<usize>,
     /// How many resources it lists, if it has any.

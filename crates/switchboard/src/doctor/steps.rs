@@ -120,6 +120,24 @@ impl Steps {
         self.begin(step);
     }
 
+    /// The current step failed because no connection could be made. HTTP connects with its first request, so the step
+    /// before it that prepared the connection is the one that failed.
+    pub(super) fn never_connected(&self) {
+        let mut notes = self.lock();
+        let Some(last) = notes.taken.last() else {
+            return;
+        };
+        let is_connect = matches!(last.step, Step::Connect | Step::ConnectLegacy);
+        let (step, duration) = (last.step, last.duration);
+        if let Some((_, begun)) = notes.current
+            && is_connect
+        {
+            notes.taken.pop();
+            let begun = begun.checked_sub(duration).unwrap_or(begun);
+            notes.current = Some((step, begun));
+        }
+    }
+
     /// A step begins; the one before it was done.
     pub(super) fn begin(&self, step: Step) {
         self.end(Outcome::Done);
@@ -177,6 +195,22 @@ mod tests {
             .map(|report| (report.step, report.outcome))
             .collect();
         assert_eq!(taken, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_was_never_made_is_what_failed() {
+        let steps = Steps::new(Transport::Http);
+        steps.opening(OpenStep::Connect);
+        steps.opening(OpenStep::Discover);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        steps.never_connected();
+        steps.end(Outcome::Failed("refused".to_owned()));
+        let expected = StepReport {
+            step: Step::Connect,
+            outcome: Outcome::Failed("refused".to_owned()),
+            duration: Duration::from_secs(1),
+        };
+        assert_eq!(steps.taken(), [expected]);
     }
 
     #[tokio::test(start_paused = true)]

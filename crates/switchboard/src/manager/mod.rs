@@ -10,6 +10,7 @@ pub(crate) mod connection;
 mod idle;
 pub(crate) mod lists;
 pub(crate) mod login;
+mod names;
 mod startup;
 mod summary;
 mod view;
@@ -23,6 +24,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::catalog::disguise::KnownServers;
 use crate::catalog::{ServerTools, ToolRules};
 use crate::events::{Event, Events};
 use crate::handler::ClientHandler;
@@ -111,6 +113,8 @@ pub(crate) struct Resources {
 pub(crate) struct Manager {
     resources: Resources,
     servers: BTreeMap<ServerName, Managed>,
+    /// The names of the servers that are switched on and may be used.
+    names: KnownServers,
     local_pool: Arc<Semaphore>,
     remote_pool: Arc<Semaphore>,
     view: watch::Sender<Arc<View>>,
@@ -217,6 +221,7 @@ impl Manager {
             remote_pool: Arc::new(Semaphore::new(settings.remote_connections.max(1))),
             resources,
             servers: BTreeMap::new(),
+            names: KnownServers::default(),
             view,
             commands,
             reports,
@@ -280,6 +285,7 @@ impl Manager {
             }
             Command::Remove(name, done) => {
                 let existed = self.remove(&name);
+                self.admit_refused().await;
                 self.publish();
                 self.check_startup();
                 let _ = done.send(existed);
@@ -354,6 +360,7 @@ impl Manager {
         for spec in specs {
             self.put(spec).await;
         }
+        self.admit_refused().await;
         self.publish();
         self.check_startup();
     }
@@ -420,7 +427,10 @@ impl Manager {
         };
         let spec = Arc::clone(&managed.spec);
         if !managed.is_enabled() {
+            self.names.remove(name);
             self.set_state(name, ConnectionState::Disabled, None);
+        } else if !self.admit(name) {
+            // The state says why.
         } else if self.resources.memory.needs_auth(spec.key).await == Some(true) {
             self.set_state(name, ConnectionState::needs_auth(name), None);
             self.expect_login(name, true);
@@ -435,6 +445,7 @@ impl Manager {
         let Some(managed) = self.servers.remove(name) else {
             return false;
         };
+        self.names.remove(name);
         self.end(managed.state);
         if let Some(starting) = &mut self.starting {
             starting.remove(name);
@@ -454,6 +465,7 @@ impl Manager {
         managed.switched = Some(enabled);
         if was_enabled != enabled {
             self.begin(name).await;
+            self.admit_refused().await;
         }
         true
     }
@@ -467,6 +479,9 @@ impl Manager {
 
     /// Begins a connection. An attempt of zero is one that is not repeated by itself.
     fn connect(&mut self, name: &ServerName, attempt: u32, delay: Duration) {
+        if !self.admit(name) {
+            return;
+        }
         let Some(managed) = self.servers.get_mut(name) else {
             return;
         };
@@ -563,10 +578,17 @@ impl Manager {
         self.resources.memory.forget_needs_auth(key).await;
     }
 
-    async fn failed(&mut self, name: &ServerName, failure: Box<Failure>) {
+    async fn failed(&mut self, name: &ServerName, mut failure: Box<Failure>) {
         let Some(managed) = self.servers.get(name) else {
             return;
         };
+        let destination = managed.spec.connector.destination();
+        if failure.cause == Cause::Unauthorized && destination.rejects_token_on_401() {
+            failure.cause = Cause::TokenRejected;
+            failure.message = "the server rejects the token of its entry".to_owned();
+            self.set_state(name, ConnectionState::Failed, Some(failure));
+            return;
+        }
         if failure.cause == Cause::Unauthorized {
             let (key, duration) = (managed.spec.key, self.resources.settings.needs_auth_memory);
             self.set_state(name, ConnectionState::needs_auth(name), Some(failure));
@@ -759,6 +781,7 @@ impl Manager {
             live.collect(),
             offers.collect(),
             logs.collect(),
+            &self.names,
             &previous,
         );
         self.view.send_replace(Arc::new(view));

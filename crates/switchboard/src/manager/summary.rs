@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::idle::Kept;
 use super::view::Offer;
 use super::{ConnectionState, Managed, login};
+use crate::catalog::ToolCount;
 use crate::names::ServerName;
 use crate::spec::{ServerSpec, Start};
 use crate::status::{ServerStatus, State};
@@ -39,6 +40,7 @@ impl Managed {
             is_resting: matches!(self.state, ConnectionState::Resting(_)),
             revision: connected.map(|connected| connected.peer.revision()),
             tools: tools.map_or(0, |tools| tools.tools().len()),
+            count: tools.map_or_else(ToolCount::default, |tools| tools.count()),
             restarts: self.restarts,
             latency: connected.map(|connected| connected.latency),
             startup: connected.map(|connected| connected.startup),

@@ -10,7 +10,7 @@ use crate::logs::LogRing;
 use crate::names::{Generation, ServerName};
 use crate::peer::Peer;
 use crate::spec::ServerSpec;
-use crate::status::ServerStatus;
+use crate::status::{ServerStatus, State};
 
 /// All servers at one moment.
 #[derive(Debug, Default)]
@@ -42,10 +42,11 @@ pub(crate) type Offer = (ServerName, Arc<ServerTools>, Option<Arc<str>>);
 
 impl View {
     pub(crate) fn new(
-        statuses: Vec<ServerStatus>,
+        mut statuses: Vec<ServerStatus>,
         live: BTreeMap<ServerName, Live>,
         offers: Vec<Offer>,
         logs: BTreeMap<ServerName, Arc<LogRing>>,
+        names: &KnownServers,
         previous: &Self,
     ) -> Self {
         // Most changes of state leave the tools as they were.
@@ -57,10 +58,20 @@ impl View {
         let catalog = if unchanged {
             Arc::clone(&previous.catalog)
         } else {
-            let names = statuses.iter().map(|status| &status.name);
-            let (known, _) = KnownServers::admit(names);
+            // A tool may not claim to be one of a server that is merely switched off, either.
+            let mut known = names.clone();
+            for status in &statuses {
+                let _ = known.add(&status.name);
+            }
             Arc::new(Catalog::assemble(&known, offers.iter().cloned()))
         };
+        for status in &mut statuses {
+            let offered = catalog.server(status.name.as_str());
+            if let Some(server) = offered.filter(|_| status.state != State::NeedsAuth) {
+                status.count = server.count();
+                status.tools = status.count.offered;
+            }
+        }
         Self {
             statuses,
             live,

@@ -63,9 +63,25 @@ pub enum Destination {
         path: String,
         /// Whether the server is shown credentials: a header such as `Authorization`.
         has_credentials: bool,
+        /// Whether a login could give it other credentials than those of its entry.
+        can_log_in: bool,
         /// Whether a proxy is set for addresses of this kind.
         has_proxy: bool,
     },
+}
+
+impl Destination {
+    /// Whether a refusal with status 401 means that the entry's own credentials are wrong, and no login can help.
+    pub fn rejects_token_on_401(&self) -> bool {
+        matches!(
+            self,
+            Self::Address {
+                has_credentials: true,
+                can_log_in: false,
+                ..
+            }
+        )
+    }
 }
 
 /// An open way to a server. Dropping the last handle ends it as [`close`](Link::close) does, without waiting.

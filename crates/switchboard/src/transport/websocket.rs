@@ -103,8 +103,7 @@ impl Connector for WebSocketConnector {
 
     fn destination(&self) -> Destination {
         let has_proxy = self.client.settings().proxy.applies_to(&self.address);
-        self.address
-            .destination(self.permits.has_credentials(), has_proxy)
+        self.address.destination(&self.permits, has_proxy)
     }
 
     fn connect(

@@ -5,7 +5,7 @@ use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer};
 
 use crate::connect_with;
 use crate::failed;
-use crate::network::{answer, certificate, client, client_with, frame, request, send};
+use crate::network::{answer, certificate, client, client_with, frame, request, self_signed, send};
 use crate::web::Web;
 
 #[tokio::test]
@@ -90,4 +90,38 @@ async fn a_certificate_that_is_not_trusted_says_why() {
         ),
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_self_signed_certificate_is_trusted_where_it_is_named_and_nowhere_else() {
+    let (own, acceptor) = self_signed();
+    let (other, _) = certificate(&[]);
+    let mut web = Web::start_with_tls(acceptor).await;
+    let port = web.address.port();
+    let trusting = |root: Vec<u8>| {
+        client_with(HttpSettings {
+            extra_roots: vec![root],
+            ..HttpSettings::default()
+        })
+    };
+    let check = async |client: &HttpClient, host: &str, expected: String| {
+        let server = RemoteServer::new(format!("https://{host}:{port}/"));
+        let (link, mut record) = connect_with(client, server).await;
+        send(&link, request(1)).await;
+        assert_eq!(record.next().await, failed(1, &expected));
+    };
+    let untrusted = format!(
+        "not sent: Tls: the certificate of localhost:{port} is self-signed, and this machine \
+         does not trust it"
+    );
+    check(&client(), "localhost", untrusted.clone()).await;
+    check(&trusting(other), "localhost", untrusted).await;
+    let trusting = trusting(own);
+    let name = format!("not sent: Tls: the certificate of 127.0.0.1:{port} is for another name");
+    check(&trusting, "127.0.0.1", name).await;
+    let server = RemoteServer::new(format!("https://localhost:{port}/mcp"));
+    let (link, mut record) = connect_with(&trusting, server).await;
+    send(&link, request(1)).await;
+    web.next().await.reply_json(&answer(1));
+    assert_eq!(record.next().await, frame(&answer(1)));
 }

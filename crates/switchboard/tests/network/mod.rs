@@ -166,6 +166,17 @@ pub(crate) async fn send(link: &Arc<dyn Link>, message: Outgoing) {
 pub(crate) fn certificate(protocols: &[&str]) -> (Vec<u8>, TlsAcceptor) {
     let certificate = include_bytes!("localhost.cert.der").to_vec();
     let key = include_bytes!("localhost.key.der").to_vec();
+    acceptor(certificate, key, protocols)
+}
+
+/// The same, with a certificate that says of itself that it is an authority, as the usual commands make them.
+pub(crate) fn self_signed() -> (Vec<u8>, TlsAcceptor) {
+    let certificate = include_bytes!("self_signed.cert.der").to_vec();
+    let key = include_bytes!("self_signed.key.der").to_vec();
+    acceptor(certificate, key, &[])
+}
+
+fn acceptor(certificate: Vec<u8>, key: Vec<u8>, protocols: &[&str]) -> (Vec<u8>, TlsAcceptor) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

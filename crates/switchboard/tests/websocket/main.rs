@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures_util::{SinkExt as _, StreamExt as _};
 use network::{
     Event, LIMIT, Record, answer, certificate, client, client_with, frame, kind, notification,
-    recorder, request, send, within,
+    recorder, request, self_signed, send, within,
 };
 use switchboard::transport::http::{HeadersHelper, HttpSettings, RemoteServer};
 use switchboard::transport::websocket::WebSocketConnector;
@@ -23,6 +23,7 @@ use switchboard_config::entry::Transport;
 use switchboard_config::secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
@@ -423,7 +424,12 @@ async fn what_keeps_a_connection_from_opening_is_told_apart() {
 
 #[tokio::test]
 async fn wss_trusts_what_https_trusts() {
-    let (root, acceptor) = certificate(&[]);
+    for (root, acceptor) in [certificate(&[]), self_signed()] {
+        wss_trusts(root, acceptor).await;
+    }
+}
+
+async fn wss_trusts(root: Vec<u8>, acceptor: TlsAcceptor) {
     let server = Server::start().await;
     let client = client_with(HttpSettings {
         extra_roots: vec![root],

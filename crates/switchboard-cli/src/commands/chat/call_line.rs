@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use switchboard_agent::events::FailedServer;
 use switchboard_agent::message::Content;
+use switchboard_config::text::visible;
 
 use crate::consent;
 use crate::live::Line;
 use crate::printer::style;
 use crate::questions::safe;
+use crate::servers::{HeldBack, look_closer};
 
 /// Arguments that say most about a call, which are shown without their names.
 const TELLING: [&str; 8] = [
@@ -140,4 +143,25 @@ mod tests {
         check("", "it failed without a word");
         assert_eq!(trouble(&[]), "it failed without a word");
     }
+}
+
+/// What a person is told of a server that the turn goes on without: what, and what to do. `None` where the findings about
+/// the configuration have told it.
+pub(super) fn missing_server(server: &FailedServer) -> Option<(String, String)> {
+    if HeldBack::is_in_findings(&server.state) {
+        return None;
+    }
+    let name = visible(&server.name);
+    let hint = match server.state.as_str() {
+        "needs-auth" => format!("`switchboard mcp login {name}`"),
+        "untrusted" => format!("`switchboard trust approve {name}`"),
+        "pending" => "its tools join the conversation when it is ready".to_owned(),
+        _ => look_closer(&name),
+    };
+    let message = format!(
+        "going on without {name} ({}): {}",
+        server.state,
+        visible(&server.reason)
+    );
+    Some((message, hint))
 }

@@ -15,8 +15,7 @@ use crate::commands::tools;
 use crate::current::{Current, on_a_thread, servers};
 use crate::error::Failure;
 use crate::printer::{Table, style};
-use crate::session::{self, Session};
-use crate::startup;
+use crate::session::Session;
 use crate::terminal;
 
 /// What can follow `/mcp`.
@@ -93,7 +92,11 @@ pub(super) async fn run(
 fn list(current: &Current, session: &Session<'_>) -> Result<(), Failure> {
     let mut table = Table::with_heading(&["NAME", "STATE", "TOOLS", "TOKENS", ""]);
     let catalog = session.host.catalog();
-    let statuses = session.host.statuses();
+    let held_back = current.held_back(session);
+    let is_held = |name: &str| held_back.iter().any(|held| held.name == name);
+    // What the files hold back or no longer have is switched off in the host; the files say why.
+    let mut statuses = session.host.statuses();
+    statuses.retain(|status| status.state != State::Disabled || !is_held(status.name.as_str()));
     let widest = statuses
         .iter()
         .map(|status| status.name.as_str().len())
@@ -105,10 +108,7 @@ fn list(current: &Current, session: &Session<'_>) -> Result<(), Failure> {
         .max(20);
     for status in &statuses {
         let name = status.name.as_str();
-        let offered = catalog
-            .servers()
-            .iter()
-            .find(|server| server.name() == &status.name);
+        let offered = catalog.server(name);
         let tokens = offered.map_or_else(|| "–".to_owned(), |server| server.tokens().0.to_string());
         let is_connected = status.state == State::Connected;
         let count = if is_connected {
@@ -116,17 +116,26 @@ fn list(current: &Current, session: &Session<'_>) -> Result<(), Failure> {
         } else {
             "–".to_owned()
         };
+        let is_removed = status.state == State::Disabled && !current.has_entry(name, session);
+        let (word, remark) = if is_removed {
+            (
+                "removed",
+                "no configuration file has it any more".to_owned(),
+            )
+        } else {
+            (status.state.word(), remark(status))
+        };
         table.row([
             (style::NAME, name),
-            (state_style(status.state), status.state.word()),
+            (state_style(status.state), word),
             (Style::new(), &count),
             (Style::new(), &tokens),
-            (style::QUIET, &terminal::fitted(&remark(status), room)),
+            (style::QUIET, &terminal::fitted(&remark, room)),
         ]);
     }
     let is_running = |name: &str| statuses.iter().any(|status| status.name.as_str() == name);
     for spec in &session.specs {
-        if !is_running(spec.name.as_str()) {
+        if !is_running(spec.name.as_str()) && !is_held(spec.name.as_str()) {
             let name = spec.name.as_str();
             let about = "connected with your first message";
             table.row([
@@ -138,19 +147,16 @@ fn list(current: &Current, session: &Session<'_>) -> Result<(), Failure> {
             ]);
         }
     }
-    for held in current
-        .held_back(session)
-        .iter()
-        .filter(|held| !is_running(&held.name))
-    {
+    for held in held_back.iter().filter(|held| !is_running(&held.name)) {
         let hint = held.hint.as_deref().unwrap_or_default();
         table.row([
             (style::NAME, &held.name),
-            (style::WARNING, held.state),
+            (held.style(), held.state),
             (Style::new(), "–"),
             (Style::new(), "–"),
             (style::QUIET, hint),
         ]);
+        table.remark(style::QUIET, &held.reason);
     }
     session.context.printer.data(table)
 }
@@ -158,12 +164,14 @@ fn list(current: &Current, session: &Session<'_>) -> Result<(), Failure> {
 fn remark(status: &ServerStatus) -> String {
     let name = visible(status.name.as_str()).into_owned();
     match status.state {
-        State::Failed => session::reason(status).unwrap_or_default(),
+        State::Failed => status.reason().unwrap_or_default(),
         State::NeedsAuth => format!("/mcp login {name}"),
         State::Disabled => format!("/mcp enable {name}"),
         State::Pending if status.is_resting => "rests until it is used".to_owned(),
-        State::Pending => "being connected".to_owned(),
-        State::Connected => String::new(),
+        State::Pending => status
+            .reason()
+            .unwrap_or_else(|| "being connected".to_owned()),
+        State::Connected => status.count.rest().unwrap_or_default(),
     }
 }
 
@@ -213,15 +221,9 @@ async fn reconnect(name: &str, current: &Current, session: &Session<'_>) -> Resu
         session.restart(&server).await;
     }
     session.need(name)?;
-    let tools = session
-        .host
-        .status(&server)
-        .map_or(0, |status| status.tools);
-    let told = format!(
-        "{} is connected: {}",
-        visible(name),
-        startup::counted(tools, "tool")
-    );
+    let status = session.host.status(&server);
+    let count = status.map(|status| status.count).unwrap_or_default();
+    let told = format!("{} is connected: {count}", visible(name));
     session.context.printer.note(told);
     Ok(())
 }

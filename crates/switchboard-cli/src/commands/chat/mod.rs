@@ -31,7 +31,7 @@ mod welcome;
 use crate::cli::{ChatArguments, OutputFormat};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::servers::Servers;
 use crate::session;
 use crate::terminal;
@@ -50,6 +50,11 @@ Examples:
   switchboard chat -p 'summarise @docs:file:///guide.md' --output json";
 
 pub(crate) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
+    match arguments.output {
+        Some(OutputFormat::Json) => printer::want_json(),
+        Some(OutputFormat::StreamJson) => printer::want_json_lines(),
+        Some(OutputFormat::Text) | None => {}
+    }
     if arguments.list || arguments.delete.is_some() {
         return sessions::run(arguments, context);
     }

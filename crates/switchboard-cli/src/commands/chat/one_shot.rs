@@ -14,7 +14,7 @@ use switchboard_agent::events::{EndReason, Reply, SessionEvent};
 use switchboard_config::text::visible;
 use tokio::time::interval;
 
-use super::call_line::trouble;
+use super::call_line::{missing_server, trouble};
 use super::turn::Turn;
 use super::{attach, failure};
 use crate::cli::OutputFormat;
@@ -206,9 +206,10 @@ impl<'p> Output<'p> {
 fn tell(event: &SessionEvent, printer: &Printer) {
     match event {
         SessionEvent::Started { failed_servers, .. } => {
-            for (name, reason) in failed_servers {
-                let message = format!("{} cannot be used: {}", visible(name), visible(reason));
-                printer.warning(message, None);
+            for server in failed_servers {
+                if let Some((message, hint)) = missing_server(server) {
+                    printer.warning(message, Some(&hint));
+                }
             }
         }
         SessionEvent::CallEnds {

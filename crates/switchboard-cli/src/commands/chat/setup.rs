@@ -33,6 +33,7 @@ pub(super) fn manner(attended: bool) -> Manner {
         policy: Policy::agent(),
         front_end: FRONT_END,
         attended,
+        looks: false,
         logins: true,
         clients: None,
     }
@@ -59,6 +60,7 @@ pub(super) fn agent_of(
     Agent::new(AgentOptions {
         servers: specs,
         store: Arc::clone(&session.store),
+        unavailable: session.unavailable.clone(),
         shell: Shell::new(environment)
             .without(tokens)
             .guarded_by(configured.guard()),

@@ -10,13 +10,12 @@ use anstyle::Style;
 use switchboard_agent::events::{EndReason, Reply, SessionEvent};
 use tokio::time::Instant;
 
-use super::call_line::{display, elapsed, summary, trouble};
+use super::call_line::{display, elapsed, missing_server, summary, trouble};
 use crate::error::Failure;
 use crate::live::{self, Line, Live, spinner};
 use crate::markdown::{Look, Markdown};
 use crate::printer::{Printer, Verbosity, paint, style};
 use crate::questions::safe;
-use crate::servers::look_closer;
 use crate::startup::counted;
 use crate::terminal::{self, fitted};
 
@@ -150,16 +149,18 @@ impl<'p> Turn<'p> {
         match event {
             SessionEvent::Started { failed_servers, .. } => {
                 self.doing = Doing::Waiting;
-                for (name, reason) in failed_servers {
-                    if self.told.insert(name.clone()) {
+                // One that has come back is told of again when it is missing again.
+                let is_missing =
+                    |name: &String| failed_servers.iter().any(|server| server.name == *name);
+                self.told.retain(is_missing);
+                for server in &failed_servers {
+                    if self.told.insert(server.name.clone())
+                        && let Some((message, hint)) = missing_server(server)
+                    {
                         self.live.clear();
-                        let name = safe(&name);
-                        let start = format!("{name} cannot be used: ");
-                        let room = columns().saturating_sub("warning: ".len() + start.len() + 1);
-                        let reason = safe(&reason);
-                        let reason = fitted(&reason, room.max(30));
-                        self.printer
-                            .warning(format!("{start}{reason}"), Some(&look_closer(&name)));
+                        let room = columns().saturating_sub("warning: ".len() + 1);
+                        let message = fitted(&message, room.max(60));
+                        self.printer.warning(message, Some(&hint));
                     }
                 }
             }

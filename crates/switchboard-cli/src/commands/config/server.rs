@@ -14,9 +14,9 @@ pub(crate) fn server_text(server: &Server, shadows: &Shadows<'_>, home: &Path) -
     let mut text = String::new();
     let state = match server.status {
         Status::Ready => style::GOOD,
-        Status::Disabled => style::QUIET,
+        Status::Disabled | Status::Shadowed { .. } => style::QUIET,
         Status::Untrusted(_) => style::WARNING,
-        Status::Faulty(_) | Status::Blocked { .. } => style::ERROR,
+        Status::Faulty(_) | Status::Blocked { .. } | Status::Refused { .. } => style::ERROR,
     };
     let transport = server
         .transport()

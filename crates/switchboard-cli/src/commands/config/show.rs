@@ -271,8 +271,8 @@ fn to_json(config: &Config, context: &Context) -> Value {
 
 fn setting_json(setting: Setting, config: &Config) -> Value {
     let source = |origin: &SettingOrigin| match origin {
-        SettingOrigin::Default => json!("default"),
-        SettingOrigin::Environment(variable) => json!({"environment": variable}),
+        SettingOrigin::Default => view::no_place_json("default", None),
+        SettingOrigin::Environment(variable) => view::no_place_json("environment", Some(variable)),
         SettingOrigin::File(origin) => view::place_json(origin),
     };
     let value = |value: &dyn std::fmt::Display| {

@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
         return Err(Failure::usage("the entry must be a JSON object")
             .hint("write '{\"url\": \"https://…\"}' or '{\"command\": \"…\"}'"));
     }
+    let value = unwrapped(value, name, context)?;
     let (entry, findings) = insert::read_json(&json!({"mcpServers": {name: value}}).to_string());
     if let Some(finding) = findings.iter().find(|finding| insert::matters(finding)) {
         let message = format!(
@@ -36,11 +37,18 @@ pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
             visible(name),
             visible(&finding.message)
         );
-        let failure = Failure::usage(message);
-        return Err(match &finding.hint {
-            Some(hint) => failure.hint(visible(hint)),
-            None => failure,
-        });
+        let mut failure = Failure::usage(message);
+        // A mistyped key is why another one is missing, so its hint comes first.
+        let unknown = findings
+            .iter()
+            .filter(|finding| finding.code == "unknown-key");
+        for finding in unknown.clone() {
+            failure = failure.because(visible(&finding.message));
+        }
+        let hints = unknown
+            .chain([finding])
+            .filter_map(|each| each.hint.as_deref());
+        return Err(hints.fold(failure, |failure, hint| failure.hint(visible(hint))));
     }
     for finding in findings
         .iter()
@@ -64,6 +72,65 @@ pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
         Existing::Refuse
     };
     insert::run(name, &entry, arguments.scope, existing, context)
+}
+
+/// The entry itself, where a whole file was pasted: `{"mcpServers": {"NAME": {…}}}`, or `{"NAME": {…}}`.
+fn unwrapped(value: Value, name: &str, context: &Context) -> Result<Value, Failure> {
+    const WRAPPERS: [&str; 5] = [
+        "mcpServers",
+        "mcp_servers",
+        "servers",
+        "context_servers",
+        "mcp",
+    ];
+    let is_entry = |value: &Value| {
+        let keys = [
+            "command",
+            "program",
+            "url",
+            "transport",
+            "type",
+            "httpUrl",
+            "serverUrl",
+        ];
+        value.is_object() && keys.iter().any(|key| value.get(key).is_some())
+    };
+    if is_entry(&value) {
+        return Ok(value);
+    }
+    let wrapped = WRAPPERS
+        .iter()
+        .find_map(|wrapper| value.get(wrapper).filter(|servers| servers.is_object()));
+    let servers = wrapped.unwrap_or(&value).as_object();
+    let servers = servers.filter(|servers| {
+        wrapped.is_some() || (!servers.is_empty() && servers.values().all(is_entry))
+    });
+    let Some(servers) = servers else {
+        return Ok(value);
+    };
+    if let Some(entry) = servers.get(name) {
+        return Ok(entry.clone());
+    }
+    let names: Vec<_> = servers.keys().map(|name| visible(name)).collect();
+    let mut entries = servers.values();
+    match (entries.next(), entries.next()) {
+        (Some(entry), None) => {
+            let note = format!("the JSON calls the server `{}`", names.join(""));
+            context.printer.note(note);
+            Ok(entry.clone())
+        }
+        (None, _) => Err(Failure::usage("the JSON has no server in it")
+            .hint("write '{\"url\": \"https://…\"}' or '{\"command\": \"…\"}'")),
+        _ => Err(Failure::usage(format!(
+            "the JSON has {} servers, and none of them is called `{}`",
+            names.len(),
+            visible(name)
+        ))
+        .hint(format!(
+            "add them one by one, by their names: {}",
+            names.join(", ")
+        ))),
+    }
 }
 
 fn read_stdin() -> Result<String, Failure> {

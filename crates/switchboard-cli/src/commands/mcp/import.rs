@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
+use switchboard_config::confusable;
 use switchboard_config::files::{Disk, Files as _};
 use switchboard_config::foreign::{
     ForeignFile, Imported, ImportedServer, Places, Platform, Reach, Tool, import,
@@ -108,6 +109,19 @@ fn take_over(
     }
     if let Err(failure) = insert::check(&server.name, &server.entry) {
         return Ok(("skipped", Some(failure.message)));
+    }
+    let key = confusable::server_key(&server.name);
+    let mut added = earlier.iter().filter(|fate| fate.reason.is_none());
+    let is_alike = |fate: &&Fate<'_>| confusable::server_key(&fate.server.name) == key;
+    if let Some(other) = added.find(is_alike) {
+        let reason = format!(
+            "its name can be mistaken for `{}`",
+            visible(&other.server.name)
+        );
+        return Ok(("skipped", Some(reason)));
+    }
+    if let Some((reason, _)) = insert::look_alike(&server.name, target.scope, context) {
+        return Ok(("skipped", Some(reason)));
     }
     if dry_run {
         return Ok(("would add", None));

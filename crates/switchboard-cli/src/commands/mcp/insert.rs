@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use switchboard_config::confusable;
 use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::document::EnterpriseMode;
 use switchboard_config::edit::Edit;
@@ -42,6 +43,11 @@ pub(super) fn run(
 ) -> Outcome {
     let printer = &context.printer;
     check(name, entry)?;
+    if let Some((reason, instead)) = look_alike(name, scope.scope(), context) {
+        let message = format!("`{}` was not added: {reason}", visible(name));
+        let hint = format!("use another name, for example `{}`", visible(&instead));
+        return Err(Failure::usage(message).hint(hint));
+    }
     context.warn_of_findings(&context.decisions());
     let target = Target::of_scope(scope, context);
     insert(name, entry, &target, existing, context)?;
@@ -59,9 +65,37 @@ pub(super) fn run(
     remind_of_git(&target, context);
     settle(name, entry, &target, context)?;
     if printer.json {
-        printer.json(&view::entry_json(entry))?;
+        let mut shown = view::entry_json(entry);
+        shown["name"] = name.into();
+        printer.json(&shown)?;
     }
     Ok(Exit::Done)
+}
+
+/// Why a name cannot be told from that of a server that is used, and a name to use instead.
+pub(super) fn look_alike(name: &str, scope: Scope, context: &Context) -> Option<(String, String)> {
+    let config = context.load_files(context.decisions());
+    let key = confusable::server_key(name);
+    let other = config.servers.iter().find(|server| {
+        server.status == Status::Ready
+            && server.name != name
+            && confusable::server_key(&server.name) == key
+    })?;
+    let place = view::place(&other.origin, &context.environment.home);
+    let reason = format!(
+        "its name can be mistaken for `{}` ({} scope, {place})",
+        visible(&other.name),
+        other.scope()
+    );
+    let is_taken = |name: &str| config.server(name).is_some();
+    let plain = format!("{}-{}", other.name, scope.name());
+    let mut numbered = (2..100).map(|number| format!("{plain}-{number}"));
+    let instead = if is_taken(&plain) {
+        numbered.find(|name| !is_taken(name)).unwrap_or(plain)
+    } else {
+        plain
+    };
+    Some((reason, instead))
 }
 
 /// Checks an entry by the rules of the files, before any file is touched.
@@ -212,6 +246,19 @@ pub(super) fn settle(
             }
         }
         None => {}
+    }
+    for server in &config.servers {
+        if let Status::Shadowed { by, .. } = &server.status
+            && by == name
+        {
+            let place = view::place(&server.origin, &context.environment.home);
+            printer.note(format!(
+                "`{}` ({} scope, {place}) points to the same endpoint, so `{}` is used in its place",
+                visible(&server.name),
+                server.scope(),
+                visible(name)
+            ));
+        }
     }
     Ok(())
 }

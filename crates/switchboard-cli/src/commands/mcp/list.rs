@@ -2,12 +2,13 @@
 
 use anstyle::Style;
 use serde_json::{Value, json};
+use switchboard::catalog::ToolCount;
 use switchboard::names::ServerName;
 use switchboard::status::ServerStatus;
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::{Config, Server, Status};
 
-use crate::commands::status::{era_word, error, state_style};
+use crate::commands::status::{era_word, state_style, tools_cell};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
@@ -25,8 +26,8 @@ pub(crate) fn run(no_connect: bool, context: &Context) -> Outcome {
         notes(&servers.config, context);
         return Ok(Exit::Done);
     }
-    session::run(context, &servers, async |session| {
-        session.start_some(|_| true).await;
+    session::look(context, &servers, async |session| {
+        session.start_quietly().await;
         let status = |name: &str| session.host.status(&ServerName::from(name));
         let rows = rows(&servers.config, status, &session.held_back);
         show(&rows, Columns::Connected, context)?;
@@ -72,7 +73,7 @@ impl Row<'_> {
     fn state(&self) -> (Style, &'static str) {
         match (&self.status, self.held_back) {
             (Some(status), _) => (state_style(status.state), status.state.word()),
-            (None, Some(held)) => (style::ERROR, held.state),
+            (None, Some(held)) => (held.style(), held.state),
             (None, None) => {
                 let status = &self.server.status;
                 (configured_style(status), status.word())
@@ -81,14 +82,14 @@ impl Row<'_> {
     }
 
     /// How many tools it has, while it is connected.
-    fn tools(&self) -> Option<usize> {
+    fn tools(&self) -> Option<ToolCount> {
         let status = self.status.as_ref()?;
-        status.revision.map(|_| status.tools)
+        status.revision.map(|_| status.count)
     }
 
     fn error(&self) -> Option<String> {
         match (&self.status, self.held_back) {
-            (Some(status), _) => error(status),
+            (Some(status), _) => status.reason(),
             (None, Some(held)) => Some(held.reason.clone()),
             (None, None) => match &self.server.status {
                 Status::Ready | Status::Disabled => None,
@@ -103,9 +104,11 @@ impl Row<'_> {
             "name": self.server.name,
             "transport": transport(self.server),
             "scope": self.server.scope().name(),
-            "source": self.server.origin.path().display().to_string(),
+            "source": view::place_json(&self.server.origin),
             "state": self.state().1,
-            "tools": self.tools(),
+            "tools": self.tools().map(|count| count.offered),
+            "setAside": self.tools().map(|count| count.set_aside),
+            "hidden": self.tools().map(|count| count.hidden),
             "era": revision.map(|revision| era_word(revision.era())),
             "error": self.error(),
         })
@@ -150,10 +153,13 @@ fn show(rows: &[Row<'_>], columns: Columns, context: &Context) -> Result<(), Fai
             Columns::Connected => {
                 let tools = row
                     .tools()
-                    .map_or_else(|| "–".to_owned(), |tools| tools.to_string());
+                    .map_or_else(|| "–".to_owned(), |count| tools_cell(&count));
                 let tools = (Style::new(), tools.as_str());
                 table.row([name, transport, scope, row.state(), tools, source, target]);
             }
+        }
+        if let Some(reason) = row.error() {
+            table.remark(row.state().0, &reason);
         }
     }
     printer.data(table)
@@ -185,8 +191,8 @@ fn transport(server: &Server) -> Option<&'static str> {
 fn configured_style(status: &Status) -> Style {
     match status {
         Status::Ready => style::GOOD,
-        Status::Disabled => style::QUIET,
+        Status::Disabled | Status::Shadowed { .. } => style::QUIET,
         Status::Untrusted(_) => style::WARNING,
-        Status::Faulty(_) | Status::Blocked { .. } => style::ERROR,
+        Status::Faulty(_) | Status::Blocked { .. } | Status::Refused { .. } => style::ERROR,
     }
 }

@@ -65,6 +65,19 @@ pub(super) enum Failed {
     Deadline(Duration),
 }
 
+impl Failed {
+    /// Whether no connection to the address could be made.
+    pub(super) fn is_connecting(&self) -> bool {
+        use TransportErrorKind::{Dns, Refused, Timeout, Tls, Unreachable};
+        let (Self::Open(OpenErrorKind::Transport(error))
+        | Self::Open(OpenErrorKind::Request(RequestError::NotSent(error)))) = self
+        else {
+            return false;
+        };
+        matches!(error.kind, Dns | Refused | Timeout | Tls | Unreachable)
+    }
+}
+
 type Cause = fn(&Symptoms<'_>) -> Option<Finding>;
 
 /// Asked in order; the first that knows explains the failure.
@@ -142,6 +155,12 @@ pub(super) fn recipe(error: &RecipeError) -> Finding {
         RecipeError::BadAuthorization(..) => (
             "oauth-invalid",
             "correct the `oauth` table of its entry".to_owned(),
+        ),
+        RecipeError::CaFile { .. } => (
+            "ca-file",
+            "name a file with certificates in PEM form in `ca_file`: the server's own, or that of the authority that \
+             signed it"
+                .to_owned(),
         ),
         RecipeError::Transport(_) => ("entry-invalid", "correct its url and headers".to_owned()),
     };

@@ -12,12 +12,13 @@ pub(super) fn login_needed(symptoms: &Symptoms<'_>) -> Option<Finding> {
     }
     let name = visible(symptoms.server);
     let why = with_challenge(symptoms, "it answered with HTTP status 401");
-    Some(if has_credentials(symptoms) {
+    Some(if symptoms.destination.rejects_token_on_401() {
         error(
-            "credentials-refused",
-            "the server does not accept the credentials it is shown",
+            "token-rejected",
+            "the server rejects the token of its entry",
             why,
-            "the token in its headers, or in the variable they come from, is wrong or has expired: get a new one",
+            "the token in `headers`, or in the variable that `bearer_token_env_var` names, is wrong or has expired: get \
+             a new one, or remove it to log in with `switchboard mcp login`",
         )
     } else {
         error(
@@ -227,8 +228,15 @@ pub(super) fn certificate(symptoms: &Symptoms<'_>) -> Option<Finding> {
             "does not know",
             "certificate-unknown",
             "its certificate is signed by an authority that this machine does not know",
-            "a company's proxy, or a certificate of your own, wants its authority among those of the system; never \
-             turn the check off",
+            "if you trust the authority (a company's proxy, or one of your own), name its certificate in the entry: \
+             ca_file = \"/path/to/ca.pem\"; or add it to those of the system",
+        ),
+        (
+            "is self-signed",
+            "certificate-self-signed",
+            "its certificate is self-signed",
+            "if the server is yours, copy its certificate into a PEM file and name it in the entry: ca_file = \
+             \"/path/to/certificate.pem\"; anywhere else, do not connect",
         ),
         (
             "has expired",

@@ -35,6 +35,7 @@ fn address(path: &str) -> Destination {
         shown: format!("https://example.com{path}"),
         path: path.to_owned(),
         has_credentials: false,
+        can_log_in: true,
         has_proxy: false,
     }
 }
@@ -504,7 +505,12 @@ fn a_login_asks_for_what_is_missing() {
     {
         *has_credentials = true;
     }
-    check(&failed, &destination, "credentials-refused", "expired");
+    // With other headers than `Authorization`, a login may be what is missing.
+    check(&failed, &destination, "login-needed", "mcp login");
+    if let Destination::Address { can_log_in, .. } = &mut destination {
+        *can_log_in = false;
+    }
+    check(&failed, &destination, "token-rejected", "expired");
 }
 
 #[test]

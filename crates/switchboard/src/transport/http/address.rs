@@ -18,6 +18,7 @@ use switchboard_config::mask;
 use switchboard_config::text::visible;
 use url::{Position, Url};
 
+use super::permit::Permits;
 use crate::transport::{Destination, TransportError, TransportErrorKind};
 
 /// The address of a server.
@@ -99,13 +100,14 @@ impl Address {
     /// The address as somebody may be told who looks for a fault.
     pub(in crate::transport) fn destination(
         &self,
-        has_credentials: bool,
+        permits: &Permits,
         has_proxy: bool,
     ) -> Destination {
         Destination::Address {
             shown: self.shown.clone(),
             path: visible(self.url.path()).into_owned(),
-            has_credentials,
+            has_credentials: permits.has_credentials(),
+            can_log_in: permits.can_log_in(),
             has_proxy,
         }
     }

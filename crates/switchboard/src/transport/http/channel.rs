@@ -72,8 +72,7 @@ impl Channel {
 
     /// What the channel leads to, for people.
     pub(super) fn destination(&self) -> Destination {
-        self.address
-            .destination(self.permits.has_credentials(), self.has_proxy)
+        self.address.destination(&self.permits, self.has_proxy)
     }
 
     /// Makes the headers ready for a new link.

@@ -16,6 +16,7 @@ use switchboard_protocol::Limits;
 
 use super::address::Address;
 use super::proxy::ProxySettings;
+use super::trusted::Trusted;
 use crate::transport::{TransportError, TransportErrorKind};
 
 /// Idle connections kept for each server.
@@ -202,18 +203,19 @@ fn trust(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, TransportError> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(invalid)?;
-    let extra = extra_roots
+    let named: Vec<CertificateDer<'static>> = extra_roots
         .iter()
-        .map(|root| CertificateDer::from(root.clone()));
-    let verifier = if extra_roots.is_empty() {
+        .map(|root| CertificateDer::from(root.clone()))
+        .collect();
+    let verifier = if named.is_empty() {
         Verifier::new(provider)
     } else {
-        Verifier::new_with_extra_roots(extra, provider)
+        Verifier::new_with_extra_roots(named.iter().cloned(), provider)
     };
     Ok(match verifier {
-        Ok(verifier) => builder
+        Ok(below) => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_custom_certificate_verifier(Arc::new(Trusted { below, named }))
             .with_no_client_auth(),
         // A small container has no authorities at all. Servers without TLS can be used all the same; every
         // certificate is then refused as signed by nobody known.

@@ -14,6 +14,7 @@ use rustls::CertificateError;
 use switchboard_config::text::visible;
 
 use super::address::{Address, shown_link};
+use super::trusted::is_authority_as_server;
 use crate::auth::DPOP_NONCE;
 use crate::transport::{HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
 
@@ -138,7 +139,20 @@ pub(in crate::transport) fn describe_tls(error: &rustls::Error, place: &str) -> 
                 CertificateError::NotValidForName
                 | CertificateError::NotValidForNameContext { .. } => "is for another name",
                 CertificateError::Revoked => "has been revoked",
-                _ => return format!("the certificate of {place} cannot be trusted: {error}"),
+                error if is_authority_as_server(error) => {
+                    "is self-signed, and this machine does not trust it"
+                }
+                CertificateError::BadEncoding => "cannot be read",
+                CertificateError::BadSignature => "has a signature that does not fit it",
+                CertificateError::InvalidPurpose
+                | CertificateError::InvalidPurposeContext { .. } => "is not meant for servers",
+                other => {
+                    let reason = in_words(&match other {
+                        CertificateError::Other(other) => other.0.to_string(),
+                        other => format!("{other:?}"),
+                    });
+                    return format!("the certificate of {place} cannot be trusted: {reason}");
+                }
             };
             format!("the certificate of {place} {reason}")
         }
@@ -147,6 +161,18 @@ pub(in crate::transport) fn describe_tls(error: &rustls::Error, place: &str) -> 
         }
         _ => format!("TLS with {place} failed: {error}"),
     }
+}
+
+/// The name of an error of a library, such as `PathLenConstraintViolated`, as words.
+fn in_words(name: &str) -> String {
+    let mut words = String::new();
+    for character in name.chars() {
+        if character.is_ascii_uppercase() && !words.is_empty() && !words.ends_with(' ') {
+            words.push(' ');
+        }
+        words.extend(character.to_lowercase());
+    }
+    visible(&words).into_owned()
 }
 
 /// Finds the rustls error inside a system error.

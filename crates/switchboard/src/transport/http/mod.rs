@@ -29,6 +29,7 @@ mod proxy;
 mod resume;
 pub mod sse;
 mod streamable;
+mod trusted;
 
 use std::sync::Arc;
 

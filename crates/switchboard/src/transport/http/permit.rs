@@ -50,6 +50,12 @@ impl Permits {
         self.configured.has_credentials()
     }
 
+    /// Whether a login could give the server other credentials than the configured ones.
+    pub(in crate::transport) fn can_log_in(&self) -> bool {
+        let headers = self.configured.current().headers;
+        self.authorizer.is_some() && !headers.contains_key(AUTHORIZATION)
+    }
+
     /// A permit for a request, in place of the one it was sent with before.
     pub(in crate::transport) async fn issue(
         &self,

@@ -16,8 +16,8 @@ use switchboard_config::entry::keys::nearest;
 use switchboard_config::secret::Secret;
 use switchboard_config::text::visible;
 
-use super::is_address;
 use super::options::{self, Known, Name};
+use super::target::is_address;
 use crate::cli::{GlobalFlags, When, WritableScope};
 use crate::error::Failure;
 
@@ -330,8 +330,14 @@ fn unknown_option(word: &str) -> Failure {
         return failure
             .hint("`switchboard mcp add --help`, with nothing before it, shows all options");
     }
-    match nearest(option, options::long_spellings()) {
-        Some(near) => failure.hint(format!("did you mean {near}?")),
+    let plain = option.trim_start_matches('-').replace('-', "_");
+    let spellings: Vec<(String, &str)> = options::long_spellings()
+        .map(|spelling| (spelling.trim_start_matches('-').replace('-', "_"), spelling))
+        .collect();
+    let near = nearest(&plain, spellings.iter().map(|(plain, _)| plain.as_str()));
+    let near = near.and_then(|near| spellings.iter().find(|(plain, _)| plain == near));
+    match near {
+        Some((_, near)) => failure.hint(format!("did you mean {near}?")),
         None => {
             failure.hint("put the command after `--`: switchboard mcp add NAME -- COMMAND ARGS")
         }

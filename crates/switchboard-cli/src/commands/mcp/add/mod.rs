@@ -2,17 +2,21 @@
 
 mod grammar;
 mod options;
+mod target;
 
 use std::time::Duration;
 
 use switchboard_config::entry::{OAuthEntry, ServerEntry, Transport};
 use switchboard_config::secret::Secret;
+use switchboard_config::text::visible;
 
 use self::grammar::Line;
+use self::target::{Place, check_program, is_address};
 use super::insert::{self, Existing};
 use crate::cli::GlobalFlags;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::printer;
 
 /// The variable that `--client-secret` refers to, as in `claude mcp add`.
 pub(super) const CLIENT_SECRET: &str = "MCP_CLIENT_SECRET";
@@ -46,6 +50,11 @@ Examples:
   switchboard mcp add github https://api.example.com/mcp -H 'Authorization: Bearer ${GITHUB_TOKEN}'";
 
 pub(crate) fn run(words: Vec<String>, global: GlobalFlags) -> Outcome {
+    // A line that cannot be read may still ask for JSON.
+    let asked = words.iter().take_while(|word| *word != "--");
+    if asked.into_iter().any(|word| word == "--json") {
+        printer::want_json();
+    }
     let mut line = Line::parse(words)?;
     let context = Context::new(std::mem::take(&mut line.flags).over(global))?;
     for note in &line.notes {
@@ -57,8 +66,30 @@ pub(crate) fn run(words: Vec<String>, global: GlobalFlags) -> Outcome {
         Existing::Refuse
     };
     let (name, scope) = (line.name.clone(), line.scope);
+    let is_stated = line.transport.is_some();
     let entry = entry(line)?;
-    insert::run(&name, &entry, scope, existing, &context)
+    let place = Place {
+        folder: &context.project,
+        environment: &context.environment.variables,
+    };
+    let command = entry.command.as_deref();
+    if let (false, Some(command)) = (is_stated, command) {
+        check_program(&name, command, &entry.args, &place)?;
+    }
+    let exit = insert::run(&name, &entry, scope, existing, &context)?;
+    if let Some(command) = command.filter(|command| !place.has_program(command)) {
+        let name = visible(&name);
+        context.printer.warning(
+            format!(
+                "there is no program `{}` on this machine yet",
+                visible(command)
+            ),
+            Some(&format!(
+                "install it, or name it by its path; `switchboard doctor {name}` looks again"
+            )),
+        );
+    }
+    Ok(exit)
 }
 
 /// The entry that a line describes.
@@ -84,7 +115,7 @@ fn entry(line: Line) -> Result<ServerEntry, Failure> {
             "nothing can follow the address {}",
             switchboard_config::mask::url(url)
         );
-        let extra = switchboard_config::text::visible(extra).into_owned();
+        let extra = visible(extra).into_owned();
         return Err(Failure::usage(message)
             .because(format!(
                 "a remote server has no arguments, but `{extra}` was given"
@@ -119,14 +150,4 @@ fn entry(line: Line) -> Result<ServerEntry, Failure> {
         disabled_tools: line.exclude_tools,
         ..ServerEntry::default()
     })
-}
-
-/// Whether a word is the address of a server and not a program.
-fn is_address(word: &str) -> bool {
-    ["http://", "https://", "ws://", "wss://", "unix://"]
-        .iter()
-        .any(|scheme| {
-            word.get(..scheme.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-        })
 }

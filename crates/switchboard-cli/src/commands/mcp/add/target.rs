@@ -1,0 +1,216 @@
+//! What the words after the name mean: an address, a program, or something that was meant to be one of the two.
+//!
+//! Owns the recognition of mistakes that would otherwise become a program that does not exist: an address with a mistyped
+//! scheme or none at all, a whole command line in quotes, a JSON entry.
+
+use std::path::Path;
+
+use switchboard_config::entry::keys::nearest;
+use switchboard_config::expand::Environment;
+use switchboard_config::files::{Disk, Files as _};
+use switchboard_config::text::visible;
+use switchboard_config::{mask, words};
+
+use crate::error::Failure;
+
+const SCHEMES: [&str; 5] = ["http", "https", "ws", "wss", "unix"];
+
+/// Endings of files that programs have, and domains do not.
+const PROGRAM_ENDINGS: [&str; 20] = [
+    "py", "js", "mjs", "cjs", "ts", "mts", "sh", "bash", "rb", "pl", "php", "lua", "jar", "exe",
+    "bat", "cmd", "ps1", "bin", "appimage", "wasm",
+];
+
+/// Whether a word is the address of a server and not a program.
+pub(super) fn is_address(word: &str) -> bool {
+    word.split_once("://").is_some_and(|(scheme, _)| {
+        SCHEMES
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Where programs are looked for.
+pub(super) struct Place<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) environment: &'a Environment,
+}
+
+impl Place<'_> {
+    /// Whether there is a program of that name or path. What a variable says is not looked at.
+    pub(super) fn has_program(&self, command: &str) -> bool {
+        if command.contains("${") {
+            return true;
+        }
+        if command.contains(['/', '\\']) {
+            return Disk.is_program(&self.folder.join(command));
+        }
+        let path = self.environment.get("PATH").unwrap_or_default();
+        std::env::split_paths(path).any(|folder| Disk.is_program(&folder.join(command)))
+    }
+}
+
+/// Refuses a command that was meant to be something else, with the line to type instead.
+pub(super) fn check_program(
+    name: &str,
+    command: &str,
+    args: &[String],
+    place: &Place<'_>,
+) -> Result<(), Failure> {
+    if place.has_program(command) {
+        return Ok(());
+    }
+    let shown = visible(command);
+    let name = visible(name);
+    if command.trim_start().starts_with('{') {
+        return Err(Failure::usage("a JSON entry is not a command")
+            .hint(format!("write `switchboard mcp add-json {name} '{{…}}'`")));
+    }
+    if let Some(meant) = meant_address(command, args) {
+        let meant = visible(&mask::url(&meant)).into_owned();
+        let shown = visible(&mask::url(command)).into_owned();
+        return Err(
+            Failure::usage(format!("`{shown}` is neither a program nor an address"))
+                .because("an address begins with http://, https://, ws://, wss:// or unix://")
+                .hint(format!(
+                    "did you mean `switchboard mcp add {name} {meant}`?"
+                ))
+                .hint("for a program of that name, add --transport stdio"),
+        );
+    }
+    if command.contains("://") {
+        return Err(Failure::usage("the scheme of the address is not supported")
+            .because("an address begins with http://, https://, ws://, wss:// or unix://")
+            .hint("for a program of that name, add --transport stdio"));
+    }
+    if args.is_empty()
+        && let Some(line) = words::split(command)
+        && let [program, _, ..] = line.as_slice()
+        && (!program.contains(['/', '\\']) || place.has_program(program))
+    {
+        let line = words::join(mask::arguments(&line));
+        return Err(Failure::usage(format!(
+            "there is no program `{}`",
+            visible(&mask::text(&shown))
+        ))
+        .because("the whole command line is one word, because it is in quotes")
+        .hint(format!(
+            "without the quotes: `switchboard mcp add {name} -- {}`",
+            visible(&line)
+        )));
+    }
+    Ok(())
+}
+
+/// The address that a word was meant to be, if it looks like one.
+fn meant_address(word: &str, args: &[String]) -> Option<String> {
+    if word.contains(char::is_whitespace) {
+        return None;
+    }
+    mistyped_scheme(word).or_else(|| {
+        let is_bare = args.is_empty() && is_host_and_path(word);
+        is_bare.then(|| {
+            let scheme = if is_this_machine(word) {
+                "http"
+            } else {
+                "https"
+            };
+            format!("{scheme}://{word}")
+        })
+    })
+}
+
+/// `htps://x`, `https:/x`, `http//x`, `https:x`.
+fn mistyped_scheme(word: &str) -> Option<String> {
+    let end = word.find(|character: char| !character.is_ascii_alphanumeric())?;
+    let (scheme, rest) = word.split_at(end);
+    let marks = rest.len() - rest.trim_start_matches([':', '/', ';']).len();
+    let (mark, rest) = rest.split_at(marks);
+    if rest.is_empty() || scheme.len() < 2 || !(mark.starts_with([':', ';']) || mark == "//") {
+        return None;
+    }
+    let scheme = scheme.to_ascii_lowercase();
+    let known = SCHEMES.into_iter().find(|known| *known == scheme);
+    // Two letters are near to too much.
+    let near = || nearest(&scheme, SCHEMES).filter(|near| near.len() > 3 && scheme.len() > 2);
+    let scheme = known.or_else(near)?;
+    Some(format!("{scheme}://{rest}"))
+}
+
+/// `exa.ai/mcp`, `localhost:3000/mcp`, `127.0.0.1:8080`.
+fn is_host_and_path(word: &str) -> bool {
+    let (place, path) = match word.split_once('/') {
+        Some((place, path)) => (place, Some(path)),
+        None => (word, None),
+    };
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (place, None),
+    };
+    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        return false;
+    }
+    if is_this_machine(host) {
+        return port.is_some() || path.is_some();
+    }
+    let labels: Vec<&str> = host.split('.').collect();
+    let is_label = |label: &&str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let Some((top, [_, ..])) = labels.split_last() else {
+        return false;
+    };
+    let is_top = top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_number = labels.len() == 4 && labels.iter().all(|label| label.parse::<u8>().is_ok());
+    let is_program = PROGRAM_ENDINGS.contains(&top.to_ascii_lowercase().as_str());
+    labels.iter().all(is_label) && (is_number || is_top && !is_program)
+}
+
+fn is_this_machine(text: &str) -> bool {
+    let host = text.split([':', '/']).next().unwrap_or_default();
+    host.eq_ignore_ascii_case("localhost") || host.starts_with("127.") || host == "0.0.0.0"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meant_address;
+
+    #[test]
+    fn what_was_meant_to_be_an_address_is_recognised() {
+        for (word, expected) in [
+            ("htps://x.y/z", Some("https://x.y/z")),
+            ("HTTPS:/x.y/z", Some("https://x.y/z")),
+            ("https//x.y/z", Some("https://x.y/z")),
+            ("https:x.y/z", Some("https://x.y/z")),
+            ("httpss://x.y", Some("https://x.y")),
+            ("hhtp://localhost:3000", Some("http://localhost:3000")),
+            ("https;//x.y", Some("https://x.y")),
+            ("ws:/x.y", Some("ws://x.y")),
+            ("exa.ai/mcp", Some("https://exa.ai/mcp")),
+            ("mcp.example.com", Some("https://mcp.example.com")),
+            ("localhost:3000/mcp", Some("http://localhost:3000/mcp")),
+            ("127.0.0.1:8080", Some("http://127.0.0.1:8080")),
+            ("10.0.0.7/mcp", Some("https://10.0.0.7/mcp")),
+            ("npx", None),
+            ("localhost", None),
+            ("server.py", None),
+            ("./server.py", None),
+            ("scripts/run", None),
+            ("C:\\tools\\server", None),
+            ("C:/tools/server", None),
+            ("python3.12", None),
+            ("node_modules/.bin/x", None),
+            ("a..b/c", None),
+            ("@scope/package", None),
+            ("", None),
+        ] {
+            assert_eq!(meant_address(word, &[]).as_deref(), expected, "{word}");
+        }
+        // A word with arguments after it is a command.
+        assert_eq!(meant_address("exa.ai/mcp", &["x".to_owned()]), None);
+    }
+}

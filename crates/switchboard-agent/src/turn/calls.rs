@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::value::RawValue;
 use switchboard::peer::{Progress, ProgressSink};
-use tokio::time::Instant;
+use switchboard::person::working_time;
 
 use super::{Emitter, State, Turn};
 use crate::budget::Budget;
@@ -164,8 +164,7 @@ impl Caller<'_> {
                 parent: self.emitter.parent.clone(),
             };
             self.emitter.tell(begins).await;
-            let started = Instant::now();
-            let output = match prepared {
+            let running = async { match prepared {
                 Prepared::Hopeless(output, why) => {
                     self.core.note_hopeless(&call, why);
                     output
@@ -185,12 +184,14 @@ impl Caller<'_> {
                         })
                         .await
                 }
-            };
+            } };
+            // While a person thinks, the call does nothing.
+            let (output, elapsed) = working_time(running).await;
             Ended {
                 call,
                 arguments,
                 output,
-                elapsed: started.elapsed(),
+                elapsed,
             }
         }
         .boxed()

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use switchboard::audit::{CallNote, Digest, End, What};
 use switchboard::call::arguments::{ArgumentCheck, ArgumentsError, without_nulls};
@@ -23,7 +24,7 @@ use switchboard::catalog::{CatalogTool, LiveAnnotations, LookupError, Tokens, ex
 use switchboard::json::SharedJson;
 use switchboard::names::{CallId, ExposedName, ToolRef};
 use switchboard::peer::ProgressSink;
-use switchboard::permissions::{Subject, Wanted};
+use switchboard::permissions::{Preview, Previewer, Subject, Wanted};
 use switchboard::status::State;
 use tokio::time::Instant;
 
@@ -225,7 +226,11 @@ impl Core {
     {
         let name = tool.definition.name.as_str();
         let id = self.options.host.next_call();
-        let wanted = wanted(id, name, &arguments);
+        let previewer = BuiltInPreview { core: self, tool };
+        let wanted = Wanted {
+            previewer: Some(&previewer),
+            ..wanted(id, name, &arguments)
+        };
         let (changed, permit) = match self.options.guard.permit(wanted).answer().await {
             Verdict::Pass(permit) => (None, permit),
             Verdict::Change(changed, permit) => (Some(changed), permit),
@@ -478,6 +483,35 @@ fn wanted<'a>(id: CallId, name: &'a str, arguments: &'a RawValue) -> Wanted<'a> 
         subject: Subject::built_in(name),
         arguments: Some(arguments),
         tool: None,
+        previewer: None,
+    }
+}
+
+/// Shows what a built-in tool will do.
+struct BuiltInPreview<'a> {
+    core: &'a Core,
+    tool: &'a BuiltIn,
+}
+
+impl Previewer for BuiltInPreview<'_> {
+    fn preview<'a>(&'a self, arguments: &'a RawValue) -> BoxFuture<'a, Option<Preview>> {
+        async move {
+            let BuiltInKind::Tool(tool) = &self.tool.kind else {
+                return None;
+            };
+            let context = self.core.context(Arc::new(|_| {}));
+            tool.preview(arguments, &context).await
+        }
+        .boxed()
+    }
+}
+
+impl std::fmt::Debug for BuiltInPreview<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_tuple("BuiltInPreview")
+            .field(&self.tool.definition.name)
+            .finish()
     }
 }
 

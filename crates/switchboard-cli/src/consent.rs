@@ -1,58 +1,66 @@
 //! The question to the person at the terminal: what will happen, why it is asked, and one key for the answer.
-
-use std::path::PathBuf;
+//!
+//! Owns the layout. What is shown comes from the host's [`ConsentView`]; a yes counts only once all of it was on the
+//! screen.
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard::catalog::text::neutralise;
-use switchboard::permissions::{Answer, Approver, Because, Question};
-use switchboard_config::mask;
+use switchboard::permissions::consent::Screen;
+use switchboard::permissions::{
+    Answer, Approver, Because, ConsentView, GrantPlace, Offer, Question,
+};
+use switchboard_config::edit::NewRule;
 use switchboard_config::text::visible;
+use switchboard_config::trust;
 
 use anstream::adapter::strip_str;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::cli::WritableScope;
 use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
 use crate::local_file::Target;
 use crate::printer::{Printer, paint, style};
-use crate::terminal::{self, fitted};
+use crate::terminal::{self, Key, Keyboard, Size, fitted};
 use crate::{live, store, view};
 
-/// So many arguments are shown, and of each so many columns where the terminal does not say.
-const SHOWN_ARGUMENTS: usize = 8;
-const COLUMNS: usize = 100;
-/// No more of one argument is looked at.
+/// The screen where the terminal does not say how large it is.
+const USUAL: Size = Size {
+    columns: 100,
+    rows: 30,
+};
+/// Rows that the question needs besides the call.
+const ROWS_AROUND: usize = 8;
+/// No more of one argument is put into a line.
 const LONGEST_ARGUMENT: usize = 2000;
+/// So many arguments are put into a line.
+const SHOWN_ARGUMENTS: usize = 8;
 
 /// Asks on the terminal.
 pub(crate) struct Terminal {
-    printer: Printer,
-    home: PathBuf,
-    state: PathBuf,
-    /// The file that a rule goes to.
-    target: Target,
+    context: Context,
 }
 
 impl Terminal {
     pub(crate) fn new(context: &Context) -> Self {
         Self {
-            printer: context.printer.clone(),
-            home: context.environment.home.clone(),
-            state: context.environment.state.clone(),
-            target: Target::of_scope(WritableScope::User, context),
+            context: context.clone(),
         }
     }
 
-    /// The question in a few lines.
-    fn question(&self, question: &Question<'_>) -> String {
-        let subject = &question.subject;
-        let tool = paint(style::NAME, safe(subject.tool));
-        let mut lines = vec![match subject.server {
+    fn printer(&self) -> &Printer {
+        &self.context.printer
+    }
+
+    /// What is asked: the call as far as there is room for it, and why. Also whether all of it is there.
+    fn question(&self, question: &Question<'_>, view: &ConsentView, size: Size) -> (String, bool) {
+        let tool = paint(style::NAME, &view.tool);
+        let mut lines = vec![match &view.server {
             Some(server) => {
-                let server = paint(style::NAME, safe(server));
+                let server = paint(style::NAME, server);
                 format!(
                     "{} {tool} of the server {server}?",
                     paint(style::WARNING, "call")
@@ -60,72 +68,200 @@ impl Terminal {
             }
             None => format!("{} {tool}?", paint(style::WARNING, "call")),
         }];
-        let columns = terminal::error_size().map_or(COLUMNS, |size| size.columns);
-        for line in arguments(question.arguments) {
-            lines.push(format!("  {}", fitted(&line, columns.saturating_sub(3))));
-        }
+        let folded = view.folded(Screen {
+            columns: size.columns.saturating_sub(1),
+            rows: size.rows.saturating_sub(ROWS_AROUND),
+        });
+        let has_preview = question.preview.is_some();
+        lines.extend(folded.rows.iter().map(|row| painted(row, has_preview)));
         let because = match question.because {
             Because::Rule { tool, origin } => {
-                let place = view::place(origin, &self.home);
+                let place = view::place(origin, &self.context.environment.home);
                 format!("the rule \"{}\" asks, at {place}", safe(tool))
             }
             Because::Hook {
                 origin: Some(origin),
-            } => format!("the hook at {} asks", view::place(origin, &self.home)),
+            } => format!(
+                "the hook at {} asks",
+                view::place(origin, &self.context.environment.home)
+            ),
             other => safe(&other.to_string()),
         };
         lines.push(paint(style::QUIET, format!("  because {because}")));
         if let Some(remark) = question.remark {
-            lines.push(format!(
-                "  {}",
-                fitted(&safe(remark), columns.saturating_sub(3))
-            ));
+            let room = size.columns.saturating_sub(3);
+            lines.push(format!("  {}", fitted(&safe(remark), room)));
         }
-        let key = |key: &str| paint(style::NAME, key);
-        let always = if question.can_remember {
-            let file = view::path(&self.target.path, &self.home);
-            format!("  {} always, a rule in {file}", key("a"))
-        } else {
-            String::new()
-        };
-        let choices = |between: &str| {
-            format!(
-                "  {} once  {} until this program ends{between}{always}  {} no (default) ",
-                key("y"),
-                key("s"),
-                key("n")
-            )
-        };
-        let line = choices("");
-        let is_narrow = strip_str(&line).to_string().width() >= columns;
-        lines.push(if is_narrow && question.can_remember {
-            choices("\n")
-        } else {
-            line
-        });
-        lines.join("\n")
+        (lines.join("\n"), folded.is_complete())
     }
 
-    fn write_rule(&self, tool: &str) -> Result<(), String> {
-        let written = store::add_rule(&self.target, &self.state, tool, "allow");
-        let file = view::path(&self.target.path, &self.home);
+    /// The keys that answer. `width` is the offer that a grant would be about.
+    fn choices(&self, offers: &[Offer], width: usize, is_shown: bool, columns: usize) -> String {
+        let key = |key: &str| paint(style::NAME, key);
+        let mut text = String::new();
+        let offer = offers.get(width);
+        let is_written = offer.is_some_and(|offer| offer.rule.is_some());
+        if let Some(offer) = offer {
+            let keys = match (is_written, self.has_project()) {
+                (true, true) => "s, p, a",
+                (true, false) => "s, a",
+                (false, _) => "s",
+            };
+            let wider = match offers.len() {
+                1 => String::new(),
+                _ => format!("  ({} something else)", key("w")),
+            };
+            text = format!("  {} allow from now on: {}{wider}\n", key(keys), offer.words);
+        }
+        let mut choices = Vec::new();
+        if !is_shown {
+            choices.push(format!("{} show all of it", key("v")));
+        }
+        choices.push(format!("{} once", key("y")));
+        if offer.is_some() {
+            choices.push(format!("{} until this program ends", key("s")));
+        }
+        if is_written && self.has_project() {
+            choices.push(format!("{} in this project", key("p")));
+        }
+        if is_written {
+            choices.push(format!("{} everywhere", key("a")));
+        }
+        choices.push(format!("{} no (default) ", key("n")));
+        let mut used = 0;
+        for choice in choices {
+            let needed = strip_str(&choice).to_string().width() + 2;
+            if used > 0 && used + needed >= columns {
+                text.push('\n');
+                used = 0;
+            }
+            used += needed;
+            text.push_str("  ");
+            text.push_str(&choice);
+        }
+        text
+    }
+
+    fn has_project(&self) -> bool {
+        !self.context.flags.no_project
+    }
+
+    /// Asks until there is an answer that counts.
+    async fn answer(&self, question: &Question<'_>) -> Answer {
+        let printer = self.printer();
+        let size = terminal::error_size().unwrap_or(USUAL);
+        let view = ConsentView::of(question);
+        let (text, mut is_shown) = self.question(question, &view, size);
+        printer.ask(format!("{text}\n"));
+        let mut width = 0;
+        // One for all keys: what is pressed ahead must not be lost between two of them.
+        let Ok(mut keyboard) = Keyboard::open() else {
+            return Answer::No;
+        };
+        loop {
+            printer.ask(self.choices(question.offers, width, is_shown, size.columns));
+            let key = match keyboard.key().await {
+                Ok(Key::Character(key)) => key,
+                _ => {
+                    printer.ask("\n");
+                    return Answer::No;
+                }
+            };
+            printer.ask(format!("{}\n", safe(&key.to_string())));
+            let offer = question.offers.get(width);
+            let place = match key.to_ascii_lowercase() {
+                'v' => {
+                    let rows = view.unfolded(size.columns.saturating_sub(1));
+                    let has_preview = question.preview.is_some();
+                    for row in rows {
+                        printer.ask(format!("{}\n", painted(&row, has_preview)));
+                    }
+                    is_shown = true;
+                    continue;
+                }
+                'w' if question.offers.len() > 1 => {
+                    width = (width + 1) % question.offers.len();
+                    continue;
+                }
+                'y' => None,
+                's' if offer.is_some() => Some(GrantPlace::Session),
+                'p' if self.has_project() && offer.is_some_and(|offer| offer.rule.is_some()) => {
+                    Some(GrantPlace::Project)
+                }
+                'a' if offer.is_some_and(|offer| offer.rule.is_some()) => Some(GrantPlace::User),
+                _ => return Answer::No,
+            };
+            // Nothing is approved that was not shown.
+            if !is_shown {
+                let refusal = "  not all of it was shown: press v to see the rest first";
+                printer.ask(format!("{}\n", paint(style::WARNING, refusal)));
+                continue;
+            }
+            return match place {
+                None => Answer::Once,
+                Some(place) => Answer::Grant {
+                    offer: width,
+                    place,
+                },
+            };
+        }
+    }
+
+    fn write_rule(&self, rule: &NewRule, place: GrantPlace) -> Result<(), String> {
+        let scope = match place {
+            GrantPlace::Project => WritableScope::Local,
+            _ => WritableScope::User,
+        };
+        let target = Target::of_scope(scope, &self.context);
+        let written = match scope {
+            WritableScope::Local => self.write_local_rule(rule, &target),
+            _ => store::add_rule(&target, &self.context, rule),
+        };
+        let file = view::path(&target.path, &self.context.environment.home);
         match written {
             Ok(()) => {
-                let tool = paint(style::NAME, safe(tool));
-                self.printer
-                    .note(format!("{tool} is allowed from now on: {file}"));
+                let tool = paint(style::NAME, safe(&rule.tool));
+                self.printer()
+                    .note(format!("a rule for {tool} was added to {file}; delete it to be asked again"));
                 Ok(())
             }
             Err(failure) => {
                 let causes = failure.causes.join("; ");
                 let message = format!("no rule was written: {}: {causes}", failure.message);
-                self.printer.warning(
-                    &message,
-                    Some("this call, and those until the program ends, are allowed"),
-                );
+                self.printer()
+                    .warning(&message, Some("this call is allowed, once"));
                 Err(message)
             }
         }
+    }
+
+    /// Adds a rule to the project's local file, whose rules count once they are approved. Rules of others that are not
+    /// approved must not become so by this.
+    fn write_local_rule(&self, rule: &NewRule, target: &Target) -> Result<(), Failure> {
+        let context = &self.context;
+        let name = target.path.file_name().map(|name| name.to_string_lossy());
+        let is_local = |question: &trust::Question| match &question.subject {
+            trust::Subject::Section { file, part } => {
+                *part == "permissions" && Some(file.as_str()) == name.as_deref()
+            }
+            trust::Subject::Server(_) => false,
+        };
+        let before = context.load_files(context.decisions());
+        if !context.flags.trust_project && before.questions.iter().any(|each| is_local(each)) {
+            let message = format!("the rules in {} are not approved", target.shown());
+            return Err(Failure::new(Exit::Denied, message)
+                .because("adding one would approve the others, too")
+                .hint("look at them with `switchboard trust diff`, and approve or remove them"));
+        }
+        store::add_rule(target, context, rule)?;
+        let after = context.load_files(context.decisions());
+        let Some(question) = after.questions.iter().find(|each| is_local(each)) else {
+            return Ok(());
+        };
+        let (subject, fingerprint) = (question.subject.clone(), question.fingerprint.clone());
+        store::change_decisions(context, |decisions, now| {
+            decisions.approve(&context.project, &subject, fingerprint, now);
+        })
     }
 }
 
@@ -137,73 +273,48 @@ impl Approver for Terminal {
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         async move {
             // Nothing that moves may be drawn over the question.
-            let _floor = live::floor(&self.printer).await;
+            let _floor = live::floor(self.printer()).await;
             terminal::forget_keys();
-            self.printer.ask(self.question(&question));
-            let key = terminal::next_key().await;
-            self.printer.ask(terminal::echo(&key));
-            match key {
-                Ok(Some('y' | 'Y')) => Answer::Once,
-                Ok(Some('s' | 'S')) => Answer::Session,
-                Ok(Some('a' | 'A')) if question.can_remember => Answer::Always,
-                _ => Answer::No,
-            }
+            self.answer(&question).await
         }
         .boxed()
     }
 
-    fn remember<'a>(&'a self, tool: &'a str) -> BoxFuture<'a, Result<(), String>> {
-        async move { self.write_rule(tool) }.boxed()
+    fn remember<'a>(
+        &'a self,
+        rule: &'a NewRule,
+        place: GrantPlace,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        async move { self.write_rule(rule, place) }.boxed()
     }
 }
 
-/// The arguments, a line each, with secrets masked and nothing in them that fools a terminal.
+/// A row with the lines that come and go standing out.
+fn painted(row: &str, has_preview: bool) -> String {
+    let line = row.strip_prefix("  │ ").filter(|_| has_preview);
+    match line.and_then(|line| line.chars().next()) {
+        Some('+') => paint(style::GOOD, row),
+        Some('-') => paint(style::REMOVED, row),
+        Some('@') => paint(style::HINT, row),
+        _ => row.to_owned(),
+    }
+}
+
+/// The arguments, a line each, with secrets masked and nothing in them that fools a terminal: for a call that goes on,
+/// where nothing is approved.
 pub(crate) fn arguments(arguments: Option<&RawValue>) -> Vec<String> {
-    let parsed = arguments.map(|raw| serde_json::from_str::<Value>(raw.get()));
-    let Some(Ok(Value::Object(members))) = parsed else {
-        return Vec::new();
+    let view = ConsentView::new("", None, arguments);
+    let line = |entry: &switchboard::permissions::consent::Entry| {
+        let short: String = entry.text.chars().take(LONGEST_ARGUMENT).collect();
+        // A line break is nothing that is hidden, and one line has to do.
+        let short = short.trim_end().replace('\n', " ⏎ ").replace('\t', " ");
+        format!("{}: {short}", entry.label)
     };
-    let mut lines: Vec<String> = members
-        .iter()
-        .take(SHOWN_ARGUMENTS)
-        .map(|(name, value)| argument(name, value))
-        .collect();
-    if members.len() > SHOWN_ARGUMENTS {
-        lines.push(format!("… and {} more", members.len() - SHOWN_ARGUMENTS));
+    let mut lines: Vec<String> = view.entries.iter().take(SHOWN_ARGUMENTS).map(line).collect();
+    if view.entries.len() > SHOWN_ARGUMENTS {
+        lines.push(format!("… and {} more", view.entries.len() - SHOWN_ARGUMENTS));
     }
     lines
-}
-
-fn argument(name: &str, value: &Value) -> String {
-    let text = match masked(name, value) {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    let short: String = text.chars().take(LONGEST_ARGUMENT).collect();
-    // A line break is nothing that is hidden, and one line has to do.
-    let short = short.trim_end().replace("\r\n", "\n").replace('\n', " ⏎ ");
-    format!("{}: {}", safe(name), safe(&short))
-}
-
-/// A value with everything masked in it that sounds or looks secret.
-fn masked(name: &str, value: &Value) -> Value {
-    match value {
-        Value::String(text) => {
-            let whole = format!("{name}={text}");
-            let shown = mask::argument(&whole);
-            let shown = shown
-                .strip_prefix(name)
-                .and_then(|rest| rest.strip_prefix('='));
-            let shown = shown.unwrap_or(text);
-            Value::String(mask::argument(shown).into_owned())
-        }
-        Value::Array(items) => items.iter().map(|item| masked(name, item)).collect(),
-        Value::Object(members) => {
-            let shown = |(name, value): (&String, &Value)| (name.clone(), masked(name, value));
-            Value::Object(members.iter().map(shown).collect())
-        }
-        other => other.clone(),
-    }
 }
 
 fn safe(text: &str) -> String {
@@ -213,7 +324,7 @@ fn safe(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn arguments_are_shown_without_secrets_and_tricks() {
@@ -230,11 +341,11 @@ mod tests {
             json!({"x": "ghp_abcdefghijklmnopqrstuvwxyz0123456789"}),
             &["x: ********"],
         );
+        check(json!({"o": {"password": "p"}}), &["o.password: ********"]);
         check(
-            json!({"o": {"password": "p"}}),
-            &[r#"o: {"password":"********"}"#],
+            json!({"a": "\u{1b}[31mred\u{202e}"}),
+            &["a: \\u{1b}[31mred\\u{202e}"],
         );
-        check(json!({"a": "\u{1b}[31mred\u{202e}"}), &["a: red\\u{202e}"]);
         let many: serde_json::Map<_, _> = (0..20).map(|n| (format!("k{n:02}"), json!(n))).collect();
         assert_eq!(
             arguments(Some(&serde_json::value::to_raw_value(&many).unwrap()))

@@ -163,6 +163,11 @@ impl Current {
             None => differences(&session.specs, &specs, &held_back),
         };
         session.unavailable.set(unavailable(&held_back));
+        let mut changes = changes;
+        let before = self.newest();
+        if self::servers(before.as_deref(), session).config.rules != servers.config.rules {
+            changes.push("permission rules".to_owned());
+        }
         let engine = session::engine(&servers, context, Policy::agent());
         session.guard.set_engine(engine);
         session.host.apply(specs.clone()).await;

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anstyle::Style;
@@ -69,7 +69,18 @@ pub(crate) async fn floor(printer: &Printer) -> Floor {
     let turn = FLOOR.lock().await;
     PAUSED.store(true, Ordering::Relaxed);
     printer.draw(&removal());
-    Floor { _turn: turn }
+    Floor {
+        begun: Instant::now(),
+        _turn: turn,
+    }
+}
+
+/// Milliseconds that questions to the person have taken.
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+/// How long the person has been asked something, since the program began.
+pub(crate) fn asked() -> Duration {
+    Duration::from_millis(ASKED.load(Ordering::Relaxed))
 }
 
 static DISMISSED: Notify = Notify::const_new();
@@ -116,11 +127,14 @@ pub(crate) fn is_paused() -> bool {
 
 /// While it lives, nothing moves and nobody else asks.
 pub(crate) struct Floor {
+    begun: Instant,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Drop for Floor {
     fn drop(&mut self) {
+        let took = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        ASKED.fetch_add(took, Ordering::Relaxed);
         PAUSED.store(false, Ordering::Relaxed);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use switchboard_config::edit::{self, Edit, EditError};
+use switchboard_config::edit::{self, Edit, EditError, NewRule};
 use switchboard_config::scope::Scope;
 use switchboard_config::text::visible;
 use switchboard_config::trust::Decisions;
@@ -39,17 +39,16 @@ pub(crate) fn edit(
     Ok(())
 }
 
-/// Adds a permission rule to a file of the user. `state` is the folder that has the locks.
-pub(crate) fn add_rule(
-    target: &Target,
-    state: &Path,
-    tool: &str,
-    action: &str,
-) -> Result<(), Failure> {
-    Update::new(&target.path, &locks(state), Access::Private)
+/// Adds a permission rule to a file of the user, or to the project's local file.
+pub(crate) fn add_rule(target: &Target, context: &Context, rule: &NewRule) -> Result<(), Failure> {
+    if target.scope == Scope::Local && target.path.starts_with(&context.project) {
+        stays_inside(target, &context.project)?;
+    }
+    let locks = locks(&context.environment.state);
+    Update::new(&target.path, &locks, Access::Private)
         .run(|text| {
             let text = text.unwrap_or_default();
-            edit::add_rule(text, target.format, tool, action)
+            edit::add_rule(text, target.format, rule)
                 .map(Some)
                 .map_err(|error| refused(target, &error))
         })

@@ -79,12 +79,6 @@ pub(crate) fn key() -> io::Result<Option<char>> {
     Ok(byte.map(char::from))
 }
 
-/// The key that the user presses, waited for without blocking. Dropping the future leaves the terminal as it was.
-pub(crate) async fn next_key() -> io::Result<Option<char>> {
-    let mut keyboard = Keyboard::open()?;
-    Ok(keyboard.byte().await?.map(char::from))
-}
-
 /// What is shown of an answer of one key, to the end of its line.
 pub(crate) fn echo(key: &io::Result<Option<char>>) -> String {
     match key {

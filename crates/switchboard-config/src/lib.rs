@@ -19,6 +19,7 @@ pub mod schema;
 pub mod scope;
 pub mod secret;
 pub mod settings;
+pub mod shell;
 pub mod source;
 pub mod text;
 pub mod tree;

@@ -117,7 +117,7 @@ fn shape(shape: Shape) -> Value {
             "additionalProperties": { "anyOf": [
                 { "type": "string" },
                 { "type": "object", "additionalProperties": false,
-                  "properties": { "equals": { "type": "string" }, "matches": { "type": "string" }, "under": { "type": "string" }, "host": { "type": "string" } } },
+                  "properties": { "equals": { "type": "string" }, "matches": { "type": "string" }, "under": { "type": "string" }, "host": { "type": "string" }, "command": { "type": "string" } } },
             ] },
         }),
         Shape::Servers => json!({

@@ -47,6 +47,8 @@ pub enum Setting {
     AuditMaxAge,
     AuditMaxBytes,
     LoginStore,
+    MaxWaitingQuestions,
+    QuestionsPerMinute,
 }
 
 /// How an environment variable spells a setting.
@@ -62,7 +64,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 }
 
 #[rustfmt::skip]
-const SETTINGS: [(Setting, Key, Override); 25] = [
+const SETTINGS: [(Setting, Key, Override); 27] = [
     (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools, for servers whose entry sets none. MCP_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TIMEOUT")),
     (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent, for servers and tools whose entry sets nothing. MCP_TOOL_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
     (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
@@ -88,6 +90,8 @@ const SETTINGS: [(Setting, Key, Override); 25] = [
     (Setting::AuditMaxAge, key("audit_max_age_sec", Shape::Seconds, "How long the audit log remembers."), Override::None),
     (Setting::AuditMaxBytes, key("audit_max_bytes", Shape::Count, "How large the audit log may become."), Override::None),
     (Setting::LoginStore, key("login_store", Shape::OneOf(&LoginStore::WORDS), "Where the key of the logins is kept: auto, keyring, file."), Override::None),
+    (Setting::MaxWaitingQuestions, key("max_waiting_questions", Shape::Count, "How many questions of one server may wait for your answer; more are refused."), Override::None),
+    (Setting::QuestionsPerMinute, key("questions_per_minute", Shape::Count, "How many questions one server may ask you or your model within a minute; more are refused."), Override::None),
 ];
 
 /// `auto` leaves it to the front end: what a person types is allowed, what a model wants is asked about.

@@ -14,6 +14,11 @@ use switchboard_protocol::{ErrorCode, ErrorObject};
 
 use crate::names::ServerName;
 
+mod limited;
+
+pub use limited::QuestionLimits;
+pub(crate) use limited::{Limited, too_many};
+
 /// Answers what servers ask. Dropping a future means that the server no longer wants to know.
 pub trait ClientHandler: Send + Sync + 'static {
     /// What servers are told they may ask. Declare only what is really answered.
@@ -51,6 +56,13 @@ pub trait ClientHandler: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
         let _ = server;
         ready(Ok(ListRootsResult::new(List::default()))).boxed()
+    }
+
+    /// Hears that a server asks more than it may, once until it has been quiet for a while. Its questions are refused
+    /// meanwhile.
+    fn flooded(&self, server: &ServerName, limits: QuestionLimits) {
+        let _ = limits;
+        tracing::warn!(%server, "the server asks too much, and is refused");
     }
 }
 

@@ -18,7 +18,7 @@ use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
 use crate::events::{Event, Events, LogLine};
-use crate::handler::ClientHandler;
+use crate::handler::{ClientHandler, Limited};
 use crate::manager::{Command, Live, Manager, Resources, View};
 use crate::memory::Memory;
 use crate::names::{CallId, Generation, ServerName};
@@ -86,7 +86,10 @@ impl Host {
         let resources = Resources {
             settings: Arc::new(options.settings.clone()),
             memory: memory.clone(),
-            handler: Arc::clone(&options.handler),
+            handler: Arc::new(Limited::new(
+                Arc::clone(&options.handler),
+                options.settings.questions,
+            )),
             events: events.clone(),
         };
         let (manager, commands, view) = Manager::new(resources);

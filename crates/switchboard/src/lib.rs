@@ -45,6 +45,7 @@ pub mod names;
 pub mod options;
 pub mod peer;
 pub mod permissions;
+pub mod person;
 pub mod pins;
 pub mod recipe;
 pub mod remembered;

@@ -11,7 +11,7 @@ use switchboard_store::{MemoryStore, Store};
 
 use crate::auth::interactive::logins::Logins;
 use crate::call::gate::{AllowAll, Gate};
-use crate::handler::{ClientHandler, DeclineAll};
+use crate::handler::{ClientHandler, DeclineAll, QuestionLimits};
 use crate::peer::OpenOptions;
 
 /// The numbers. [`Default`] is what `defaults.toml` of the configuration says.
@@ -39,6 +39,8 @@ pub struct HostSettings {
     pub progress_interval: Duration,
     /// Output beyond this is cut for the model.
     pub max_output_tokens: u64,
+    /// How much each server may ask of the user and of the model.
+    pub questions: QuestionLimits,
     /// Bounds on what servers may send.
     pub limits: Limits,
     /// How conversations are opened.
@@ -80,6 +82,7 @@ impl Default for HostSettings {
             needs_auth_memory: Duration::from_secs(900),
             progress_interval: Duration::from_secs(30),
             max_output_tokens: 25_000,
+            questions: QuestionLimits::default(),
             limits: Limits::DEFAULT,
             open: OpenOptions::default(),
         }
@@ -105,6 +108,10 @@ impl From<&Settings> for HostSettings {
             needs_auth_memory: settings.duration(Setting::NeedsAuthMemory),
             progress_interval: settings.duration(Setting::ProgressInterval),
             max_output_tokens: settings.count(Setting::MaxOutputTokens),
+            questions: QuestionLimits {
+                waiting: count(Setting::MaxWaitingQuestions),
+                per_minute: count(Setting::QuestionsPerMinute),
+            },
             limits: Limits {
                 max_bytes: count(Setting::MaxMessageBytes),
                 ..Limits::DEFAULT

@@ -105,6 +105,7 @@ fn an_allowed_call_allocates_nothing() {
         subject: Subject::of_server("records", "search", &exposed),
         arguments: Some(&arguments),
         tool: None,
+        previewer: None,
     };
     let passes = || matches!(guard.permit(wanted), Check::Now(Verdict::Pass(_)));
     // The first call of a tool finds out which rules are about it, and regular expressions make their caches.

@@ -8,6 +8,7 @@
 //! | `bash`, `shell` | commands, and what they run in |
 //! | `read`, `write`, `edit` | one file |
 //! | `glob`, `grep` | many files |
+//! | `previewed` | what a person was shown of a change, so that nothing else is done |
 //! | `files`, `replace` | what the tools for files share: paths, what was read, writing whole or not at all |
 //! | `prepare` | what all of them share: definitions, arguments, blocking work, output within its limit |
 
@@ -20,6 +21,7 @@ mod grep;
 pub(crate) mod mcp_resources;
 pub(crate) mod mcp_search;
 mod prepare;
+mod previewed;
 mod read;
 mod replace;
 mod shell;
@@ -28,9 +30,10 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::value::RawValue;
 use switchboard::call::spill::SpillFolder;
+use switchboard::permissions::Preview;
 
 use crate::message::{Content, ToolDefinition};
 
@@ -58,6 +61,17 @@ pub trait Tool: Send + Sync + 'static {
     /// Whether it changes nothing, so that it may run beside others.
     fn is_read_only(&self) -> bool {
         false
+    }
+
+    /// What a call will do, for a person who is asked about it. What is shown is what is done: where that is no longer
+    /// possible when the call runs, it fails. `None` if the arguments say it all.
+    fn preview<'a>(
+        &'a self,
+        arguments: &'a RawValue,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Option<Preview>> {
+        let _ = (arguments, context);
+        ready(None).boxed()
     }
 
     /// Runs it. The arguments are an object, checked against its schema. A failure is an output that the model can act

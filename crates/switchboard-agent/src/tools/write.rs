@@ -9,10 +9,12 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use switchboard::permissions::Preview;
 
 use super::edit::difference;
 use super::files::{Knowledge, Known, resolve, shown};
 use super::prepare::{arguments, blocking, definition, or_told};
+use super::previewed::{FileState, Previewed, difference as difference_shown, failing, unchanged};
 use super::replace::Target;
 use super::{Output, Tool, ToolContext};
 use crate::message::ToolDefinition;
@@ -27,6 +29,7 @@ const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"stri
 /// The tool.
 pub(super) struct Write {
     known: Arc<Known>,
+    previewed: Previewed,
 }
 
 #[derive(Deserialize)]
@@ -37,7 +40,10 @@ struct Arguments {
 
 impl Write {
     pub(super) fn new(known: Arc<Known>) -> Self {
-        Self { known }
+        Self {
+            known,
+            previewed: Previewed::default(),
+        }
     }
 }
 
@@ -46,15 +52,35 @@ impl Tool for Write {
         definition("Write", DESCRIPTION, SCHEMA)
     }
 
+    fn preview<'a>(
+        &'a self,
+        raw: &'a RawValue,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Option<Preview>> {
+        async move {
+            let wanted: Arguments = arguments(raw).ok()?;
+            let path = resolve(&wanted.file_path, context).ok()?;
+            let name = shown(&path, &context.workspace);
+            let known = Arc::clone(&self.known);
+            let preview =
+                tokio::task::spawn_blocking(move || preview(&path, &name, &wanted.content, &known));
+            let (preview, state) = preview.await.ok()?;
+            self.previewed.note(raw, state);
+            Some(preview)
+        }
+        .boxed()
+    }
+
     fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
         or_told(async move {
             let wanted: Arguments = arguments(raw)?;
             let path = resolve(&wanted.file_path, context)?;
             let name = shown(&path, &context.workspace);
             let known = Arc::clone(&self.known);
+            let shown = self.previewed.take(raw);
             // A file is written whole or not at all, so there is nothing to look out for meanwhile.
             let output = blocking(move |_| {
-                write(&path, &name, &wanted.content, &known).unwrap_or_else(|reason| {
+                write(&path, &name, &wanted.content, &known, shown.as_ref()).unwrap_or_else(|reason| {
                     Output::error(format!("{name} is not written: {reason}"))
                 })
             })
@@ -65,17 +91,59 @@ impl Tool for Write {
     }
 }
 
-fn write(path: &Path, name: &str, content: &str, known: &Known) -> Result<Output, String> {
-    let target = Target::at(path)?;
-    let mut before = Some(String::new());
-    if let Some(metadata) = &target.metadata {
-        match known.of(path, metadata) {
-            Knowledge::Current => {}
-            Knowledge::Unread => return Err("it exists; read it with Read first".to_owned()),
-            Knowledge::Stale => {
-                return Err("it has changed since it was read; read it again first".to_owned());
+/// What writing it will change, and how the file is now.
+fn preview(path: &Path, name: &str, content: &str, known: &Known) -> (Preview, FileState) {
+    const COVERS: &[&str] = &["content"];
+    let state = FileState::of(path);
+    let target = Target::at(path).and_then(|target| may_replace(path, &target, known).map(|()| target));
+    let lines = content.lines().count();
+    let preview = match target {
+        Err(reason) => failing(name, &reason),
+        Ok(target) if target.metadata.is_none() => Preview {
+            title: format!("new file {name}, {lines} lines, {} bytes", content.len()),
+            text: content.to_owned(),
+            covers: COVERS,
+        },
+        Ok(target) => {
+            let is_small = target.metadata.is_some_and(|metadata| metadata.len() <= MAX_COMPARED);
+            let before = is_small.then(|| std::fs::read_to_string(path).ok()).flatten();
+            match before {
+                Some(before) => difference_shown(format!("replace {name}"), name, &before, content, COVERS),
+                None => Preview {
+                    title: format!("replace {name}, which cannot be compared, by {lines} lines"),
+                    text: content.to_owned(),
+                    covers: COVERS,
+                },
             }
         }
+    };
+    (preview, state)
+}
+
+/// Whether a file that is there may be replaced.
+fn may_replace(path: &Path, target: &Target, known: &Known) -> Result<(), String> {
+    let Some(metadata) = &target.metadata else {
+        return Ok(());
+    };
+    match known.of(path, metadata) {
+        Knowledge::Current => Ok(()),
+        Knowledge::Unread => Err("it exists; read it with Read first".to_owned()),
+        Knowledge::Stale => Err("it has changed since it was read; read it again first".to_owned()),
+    }
+}
+
+fn write(
+    path: &Path,
+    name: &str,
+    content: &str,
+    known: &Known,
+    shown: Option<&FileState>,
+) -> Result<Output, String> {
+    let target = Target::at(path)?;
+    let mut before = Some(String::new());
+    may_replace(path, &target, known)?;
+    unchanged(path, shown)?;
+    if let Some(metadata) = &target.metadata {
         let is_small = metadata.len() <= MAX_COMPARED;
         before = is_small
             .then(|| std::fs::read_to_string(path).ok())

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use switchboard::json::SharedJson;
 use switchboard::names::ToolRef;
 use switchboard::peer::{Progress, ProgressSink};
-use tokio::time::Instant;
+use switchboard::person::working_time;
 
 use super::{Emitter, State, Turn};
 use crate::budget::Budget;
@@ -180,8 +180,7 @@ impl Caller<'_> {
                 parent: self.emitter.parent.clone(),
             };
             self.emitter.tell(begins).await;
-            let started = Instant::now();
-            let output = match prepared {
+            let running = async { match prepared {
                 Prepared::Hopeless(output, why) => {
                     self.core.note_hopeless(&call, why);
                     output
@@ -207,14 +206,16 @@ impl Caller<'_> {
                         })
                         .await
                 }
-            };
+            } };
+            // While a person thinks, the call does nothing.
+            let (output, elapsed) = working_time(running).await;
             Ended {
                 call,
                 reference,
                 result,
                 arguments,
                 output,
-                elapsed: started.elapsed(),
+                elapsed,
             }
         }
         .boxed()

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 use switchboard::call::spill::SpillFolder;
+use switchboard::permissions::Preview;
 use switchboard_agent::message::Content;
 use switchboard_agent::tools::{Output, Shell, Tool, ToolContext, standard};
 
@@ -81,6 +82,13 @@ impl World {
     async fn run(&self, tool: &str, arguments: Value) -> Output {
         let arguments = to_raw_value(&arguments).unwrap();
         self.tool(tool).run(&arguments, &self.context).await
+    }
+
+    /// What a person is shown before a call.
+    async fn preview(&self, tool: &str, arguments: Value) -> Preview {
+        let arguments = to_raw_value(&arguments).unwrap();
+        let preview = self.tool(tool).preview(&arguments, &self.context).await;
+        preview.unwrap()
     }
 
     /// What a call that works answers.

@@ -54,6 +54,42 @@ async fn only_what_was_read_is_replaced() {
 }
 
 #[tokio::test]
+async fn what_is_written_is_what_was_shown() {
+    let world = World::new();
+    let write = json!({"file_path": "a.txt", "content": "one\ntwo\n"});
+    let shown = world.preview("Write", write.clone()).await;
+    assert_eq!(shown.title, "new file a.txt, 2 lines, 8 bytes");
+    assert_eq!(shown.text, "one\ntwo\n");
+    assert_eq!(shown.covers, ["content"]);
+    // Somebody else made it meanwhile.
+    world.file("a.txt", "mine\n");
+    world.bad("Write", write.clone()).await;
+    assert_eq!(world.contents("a.txt"), "mine\n");
+    let shown = world.preview("Write", write.clone()).await;
+    assert_eq!(shown.title, "a.txt will not be changed");
+    assert_eq!(shown.text, "it exists; read it with Read first");
+
+    world.good("Read", json!({"file_path": "a.txt"})).await;
+    let shown = world.preview("Write", write.clone()).await;
+    assert_eq!(shown.title, "replace a.txt");
+    assert_eq!(shown.text, "--- a.txt\n+++ a.txt\n@@ -1 +1,2 @@\n-mine\n+one\n+two\n");
+    // The session reads what somebody else made of it, but it is not what was approved.
+    world.file("a.txt", "other\n");
+    world.good("Read", json!({"file_path": "a.txt"})).await;
+    let answer = world.bad("Write", write.clone()).await;
+    let changed = "a.txt is not written: it has changed since the change was shown and approved; read it again, and \
+                   propose the change anew";
+    assert_eq!(answer, changed);
+    assert_eq!(world.contents("a.txt"), "other\n");
+    world.preview("Write", write.clone()).await;
+    world.good("Write", write).await;
+    // A long change is shown whole.
+    let content = super::numbered(2000);
+    let shown = world.preview("Write", json!({"file_path": "b.txt", "content": content})).await;
+    assert_eq!(shown.text, content);
+}
+
+#[tokio::test]
 async fn modes_and_links_stay() {
     let world = World::new();
     world

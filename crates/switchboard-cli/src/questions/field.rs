@@ -215,9 +215,9 @@ impl Field {
                 });
             }
             Kind::Boolean { .. } => parts.push("y or n".to_owned()),
-            Kind::One { .. } => parts.push("a number or a value".to_owned()),
+            Kind::One { .. } => parts.push("a number or a name".to_owned()),
             Kind::Many { least, most, .. } => {
-                parts.push("numbers or values, with commas between them".to_owned());
+                parts.push("numbers or names, with commas between them".to_owned());
                 let least = (*least > 0).then_some(*least);
                 parts.extend(range("value", least, *most));
             }
@@ -234,13 +234,33 @@ impl Field {
             Kind::Boolean { default } => default.map(|yes| if yes { "y" } else { "n" }.to_owned()),
             Kind::One { choices, default } => {
                 let default = default.as_deref()?;
-                choices
-                    .iter()
-                    .any(|choice| choice.value == default)
-                    .then(|| safe(default))
+                let chosen = choices.iter().find(|choice| choice.value == default);
+                chosen.map(|choice| choice.title.clone())
             }
-            Kind::Many { default, .. } => (!default.is_empty()).then(|| safe(&default.join(", "))),
+            Kind::Many { default, .. } => {
+                let titles: Vec<String> = default.iter().map(|value| self.title(value)).collect();
+                (!titles.is_empty()).then(|| titles.join(", "))
+            }
         }
+    }
+
+    /// A value as it is shown: of a choice, its title. Safe to show.
+    pub(super) fn shown(&self, value: &Value) -> String {
+        match value {
+            Value::String(text) => self.title(text),
+            Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+            Value::Array(values) => {
+                let shown: Vec<String> = values.iter().map(|value| self.shown(value)).collect();
+                shown.join(", ")
+            }
+            other => safe(&other.to_string()),
+        }
+    }
+
+    /// The title of a choice, or the text itself.
+    fn title(&self, value: &str) -> String {
+        let chosen = self.choices().iter().find(|choice| choice.value == value);
+        chosen.map_or_else(|| safe(value), |choice| choice.title.clone())
     }
 
     pub(super) fn choices(&self) -> &[Choice] {

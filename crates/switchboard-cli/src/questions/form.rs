@@ -100,11 +100,7 @@ async fn answers(server: &str, fields: &[Field], printer: &Printer) -> io::Resul
         }
         for field in fields {
             if let Some(value) = values.get(&field.name) {
-                let shown = match value {
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                let line = format!("  {}: {}\n", field.label, safe(&shown));
+                let line = format!("  {}: {}\n", field.label, field.shown(value));
                 printer.ask(paint(style::QUIET, line));
             }
         }
@@ -113,22 +109,37 @@ async fn answers(server: &str, fields: &[Field], printer: &Printer) -> io::Resul
         } else {
             format!("  {} change it", key("e"))
         };
-        printer.ask(format!(
-            "  {} send it to {server}{again}  {} no (default)  {} not now ",
-            key("y"),
-            key("n"),
-            key("esc"),
-        ));
-        let pressed = Keyboard::open()?.key().await?;
-        if let Key::Character(character) = pressed {
-            printer.ask(safe(&character.to_string()));
-        }
-        printer.ask("\n");
-        match pressed {
-            Key::Character('y' | 'Y') => return Ok(Filled::Sent(values)),
-            Key::Character('e' | 'E') if !fields.is_empty() => {}
-            Key::Escape | Key::End => return Ok(Filled::Left),
-            _ => return Ok(Filled::Declined),
+        // A form that was filled in is sent unless it is called back; a bare question is not agreed to by accident.
+        let (send, no) = if fields.is_empty() {
+            ("", " (default)")
+        } else {
+            (" (default)", "")
+        };
+        // A slip of the finger loses nothing that was typed.
+        let is_changed = loop {
+            printer.ask(format!(
+                "  {} send it to {server}{send}{again}  {} no{no}  {} not now ",
+                key("y"),
+                key("n"),
+                key("esc"),
+            ));
+            let pressed = Keyboard::open()?.key().await?;
+            if let Key::Character(character) = pressed {
+                printer.ask(safe(&character.to_string()));
+            }
+            printer.ask("\n");
+            match pressed {
+                Key::Character('y' | 'Y') => break false,
+                Key::Enter if !fields.is_empty() => break false,
+                Key::Character('e' | 'E') if !fields.is_empty() => break true,
+                Key::Escape | Key::End => return Ok(Filled::Left),
+                Key::Character('n' | 'N') => return Ok(Filled::Declined),
+                _ if !fields.is_empty() => {}
+                _ => return Ok(Filled::Declined),
+            }
+        };
+        if !is_changed {
+            return Ok(Filled::Sent(values));
         }
     }
 }

@@ -10,15 +10,16 @@ mod form;
 mod page;
 mod sampling;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use switchboard::catalog::text::{MAX_DESCRIPTION, cut, neutralise};
-use switchboard::handler::{ClientHandler, declined};
+use switchboard::handler::{ClientHandler, QuestionLimits, declined};
 use switchboard::names::ServerName;
 use switchboard_config::text::visible;
 use switchboard_protocol::ErrorObject;
@@ -48,6 +49,8 @@ pub(crate) struct AtTerminal {
     is_looking: bool,
     /// The model, where there is one.
     lent: Arc<Lent>,
+    /// Servers that asked something while nobody could be asked, of which it was said.
+    unanswered: Mutex<HashSet<ServerName>>,
 }
 
 impl AtTerminal {
@@ -60,6 +63,7 @@ impl AtTerminal {
             is_attended: attended && terminal::is_there(),
             is_looking: false,
             lent,
+            unanswered: Mutex::default(),
         }
     }
 
@@ -116,9 +120,12 @@ impl ClientHandler for AtTerminal {
         async move {
             let name = visible(server.as_str());
             if !self.is_attended {
-                let message =
-                    format!("{name} asks something, and there is nobody to answer; declined");
-                self.printer.warning(message, None);
+                let mut told = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+                if told.insert(server.clone()) {
+                    let message =
+                        format!("{name} asks something, and there is nobody to answer; declined");
+                    self.printer.warning(message, None);
+                }
                 return Ok(ElicitResult::new(ElicitAction::Decline));
             }
             let Some(answer) = live::unless_dismissed(self.ask(server, &params)).await else {
@@ -148,6 +155,16 @@ impl ClientHandler for AtTerminal {
             self.lent.ask(server, &params, &self.printer).await
         }
         .boxed()
+    }
+
+    fn flooded(&self, server: &ServerName, limits: QuestionLimits) {
+        let name = visible(server.as_str());
+        let message = format!(
+            "{name} asks too much: more than {} questions at once or {} within a minute are refused",
+            limits.waiting, limits.per_minute
+        );
+        let hint = format!("`switchboard mcp disable {name}` stops it; questions_per_minute sets the limit");
+        self.printer.warning(message, Some(&hint));
     }
 
     fn list_roots<'a>(

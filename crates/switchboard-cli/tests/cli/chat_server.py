@@ -21,6 +21,8 @@ TOOLS = [
     tool("roots", "Asks which folders there are."),
     tool("sample", "Asks the model."),
     tool("fail", "Fails."),
+    tool("choose", "Asks the user for a size."),
+    tool("flood", "Asks the user 2,000 things at once."),
 ]
 
 FORM = {
@@ -33,6 +35,20 @@ FORM = {
             "age": {"type": "integer", "minimum": 0, "maximum": 150},
             "colour": {"type": "string", "enum": ["red", "green"], "default": "green"},
             "gift": {"type": "boolean", "title": "Wrap it", "default": False},
+        },
+    },
+}
+
+CHOICE = {
+    "message": "Which size?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {
+            "size": {
+                "type": "string",
+                "oneOf": [{"const": "s1", "title": "Small"}, {"const": "l9", "title": "Large"}],
+                "default": "s1",
+            },
         },
     },
 }
@@ -50,6 +66,7 @@ SAMPLE = {
 }
 
 asked = {}
+flood = {"left": 0, "refused": 0, "request": None}
 
 
 def text(value):
@@ -63,7 +80,13 @@ def call(request, params):
         "visit": ("elicitation/create", PAGE),
         "roots": ("roots/list", {}),
         "sample": ("sampling/createMessage", SAMPLE),
+        "choose": ("elicitation/create", CHOICE),
     }
+    if name == "flood":
+        flood.update(left=2000, request=request)
+        for number in range(2000):
+            send({"id": f"f{number}", "method": "elicitation/create", "params": FORM})
+        return
     if name == "echo":
         send({"id": request, "result": text(params["arguments"].get("text", ""))})
     elif name == "fail":
@@ -110,7 +133,12 @@ def answer(request, method, params):
 for line in sys.stdin:
     message = json.loads(line)
     request, method = message.get("id"), message.get("method")
-    if method is None:
+    if method is None and str(request).startswith("f"):
+        flood["left"] -= 1
+        flood["refused"] += "error" in message
+        if flood["left"] == 0:
+            send({"id": flood["request"], "result": text(f"refused {flood['refused']}")})
+    elif method is None:
         if request in asked:
             said = message.get("result", message.get("error"))
             send({"id": asked[request], "result": text(json.dumps(said, sort_keys=True))})

@@ -266,6 +266,147 @@ fn a_conversation_with_a_call_an_approval_a_form_and_an_interrupt() {
 }
 
 #[test]
+fn a_finished_form_is_sent_by_enter_and_choices_show_titles() {
+    let machine = Machine::with_desk(
+        "",
+        "",
+        vec![
+            call("call_1", "mcp__desk__choose", json!({})),
+            Turn::text("Fine."),
+        ],
+    );
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+    terminal.sees_prompt();
+    terminal.press("choose\r");
+    terminal.sees("no (default)");
+    terminal.press("y");
+    terminal.sees("[Small] ›");
+    terminal.press("large\r");
+    terminal.sees("size: Large");
+    terminal.sees("y send it to desk (default)");
+    // A slip of the finger changes nothing.
+    terminal.press("x");
+    terminal.until("the question again", |screen| {
+        screen.matches("send it to desk").count() == 2
+    });
+    terminal.press("\r");
+    terminal.sees("Fine.");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
+    let answer = machine.model.requests()[1].body["messages"][2].to_string();
+    assert!(answer.contains("\\\"size\\\": \\\"l9\\\""), "{answer}");
+}
+
+#[test]
+fn a_flood_of_questions_is_refused_and_told_of_once() {
+    let machine = Machine::with_desk(
+        "",
+        "",
+        vec![
+            call("call_1", "mcp__desk__flood", json!({})),
+            Turn::text("Fine."),
+        ],
+    );
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+    terminal.sees_prompt();
+    terminal.press("flood\r");
+    terminal.sees("no (default)");
+    terminal.press("y");
+    for count in 1..=4 {
+        terminal.until("a form", |screen| screen.matches("desk asks:").count() == count);
+        terminal.until("its field", |screen| screen.matches("Your name").count() == count);
+        terminal.press("\u{1b}");
+    }
+    terminal.sees("Fine.");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(screen.matches("desk asks too much").count(), 1, "{screen}");
+    let answer = machine.model.requests()[1].body["messages"][2].to_string();
+    assert!(answer.contains("refused 1996"), "{answer}");
+}
+
+#[test]
+fn a_command_is_allowed_as_narrowly_as_it_says_and_as_long_as_its_rule_stands() {
+    let command = |id: &str, command: &str| call(id, "Bash", json!({ "command": command }));
+    let machine = Machine::new(vec![
+        command("call_1", "pwd -P"),
+        command("call_2", "pwd -L"),
+        command("call_3", "pwd; echo more"),
+        Turn::text("First."),
+        command("call_4", "pwd -P"),
+        Turn::text("Second."),
+    ]);
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+    terminal.sees_prompt();
+    terminal.press("go\r");
+    terminal.sees("allow from now on: this command line");
+    terminal.sees("no (default)");
+    terminal.press("w");
+    terminal.sees("allow from now on: `pwd …`, with any further arguments");
+    terminal.press("a");
+    terminal.sees("a rule for Bash was added to");
+    let rule = "tool = \"Bash\"\naction = \"allow\"\ncommand = \"pwd\"\n";
+    assert!(machine.context.read("config/mcp.toml").contains(rule));
+    // The second was allowed by it; the third is not one command.
+    terminal.sees("command: pwd; echo more");
+    terminal.until("the question about the third", |screen| {
+        screen.trim_end().ends_with("no (default)")
+    });
+    terminal.press("n");
+    terminal.sees("First.");
+    terminal.sees_prompt();
+    // Deleted from the file, it no longer holds.
+    let text = machine.context.read("config/mcp.toml").replace(rule, "tool = \"Bash\"\naction = \"ask\"\n");
+    machine.context.write("config/mcp.toml", &text);
+    terminal.sees("the configuration has changed: permission rules");
+    terminal.press("again\r");
+    terminal.until("the last question", |screen| {
+        screen.contains("the rule \"Bash\" asks") && screen.trim_end().ends_with("no (default)")
+    });
+    terminal.press("n");
+    terminal.sees("Second.");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
+}
+
+#[test]
+fn a_change_is_shown_before_it_is_approved() {
+    let machine = Machine::new(vec![
+        call("call_1", "Write", json!({"file_path": "new.txt", "content": "one\ntwo\n"})),
+        call(
+            "call_2",
+            "Edit",
+            json!({"file_path": "new.txt", "old_string": "two", "new_string": "three"}),
+        ),
+        Turn::text("Done."),
+    ]);
+    let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
+    terminal.sees_prompt();
+    terminal.press("go\r");
+    terminal.sees("new file new.txt, 2 lines, 8 bytes:");
+    terminal.sees("│ two");
+    terminal.sees("no (default)");
+    terminal.press("y");
+    terminal.sees("change new.txt, line 2:");
+    terminal.sees("│ -two");
+    terminal.sees("│ +three");
+    terminal.until("the second question", |screen| {
+        screen.matches("no (default)").count() == 2
+    });
+    assert_eq!(machine.context.read("project/new.txt"), "one\ntwo\n");
+    terminal.press("y");
+    terminal.sees("Done.");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
+    assert_eq!(machine.context.read("project/new.txt"), "one\nthree\n");
+}
+
+#[test]
 fn commands_prompts_and_completion() {
     let machine = Machine::with_desk("", "", vec![Turn::text("Reviewed.")]);
     let mut terminal = Terminal::start(&machine, &["chat"], 100, &[]);

@@ -263,7 +263,7 @@ mod on_a_terminal {
                 assert!(shown.contains(part), "{part} is not in {shown}");
             }
             // Where a rule asks, no other rule can spare the question, so none is offered.
-            assert!(!shown.contains("always"), "{shown}");
+            assert!(!shown.contains("everywhere"), "{shown}");
             assert!(shown.lines().count() <= 5, "{shown}");
             let log = context.json("audit --json");
             let because = if code == 0 { "ask" } else { "deny" };
@@ -281,13 +281,60 @@ mod on_a_terminal {
         let call = ["call", "alpha/data"];
         let (code, shown) = answered(&context, &call, "a");
         assert_eq!(code, Some(0), "{shown}");
-        assert!(shown.contains("a always, a rule in "), "{shown}");
-        let rule = "[[permissions.rules]]\ntool = \"mcp__alpha__data\"\naction = \"allow\"\n";
+        let words = "allow from now on: this tool with exactly these arguments";
+        assert!(shown.contains(words), "{shown}");
+        assert!(shown.contains("a everywhere"), "{shown}");
+        let rule = "[[permissions.rules]]\ntool = \"mcp__alpha__data\"\naction = \"allow\"\nexact_arguments = \"{}\"\n";
         assert_eq!(context.read("config/mcp.toml"), format!("{before}\n{rule}"));
         // From now on nobody is asked.
         assert_eq!(context.line("call alpha/data").code, 0);
         let log = context.json("audit --json");
         assert_eq!(log[0]["kind"], "change");
+    }
+
+    #[test]
+    fn a_wider_grant_is_chosen_by_a_key_and_goes_where_it_says() {
+        let context = with_servers(&[("alpha", "")]);
+        let ask = "[settings]\ndefault_permission = 'ask'\n";
+        let text = format!("{}\n{ask}", context.read("config/mcp.toml"));
+        context.write("config/mcp.toml", &text);
+        let call = ["call", "alpha/echo", "text=hi"];
+        let (code, shown) = answered(&context, &call, "wp");
+        assert_eq!(code, Some(0), "{shown}");
+        assert_eq!(context.read("config/mcp.toml"), text);
+        let rule = "[[permissions.rules]]\ntool = \"mcp__alpha__echo\"\naction = \"allow\"\n";
+        assert_eq!(context.read("project/.switchboard.local.toml"), rule);
+        // It counts at once, without another approval.
+        let run = context.line("call alpha/echo text=other");
+        assert_eq!(run.code, 0, "{}", run.all());
+        // Rules that are not approved are not approved by adding one.
+        let other = format!("{rule}\n[[permissions.rules]]\ntool = \"Bash\"\naction = \"allow\"\n");
+        context.write("project/.switchboard.local.toml", &other);
+        let (code, shown) = answered(&context, &["call", "alpha/data"], "p");
+        assert_eq!(code, Some(0), "{shown}");
+        assert_eq!(context.read("project/.switchboard.local.toml"), other);
+    }
+
+    #[test]
+    fn nothing_is_approved_that_was_not_shown() {
+        let context = with_servers(&[("alpha", "")]);
+        let ask = "[[permissions.rules]]\ntool = 'mcp__alpha'\naction = 'ask'\n";
+        let text = format!("{}\n{ask}", context.read("config/mcp.toml"));
+        context.write("config/mcp.toml", text);
+        let hidden = format!("{{\"text\": \"ls{}; touch X\"}}", " ".repeat(3000));
+        let (code, shown) = answered(&context, &["call", "alpha/echo", &hidden], "y");
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(shown.contains("ls[␣×3000] ; touch X"), "{shown}");
+        // What is cut has to be looked at before a yes counts.
+        let long = format!("{{\"text\": \"{}MIDDLE{}END\"}}", "x".repeat(9000), "y".repeat(9000));
+        let call = ["call", "alpha/echo", long.as_str()];
+        for (keys, code) in [("yn", 5), ("sn", 5), ("y\r", 5), ("vy", 0), ("yvy", 0), ("v\r", 5)] {
+            let (found, shown) = answered(&context, &call, keys);
+            assert_eq!(found, Some(code), "{keys:?} {shown}");
+            assert!(!shown.contains("MIDDLE"), "{keys:?} {shown}");
+            assert!(shown.contains("characters, not shown"), "{keys:?} {shown}");
+            assert!(shown.contains("v show all of it"), "{keys:?} {shown}");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::source::SourceFile;
 use crate::tree::Node;
 
 pub use error::{EditError, EditErrorKind};
-pub use rule::add_rule;
+pub use rule::{NewCondition, NewRule, add_rule};
 
 /// One change to a file's text. Paths are keys from the root, such as `["mcp_servers", "github", "env"]`.
 #[derive(Debug, Clone, PartialEq)]

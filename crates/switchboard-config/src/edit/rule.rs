@@ -14,26 +14,103 @@ use crate::tree::{Node, Value};
 
 const PATH: [&str; 2] = ["permissions", "rules"];
 
-/// Adds a rule without conditions to the text of a file, and returns the new text.
-pub fn add_rule(text: &str, format: Format, tool: &str, action: &str) -> Result<String, EditError> {
+/// A rule to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRule {
+    /// The tools it is about.
+    pub tool: String,
+    /// What it says of them: `allow`, `ask` or `deny`.
+    pub action: &'static str,
+    /// Which calls of them; all where there is none.
+    pub condition: Option<NewCondition>,
+}
+
+/// The condition of a rule to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewCondition {
+    /// `command = "git status"`.
+    Command(String),
+    /// `arguments = { NAME = "value" }`.
+    Equals {
+        /// The argument.
+        argument: String,
+        /// Its value.
+        value: String,
+    },
+    /// `arguments = { NAME = { under = "folder" } }`.
+    Under {
+        /// The argument.
+        argument: String,
+        /// The folder, or one file.
+        folder: String,
+    },
+    /// `exact_arguments = '{…}'`, with the text of a JSON object.
+    ExactArguments(String),
+}
+
+impl NewRule {
+    /// A rule that allows.
+    pub fn allow(tool: impl Into<String>, condition: Option<NewCondition>) -> Self {
+        Self {
+            tool: tool.into(),
+            action: "allow",
+            condition,
+        }
+    }
+
+    fn node(&self) -> Node<'_> {
+        let text = |text: &'_ str| Node::detached(text.to_owned());
+        let mut members = vec![("tool", text(&self.tool)), ("action", text(self.action))];
+        members.extend(self.condition.as_ref().map(|condition| match condition {
+            NewCondition::Command(command) => ("command", text(command)),
+            NewCondition::Equals { argument, value } => (
+                "arguments",
+                Node::table([(argument.as_str(), text(value))]),
+            ),
+            NewCondition::Under { argument, folder } => {
+                let under = Node::table([("under", text(folder))]);
+                ("arguments", Node::table([(argument.as_str(), under)]))
+            }
+            NewCondition::ExactArguments(object) => ("exact_arguments", text(object)),
+        }));
+        Node::table(members)
+    }
+
+    /// The members as lines of TOML.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![
+            format!("tool = {}", quoted(&self.tool)),
+            format!("action = {}", quoted(self.action)),
+        ];
+        lines.extend(self.condition.as_ref().map(|condition| match condition {
+            NewCondition::Command(command) => format!("command = {}", quoted(command)),
+            NewCondition::Equals { argument, value } => {
+                format!("arguments = {{ {} = {} }}", key(argument), quoted(value))
+            }
+            NewCondition::Under { argument, folder } => {
+                let folder = quoted(folder);
+                format!("arguments = {{ {} = {{ under = {folder} }} }}", key(argument))
+            }
+            NewCondition::ExactArguments(object) => format!("exact_arguments = {}", quoted(object)),
+        }));
+        lines
+    }
+}
+
+/// Adds a rule to the text of a file, and returns the new text.
+pub fn add_rule(text: &str, format: Format, rule: &NewRule) -> Result<String, EditError> {
     let file = SourceFile::new("", Scope::Dynamic, text);
     let before = check::read(&file, format).map_err(|kind| EditError::new(&PATH, kind))?;
-    let rule = || {
-        Node::table([
-            ("tool", Node::detached(tool)),
-            ("action", Node::detached(action)),
-        ])
-    };
     let rules: Value<'_> = match before.at(&PATH) {
-        None => std::iter::once(rule()).collect(),
+        None => std::iter::once(rule.node()).collect(),
         Some(stated) => {
             let stated = stated.as_array().unwrap_or(std::slice::from_ref(stated));
-            stated.iter().cloned().chain([rule()]).collect()
+            stated.iter().cloned().chain([rule.node()]).collect()
         }
     };
     let rules = Node::detached(rules);
     if format == Format::Toml
-        && let Some(grown) = grown(text, tool, action, &rules)
+        && let Some(grown) = grown(text, rule, &rules)
     {
         return Ok(grown);
     }
@@ -45,7 +122,7 @@ pub fn add_rule(text: &str, format: Format, tool: &str, action: &str) -> Result<
 }
 
 /// The text with one more table at its end, if that is what TOML makes of it.
-fn grown(text: &str, tool: &str, action: &str, rules: &Node<'_>) -> Option<String> {
+fn grown(text: &str, rule: &NewRule, rules: &Node<'_>) -> Option<String> {
     let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut grown = text.to_owned();
     if !grown.is_empty() {
@@ -54,11 +131,8 @@ fn grown(text: &str, tool: &str, action: &str, rules: &Node<'_>) -> Option<Strin
         }
         grown.push_str(line_end);
     }
-    for line in [
-        "[[permissions.rules]]".to_owned(),
-        format!("tool = {}", quoted(tool)),
-        format!("action = {}", quoted(action)),
-    ] {
+    let header = "[[permissions.rules]]".to_owned();
+    for line in std::iter::once(header).chain(rule.lines()) {
         grown.push_str(&line);
         grown.push_str(line_end);
     }
@@ -68,6 +142,19 @@ fn grown(text: &str, tool: &str, action: &str, rules: &Node<'_>) -> Option<Strin
         .at(&PATH)
         .is_some_and(|found| check::same(found, rules));
     is_meant.then_some(grown)
+}
+
+/// A key of TOML.
+fn key(name: &str) -> String {
+    let is_bare = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_bare {
+        name.to_owned()
+    } else {
+        quoted(name)
+    }
 }
 
 /// A basic string of TOML.
@@ -96,7 +183,7 @@ mod tests {
 
     #[track_caller]
     fn check(format: Format, before: &str, after: &str) {
-        let found = add_rule(before, format, "mcp__a__b", "allow").unwrap();
+        let found = add_rule(before, format, &NewRule::allow("mcp__a__b", None)).unwrap();
         assert_eq!(found, after);
     }
 
@@ -119,8 +206,47 @@ mod tests {
     }
 
     #[test]
+    fn conditions_are_written_as_they_are_read() {
+        let check = |condition: NewCondition, toml: &str, json: &str| {
+            let rule = NewRule::allow("Bash", Some(condition));
+            let found = add_rule("", Format::Toml, &rule).unwrap();
+            let head = "[[permissions.rules]]\ntool = \"Bash\"\naction = \"allow\"\n";
+            assert_eq!(found, format!("{head}{toml}\n"));
+            let found = add_rule("{}", Format::Json, &rule).unwrap();
+            assert!(found.contains(json), "{found}");
+            add_rule("", Format::Hcl, &rule).unwrap();
+        };
+        check(
+            NewCondition::Command("git status".to_owned()),
+            "command = \"git status\"",
+            "\"command\": \"git status\"",
+        );
+        check(
+            NewCondition::Equals {
+                argument: "command".to_owned(),
+                value: "echo \"a\\b\"\n\u{7f}".to_owned(),
+            },
+            "arguments = { command = \"echo \\\"a\\\\b\\\"\\u000A\\u007F\" }",
+            "\"command\": \"echo",
+        );
+        check(
+            NewCondition::Under {
+                argument: "file.path".to_owned(),
+                folder: "/a/b".to_owned(),
+            },
+            "arguments = { \"file.path\" = { under = \"/a/b\" } }",
+            "\"under\": \"/a/b\"",
+        );
+        check(
+            NewCondition::ExactArguments("{\"a\":1}".to_owned()),
+            "exact_arguments = \"{\\\"a\\\":1}\"",
+            "\"exact_arguments\"",
+        );
+    }
+
+    #[test]
     fn a_file_that_cannot_be_read_is_left_alone() {
-        let error = add_rule("a = [", Format::Toml, "t", "allow").unwrap_err();
+        let error = add_rule("a = [", Format::Toml, &NewRule::allow("t", None)).unwrap_err();
         assert!(
             matches!(error.kind, EditErrorKind::Syntax { .. }),
             "{error}"

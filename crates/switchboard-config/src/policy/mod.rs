@@ -3,6 +3,7 @@
 //! Owns reading them and matching servers against the lists. Permission rules and hooks are only read here;
 //! the host enforces them.
 
+mod claude;
 mod hooks;
 mod lists;
 mod rules;

@@ -1,8 +1,9 @@
 //! Which calls need consent: `[[permissions.rules]]`.
 
-use super::{glob, one_or_many};
+use super::{claude, glob, one_or_many};
 use crate::entry::keys::{Key, PERMISSIONS, Shape};
 use crate::entry::{Permission, Reader};
+use crate::shell;
 use crate::source::Origin;
 use crate::tree::{Member, Node};
 
@@ -15,6 +16,8 @@ pub struct RuleEntry {
     pub action: Permission,
     /// Conditions on arguments; all must hold.
     pub arguments: Vec<ArgumentCondition>,
+    /// A JSON object that the arguments must be, with nothing more and nothing less.
+    pub exact_arguments: Option<String>,
     /// Where it stands.
     pub origin: Origin,
 }
@@ -41,14 +44,17 @@ pub enum ArgumentTest {
     Under,
     /// The argument is a URL whose host matches this glob.
     Host,
+    /// The argument is a command line that begins with these words, and is one command.
+    Command,
 }
 
 impl ArgumentTest {
-    const NAMES: [(&'static str, ArgumentTest); 4] = [
+    const NAMES: [(&'static str, ArgumentTest); 5] = [
         ("equals", ArgumentTest::Equals),
         ("matches", ArgumentTest::Matches),
         ("under", ArgumentTest::Under),
         ("host", ArgumentTest::Host),
+        ("command", ArgumentTest::Command),
     ];
 
     /// The name used in files.
@@ -75,17 +81,27 @@ pub(crate) fn rules(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<RuleEnt
     rules
 }
 
-fn rule(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<RuleEntry> {
+/// One rule; several where it is written in a notation whose patterns are about several tools.
+fn rule(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<RuleEntry> {
     let (mut tool, mut action, mut arguments) = (None, None, Vec::new());
+    let (mut tool_span, mut exact_arguments) = (node.span, None);
     let mut complete = true;
-    for member in reader.table("permissions.rules", node)? {
+    for member in reader.table("permissions.rules", node).unwrap_or_default() {
         let value = &member.value;
+        // A condition that is not understood must not make the rule broader.
         match member.key.as_ref() {
-            "tool" => tool = reader.text("tool", value),
+            "tool" => (tool, tool_span) = (reader.text("tool", value), value.span),
             "action" => action = reader.word("action", value, PERMISSIONS, Permission::from_name),
-            // A condition that is not understood must not make the rule broader.
             "arguments" => match conditions(value, reader) {
-                Some(conditions) => arguments = conditions,
+                Some(conditions) => arguments.extend(conditions),
+                None => complete = false,
+            },
+            "command" => match command(value, reader) {
+                Some(condition) => arguments.push(condition),
+                None => complete = false,
+            },
+            "exact_arguments" => match exact(value, reader) {
+                Some(object) => exact_arguments = Some(object),
                 None => complete = false,
             },
             _ => reader.unknown_key(member, RULE_KEYS.iter().map(|key| key.name)),
@@ -108,7 +124,34 @@ fn rule(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<RuleEntry> {
             "add action = \"allow\", \"ask\" or \"deny\"",
         );
     }
-    let tool = tool?;
+    let (Some(tool), Some(action)) = (tool, action) else {
+        return Vec::new();
+    };
+    let origin = reader.origin(node.span);
+    let entry = |tool: &str, more: Vec<ArgumentCondition>| RuleEntry {
+        tool: tool.to_owned(),
+        action,
+        arguments: arguments.iter().cloned().chain(more).collect(),
+        exact_arguments: exact_arguments.clone(),
+        origin: origin.clone(),
+    };
+    if let Some((name, what)) = claude::split(&tool) {
+        return match claude::translate(name, what, action) {
+            Ok(rules) if complete => rules
+                .into_iter()
+                .map(|rule| entry(rule.tool, rule.conditions))
+                .collect(),
+            Ok(_) => Vec::new(),
+            Err(error) => {
+                reader.error("bad-pattern", tool_span, error.message, error.hint);
+                // Until it is corrected, it asks or denies wherever it may be meant to.
+                let tool = error.tool.filter(|_| action != Permission::Allow && complete);
+                tool.map(|tool| entry(tool, Vec::new()))
+                    .into_iter()
+                    .collect()
+            }
+        };
+    }
     if glob(&tool).is_none() || tool.is_empty() {
         reader.error(
             "bad-pattern",
@@ -116,14 +159,53 @@ fn rule(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<RuleEntry> {
             format!("a permission rule has the invalid pattern \"{tool}\""),
             "write a glob such as \"mcp__github__*\"",
         );
+        return Vec::new();
+    }
+    complete
+        .then(|| entry(&tool, Vec::new()))
+        .into_iter()
+        .collect()
+}
+
+/// `command = "git status"`: the short form of the condition on the argument `command`.
+fn command(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<ArgumentCondition> {
+    let value = reader.text("command", node)?;
+    checked_command(&value, node, reader)?;
+    Some(ArgumentCondition {
+        argument: "command".to_owned(),
+        test: ArgumentTest::Command,
+        value,
+    })
+}
+
+/// Whether a text is the beginning of one command; an error where it is not.
+fn checked_command(text: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<()> {
+    if shell::literal_words(text).is_some() {
+        return Some(());
+    }
+    reader.error(
+        "bad-value",
+        node.span,
+        format!("`command` cannot be \"{text}\": it is not one command made of plain words"),
+        "write the program and the words that must follow it, such as \"git status\"; write one rule for each command",
+    );
+    None
+}
+
+/// `exact_arguments = '{"repo": "x"}'`: all arguments, as the text of a JSON object.
+fn exact(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<String> {
+    let text = reader.text("exact_arguments", node)?;
+    let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&text);
+    if let Err(error) = object {
+        reader.error(
+            "bad-value",
+            node.span,
+            format!("`exact_arguments` is not the text of a JSON object: {error}"),
+            "write all arguments of the call, such as '{\"repo\": \"switchboard\"}'",
+        );
         return None;
     }
-    complete.then_some(RuleEntry {
-        tool,
-        action: action?,
-        arguments,
-        origin: reader.origin(node.span),
-    })
+    Some(text)
 }
 
 fn conditions(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Vec<ArgumentCondition>> {
@@ -153,7 +235,7 @@ fn tests(
             .into_iter()
             .find(|(name, _)| *name == member.key)
         else {
-            let hint = "use equals, matches, under or host";
+            let hint = "use equals, matches, under, host or command";
             reader.error(
                 "bad-value",
                 member.key_span,
@@ -162,7 +244,11 @@ fn tests(
             );
             return None;
         };
-        tests.push((test, reader.text(name, &member.value)?));
+        let value = reader.text(name, &member.value)?;
+        if test == ArgumentTest::Command {
+            checked_command(&value, &member.value, reader)?;
+        }
+        tests.push((test, value));
     }
     Some(tests)
 }
@@ -183,5 +269,15 @@ pub(crate) const RULE_KEYS: &[Key] = &[
         name: "arguments",
         shape: Shape::Conditions,
         about: "Conditions on arguments; all must hold.",
+    },
+    Key {
+        name: "command",
+        shape: Shape::Text,
+        about: "The words that the argument `command` begins with, as one command: `git status` also means `git status -s`, and never `git status; ls`.",
+    },
+    Key {
+        name: "exact_arguments",
+        shape: Shape::Text,
+        about: "The text of a JSON object that the arguments must equal.",
     },
 ];

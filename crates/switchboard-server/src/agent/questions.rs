@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use switchboard::catalog::text::{cut, neutralise};
 use switchboard::handler::ClientHandler;
 use switchboard::names::ServerName;
-use switchboard::permissions::{Answer, Approver, Question};
-use switchboard_config::mask;
+use switchboard::permissions::consent::sanitized;
+use switchboard::permissions::{Answer, Approver, ConsentView, GrantPlace, Offer, Question};
 use switchboard_protocol::ErrorObject;
 use switchboard_protocol::types::capabilities::{
     ClientCapabilities, ElicitationCapability, RootsCapability,
@@ -32,8 +32,14 @@ use url::Url;
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// How many questions of one turn may wait.
 const MAX_WAITING: usize = 16;
-/// How much of the arguments of a call is shown.
-const MAX_SHOWN: usize = 4000;
+/// How many characters a form shows of a call. What is longer is not approved in a form.
+const MAX_SHOWN: usize = 100_000;
+/// How much of a hook's remark is shown.
+const MAX_REMARK: usize = 2000;
+/// What a form calls its answers.
+const ONCE: &str = "once";
+const ALWAYS: &str = "always";
+const NO: &str = "no";
 
 /// Asks the clients of conversations. Cheap to clone; all clones are one.
 ///
@@ -151,14 +157,16 @@ impl Approver for ClientQuestions {
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         async move {
-            let line = LINE.try_with(Arc::clone).ok();
-            let asked = line.zip(approval(&question));
-            let Some((line, params)) = asked else {
+            let Ok(line) = LINE.try_with(Arc::clone) else {
                 return Answer::No;
+            };
+            let params = match approval(&question) {
+                Ok(params) => params,
+                Err(reason) => return Answer::Unshown(reason),
             };
             line.ask(params)
                 .await
-                .map_or(Answer::No, |result| read(&result))
+                .map_or(Answer::No, |result| read(&result, question.offers))
         }
         .boxed()
     }
@@ -211,67 +219,90 @@ impl std::fmt::Debug for ClientQuestions {
     }
 }
 
-/// The form that asks for an approval.
-fn approval(question: &Question<'_>) -> Option<ElicitRequestParams<'static>> {
-    let subject = &question.subject;
-    let mut message = match subject.server {
-        Some(server) => format!("Allow the tool {} of the server {server}?", subject.tool),
-        None => format!("Allow the tool {}?", subject.tool),
+/// The form that asks for an approval, with everything that it is about; an error says why it cannot be asked.
+fn approval(question: &Question<'_>) -> Result<ElicitRequestParams<'static>, String> {
+    let view = ConsentView::of(question);
+    let mut message = match &view.server {
+        Some(server) => format!("Allow the tool {} of the server {server}?", view.tool),
+        None => format!("Allow the tool {}?", view.tool),
     };
-    let arguments = question
-        .arguments
-        .map(|raw| serde_json::from_str(raw.get()));
-    if let Some(Ok(Value::Object(members))) = arguments {
-        for (name, value) in &members {
-            let value = match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            // What sounds or looks secret is not shown.
-            let shown = mask::argument(&format!("{name}={value}")).into_owned();
-            let shown = shown.replacen('=', ": ", 1);
-            message.push_str("\n  ");
-            message.push_str(&shown);
-        }
+    let whole = view.whole();
+    // What a form has no room for is not approved: a client would cut it, and nobody would know.
+    let size = whole.chars().count();
+    if size > MAX_SHOWN {
+        return Err(format!(
+            "the call has {size} characters to approve, and a form shows {MAX_SHOWN} at most; do it in smaller parts"
+        ));
+    }
+    if !whole.is_empty() {
+        message.push('\n');
+        message.push_str(&whole);
     }
     // Writing into a text does not fail.
-    let _ = write!(message, "\nAsked because {}", question.because);
+    let _ = write!(
+        message,
+        "\nAsked because {}",
+        sanitized(&question.because.to_string()).text
+    );
     if let Some(remark) = question.remark {
+        let remark = cut(neutralise(remark), MAX_REMARK);
         message.push('\n');
-        message.push_str(remark);
+        message.push_str(&remark.replace('\n', " ⏎ "));
     }
+    let mut answers = vec![(ONCE.to_owned(), "Yes, once".to_owned())];
+    for (index, offer) in question.offers.iter().enumerate() {
+        let name = match index {
+            0 => ALWAYS.to_owned(),
+            _ => format!("{ALWAYS}-{}", offer.name),
+        };
+        let words = format!("Yes, and while this server runs do not ask again for {}", offer.words);
+        answers.push((name, words));
+    }
+    answers.push((NO.to_owned(), "No".to_owned()));
+    let (values, titles): (Vec<String>, Vec<String>) = answers.into_iter().unzip();
     let form = json!({
         "mode": "form",
-        "message": cut(neutralise(&message), MAX_SHOWN),
+        "message": message,
         "requestedSchema": {
             "type": "object",
             "properties": {
                 "answer": {
                     "type": "string",
                     "title": "Answer",
-                    "enum": ["once", "always", "no"],
-                    "enumNames": ["Yes, once", "Yes, and do not ask again while this server runs", "No"],
-                    "default": "no",
+                    "enum": values,
+                    "enumNames": titles,
+                    "default": NO,
                 },
             },
             "required": ["answer"],
         },
     });
-    let raw = serde_json::value::to_raw_value(&form).ok()?;
-    let params = decode::<ElicitRequestParams<'_>>(&raw).ok()?;
-    Some(params.into_owned())
+    let unwritable = |error: &dyn std::fmt::Display| format!("the question cannot be written: {error}");
+    let raw = serde_json::value::to_raw_value(&form).map_err(|error| unwritable(&error))?;
+    let params = decode::<ElicitRequestParams<'_>>(&raw).map_err(|error| unwritable(&error))?;
+    Ok(params.into_owned())
 }
 
 /// What a user said to an approval. Whatever is not clearly a yes is a no.
-fn read(result: &ElicitResult<'_>) -> Answer {
+fn read(result: &ElicitResult<'_>, offers: &[Offer]) -> Answer {
     if result.action != ElicitAction::Accept {
         return Answer::No;
     }
     let content = result.content.as_ref().map_or("{}", RawObject::get);
     let content: Value = serde_json::from_str(content).unwrap_or_default();
+    let grant = |offer| Answer::Grant {
+        offer,
+        place: GrantPlace::Session,
+    };
     match content.get("answer").and_then(Value::as_str) {
-        Some("once") => Answer::Once,
-        Some("always") => Answer::Session,
-        _ => Answer::No,
+        Some(ONCE) => Answer::Once,
+        Some(ALWAYS) if !offers.is_empty() => grant(0),
+        Some(other) => {
+            let name = other.strip_prefix(ALWAYS).and_then(|rest| rest.strip_prefix('-'));
+            let named = |offer: &Offer| Some(offer.name) == name;
+            let offer = offers.iter().skip(1).position(named);
+            offer.map_or(Answer::No, |offer| grant(offer + 1))
+        }
+        None => Answer::No,
     }
 }

@@ -210,3 +210,56 @@ async fn nobody_is_asked_what_somebody_else_may_be_meant_to_answer() {
     let (_, answer) = client.answer(id).await;
     assert_eq!(answered(&answer).1, "result: Decline nothing");
 }
+
+/// The message of the question that a prompt leads to.
+async fn question(client: &mut Client, prompt: &str) -> Value {
+    client.send("tools/call", start(prompt)).await;
+    loop {
+        let message = client.next().await;
+        if message["method"] == "elicitation/create" {
+            return message["params"].clone();
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_form_shows_all_of_a_call() {
+    let world = World::new();
+    let long = "x".repeat(20_000);
+    let blanks = " ".repeat(3000);
+    let prompt = format!(r#"call Bash {{"command": "echo {long}; ls{blanks}; touch X"}}"#);
+    let mut client = Client::new(&world, Era::Stateful).await;
+    let message = question(&mut client, &prompt).await["message"].to_string();
+    assert!(message.contains(&format!("echo {long}; ls[␣×3000] ; touch X")), "{message}");
+    let mut client = Client::new(&world, Era::Stateful).await;
+    let prompt = r#"call Write {"file_path": "new.txt", "content": "one\ntwo\n"}"#;
+    let params = question(&mut client, prompt).await;
+    let expected = "Allow the tool Write?\n  new file new.txt, 2 lines, 8 bytes:\n  │ one\n  │ two\n  │ \n  file_path: new.txt\n";
+    let message = params["message"].as_str().unwrap();
+    assert!(message.starts_with(expected), "{message}");
+    let answer = &params["requestedSchema"]["properties"]["answer"];
+    assert_eq!(answer["enum"], json!(["once", "always", "always-folder", "no"]));
+    let titles = answer["enumNames"].as_array().unwrap();
+    assert!(titles[1].as_str().unwrap().contains("do not ask again for Write of "), "{titles:?}");
+}
+
+#[tokio::test]
+async fn what_no_form_can_show_is_refused_unasked() {
+    let world = World::new();
+    let mut client = Client::new(&world, Era::Stateful).await;
+    let long = "x".repeat(150_000);
+    let prompt = format!(r#"call Write {{"file_path": "new.txt", "content": "{long}"}}"#);
+    let (_, said) = answered(&client.call(start(&prompt)).await);
+    assert!(said.contains("a form shows 100000 at most; do it in smaller parts"), "{said}");
+}
+
+#[tokio::test]
+async fn always_means_the_command_that_was_shown() {
+    let world = World::new();
+    let mut client = Client::new(&world, Era::Stateful).await;
+    let said = answer_with(&mut client, Era::Stateful, start(PROMPT), accept("always")).await;
+    assert_eq!(said, "result: allowed");
+    let other = r#"call Bash {"command": "echo more; rm -rf x"}"#;
+    let asked = question(&mut client, other).await;
+    assert!(asked["message"].as_str().unwrap().contains("rm -rf x"), "{asked}");
+}

@@ -29,6 +29,7 @@ use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
 use crate::names::{CallId, ToolRef};
 use crate::peer::{ListKind, ProgressSink, RequestError, RequestOptions};
+use crate::person;
 use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
 use gate::{PendingCall, Permit, Sight, Verdict, Witness};
@@ -448,6 +449,14 @@ impl Sending<'_> {
     }
 
     async fn once(&self, live: &Live) -> Result<Answer, RequestError> {
+        let answered = live.peer.answered();
+        let outcome = self.attempt(live).await;
+        // While a person answers what the server asks, the call does nothing.
+        person::add(live.peer.answered().saturating_sub(answered));
+        outcome
+    }
+
+    async fn attempt(&self, live: &Live) -> Result<Answer, RequestError> {
         let name = self.tool.reference().tool.as_str();
         // The connection may know the tool by a newer definition.
         let tool = live.tools.get(name).unwrap_or(self.tool);

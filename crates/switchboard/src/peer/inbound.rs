@@ -4,7 +4,7 @@
 //! One odd message costs that message: an answer that cannot be read fails its own request, anything else is noted
 //! and skipped.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
@@ -98,18 +98,23 @@ pub(super) struct Receiver {
     pub(super) closed: watch::Sender<Option<Closed>>,
     /// How many questions of the server are being answered: while a person thinks, a call is not idle.
     pub(super) answering: AtomicUsize,
+    /// Microseconds that answering has taken.
+    pub(super) answered: AtomicU64,
     /// Pages that the user was sent to.
     pub(super) visits: Visits,
     limits: Limits,
     observer: Arc<dyn Observer>,
     questions: mpsc::Sender<Question>,
+    /// Questions that there was no room for: they are refused as soon as the task that answers runs.
+    overflow: Mutex<Vec<RequestId<'static>>>,
     opened: Instant,
     /// Milliseconds after `opened` when something was last heard.
     heard: AtomicU64,
 }
 
-/// Questions that may wait for their turn. A server that asks more at once is not answered.
+/// Questions that may wait for their turn. What a server asks beyond that is refused, and beyond this many not even that.
 const MAX_QUESTIONS: usize = 256;
+const MAX_REFUSED: usize = 16 * 1024;
 /// How much of something unreadable is shown.
 const NOISE_SHOWN: usize = 512;
 
@@ -123,6 +128,8 @@ impl Receiver {
             pending: Pending::default(),
             closed: watch::Sender::new(None),
             answering: AtomicUsize::new(0),
+            answered: AtomicU64::new(0),
+            overflow: Mutex::default(),
             visits: Visits::default(),
             limits,
             observer,
@@ -165,12 +172,32 @@ impl Receiver {
                     method: method.into_owned(),
                     params: params.map(|params| SharedJson::part_of(frame, params)),
                 };
-                if self.questions.try_send(question).is_err() {
-                    self.noise("the server asks more questions at once than are answered");
+                if let Err(error) = self.questions.try_send(question)
+                    && let Question::Asked { id, .. } = error.into_inner()
+                {
+                    self.refuse(id);
                 }
             }
             Message::Notification { method, params } => self.notification(&method, params),
         }
+    }
+
+    /// Keeps a question that there is no room for, to be refused.
+    fn refuse(&self, id: RequestId<'static>) {
+        let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = overflow.is_empty();
+        if overflow.len() < MAX_REFUSED {
+            overflow.push(id);
+        }
+        drop(overflow);
+        if is_first {
+            self.noise("the server asks more questions at once than are answered");
+        }
+    }
+
+    /// Questions that are to be refused.
+    pub(super) fn take_overflow(&self) -> Vec<RequestId<'static>> {
+        std::mem::take(&mut self.overflow.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn settle(&self, id: Option<u64>, reply: Reply) {

@@ -4,7 +4,7 @@
 //! request is made again with what was wanted. Both end in one function.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use futures_util::StreamExt as _;
@@ -17,10 +17,11 @@ use switchboard_protocol::types::result::ResultType;
 use switchboard_protocol::types::wire::{self, Encode as _};
 use switchboard_protocol::{ErrorCode, ErrorObject, Method, RequestId, encode};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::inbound::{Question, Receiver};
 use super::{MAX_ROUNDS, RequestError, RequestOptions, Shared};
-use crate::handler::ClientHandler;
+use crate::handler::{ClientHandler, too_many};
 use crate::json::SharedJson;
 use crate::names::ServerName;
 use crate::transport::{Link, Outgoing, OutgoingKind};
@@ -54,7 +55,7 @@ impl Shared {
 
     /// The answers to what is wanted, as the text of one object.
     pub(super) async fn fulfil(&self, wanted: &InputRequests<'_>) -> Result<String, RequestError> {
-        let _answering = Answering::begin(&self.receiver.answering);
+        let _answering = Answering::begin(&self.receiver);
         let mut responses = String::from("{");
         for (key, request) in wanted.iter() {
             let answer = match request {
@@ -128,6 +129,7 @@ pub(super) async fn answer_questions(
     let mut running = FuturesUnordered::new();
     let mut abortable = HashMap::new();
     loop {
+        refuse_overflow(&receiver, &link, &server).await;
         tokio::select! {
             question = questions.recv() => match question {
                 None => return,
@@ -142,7 +144,7 @@ pub(super) async fn answer_questions(
                     let (receiver, server, handler) = (receiver.clone(), &server, &handler);
                     let answer = async move {
                         let receiver = receiver.upgrade();
-                        let _answering = receiver.as_deref().map(|receiver| Answering::begin(&receiver.answering));
+                        let _answering = receiver.as_deref().map(|receiver| Answering::begin(receiver));
                         answer(&method, params.as_ref(), server, &**handler).await
                     };
                     running.push(async move { (id, Abortable::new(answer, registration).await) });
@@ -156,6 +158,23 @@ pub(super) async fn answer_questions(
                     tracing::debug!(%server, %error, "an answer could not be sent");
                 }
             }
+        }
+    }
+}
+
+/// Refuses what a server asked while there was no room for it.
+async fn refuse_overflow(receiver: &Weak<Receiver>, link: &Weak<dyn Link>, server: &ServerName) {
+    let refused = match receiver.upgrade() {
+        Some(receiver) => receiver.take_overflow(),
+        None => return,
+    };
+    for id in refused {
+        let Some(link) = link.upgrade() else { return };
+        let message = response(&id, Err(too_many("the server asks too much at once")));
+        let Some(message) = message else { continue };
+        if let Err(error) = link.send(message).await {
+            tracing::debug!(%server, %error, "a refusal could not be sent");
+            return;
         }
     }
 }
@@ -212,18 +231,26 @@ fn response(
     })
 }
 
-/// Counts a question while it is being answered.
-pub(super) struct Answering<'a>(&'a AtomicUsize);
+/// Counts a question while it is being answered, and the time that takes.
+pub(super) struct Answering<'a> {
+    receiver: &'a Receiver,
+    begun: Instant,
+}
 
 impl<'a> Answering<'a> {
-    pub(super) fn begin(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
+    pub(super) fn begin(receiver: &'a Receiver) -> Self {
+        receiver.answering.fetch_add(1, Ordering::Relaxed);
+        Self {
+            receiver,
+            begun: Instant::now(),
+        }
     }
 }
 
 impl Drop for Answering<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let took = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.receiver.answered.fetch_add(took, Ordering::Relaxed);
+        self.receiver.answering.fetch_sub(1, Ordering::Relaxed);
     }
 }

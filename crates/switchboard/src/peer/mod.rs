@@ -133,6 +133,11 @@ impl Peer {
         self.0.receiver.pending.len()
     }
 
+    /// How long the server's questions have been under answer since the connection was opened.
+    pub(crate) fn answered(&self) -> Duration {
+        Duration::from_micros(self.0.receiver.answered.load(Ordering::Relaxed))
+    }
+
     /// Whether the server is at work on something, a subscription aside.
     pub fn is_busy(&self) -> bool {
         self.0.working.load(Ordering::Relaxed) > 0

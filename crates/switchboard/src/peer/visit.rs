@@ -65,7 +65,7 @@ impl Peer {
         // From here on, because the server may be done before the user says so.
         let completion = id.map(|id| shared.receiver.visits.begin(id));
         let answer = {
-            let _answering = Answering::begin(&shared.receiver.answering);
+            let _answering = Answering::begin(&shared.receiver);
             shared.handler.elicit(&shared.server, page).await
         };
         let answer = answer.map_err(|error| RequestError::Rejected(Box::new(error)))?;

@@ -1,12 +1,14 @@
-//! The question to a person, and what was answered before.
+//! The question to a person, and the answer.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::value::RawValue;
+use switchboard_config::edit::NewRule;
 
-use super::rule::{Because, Grounds};
+use super::consent::Preview;
+use super::grants::Offer;
+use super::rule::Because;
 use super::subject::Subject;
 
 /// Asks a person. Given by the front end; without one, nobody is there.
@@ -21,14 +23,25 @@ pub trait Approver: Send + Sync + 'static {
         true
     }
 
-    /// Asks about one call. Dropping the future takes the question back.
+    /// Asks about one call. Nothing may be approved that was not shown: see [`ConsentView`](super::ConsentView).
+    /// Dropping the future takes the question back.
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer>;
 
-    /// Writes a rule that allows a tool from now on, as [`Answer::Always`] wants; an error says why it was not.
-    fn remember<'a>(&'a self, tool: &'a str) -> BoxFuture<'a, Result<(), String>> {
-        let _ = tool;
+    /// Writes a rule to the file of a place, as an answer wants; an error says why it was not.
+    fn remember<'a>(
+        &'a self,
+        rule: &'a NewRule,
+        place: GrantPlace,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        let _ = (rule, place);
         ready(Err("this program keeps no rules".to_owned())).boxed()
     }
+}
+
+/// Shows beforehand what a call will do. Given by the tool.
+pub trait Previewer: fmt::Debug + Send + Sync {
+    /// What a call with these arguments will do; `None` if the arguments say it all.
+    fn preview<'a>(&'a self, arguments: &'a RawValue) -> BoxFuture<'a, Option<Preview>>;
 }
 
 /// What a person is asked.
@@ -38,43 +51,41 @@ pub struct Question<'a> {
     pub subject: Subject<'a>,
     /// The arguments, as they will be sent. They may hold secrets, and characters that fool a terminal.
     pub arguments: Option<&'a RawValue>,
+    /// What the call will do, where its tool can say so beforehand.
+    pub preview: Option<&'a Preview>,
     /// Why it is asked.
     pub because: &'a Because,
     /// What a hook had to say about it.
     pub remark: Option<&'a str>,
-    /// Whether a rule would spare the question from now on. Where a rule asks, another cannot overrule it.
-    pub can_remember: bool,
+    /// What can be allowed besides this one call, the narrowest first.
+    pub offers: &'a [Offer],
 }
 
 /// What a person answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Yes, this once.
     Once,
-    /// Yes, and not to be asked again as long as the program runs.
-    Session,
-    /// Yes, and a rule is to be written.
-    Always,
+    /// Yes, and what an offer says is not to be asked about again.
+    Grant {
+        /// Which of the question's offers.
+        offer: usize,
+        /// Where, and for how long.
+        place: GrantPlace,
+    },
     /// No.
     No,
+    /// The question could not be put as a whole, so nobody was asked, and this is why.
+    Unshown(String),
 }
 
-/// What was allowed for the session: by tool, and by what asked. A grant for one rule's question answers no other's.
-#[derive(Debug, Default)]
-pub(super) struct Grants(Mutex<HashMap<Box<str>, Vec<Arc<Grounds>>>>);
-
-impl Grants {
-    pub(super) fn add(&self, tool: &str, asked: Arc<Grounds>) {
-        let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let granted = grants.entry(tool.into()).or_default();
-        if !granted.contains(&asked) {
-            granted.push(asked);
-        }
-    }
-
-    pub(super) fn has(&self, tool: &str, asked: &Grounds) -> bool {
-        let grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let granted = grants.get(tool);
-        granted.is_some_and(|granted| granted.iter().any(|grounds| **grounds == *asked))
-    }
+/// Where a grant holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GrantPlace {
+    /// As long as the program runs.
+    Session,
+    /// In this project, by a rule in its local file.
+    Project,
+    /// In all projects, by a rule in the user's file.
+    User,
 }

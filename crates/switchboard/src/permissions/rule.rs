@@ -9,6 +9,7 @@ use switchboard_config::policy::RuleEntry;
 use switchboard_config::source::Origin;
 
 use super::condition::Condition;
+use super::exact::Exact;
 use super::path::Base;
 use super::pattern::{Pattern, Reading, Target};
 
@@ -25,6 +26,8 @@ pub struct Rule {
     pub origin: Origin,
     pub(super) target: Target,
     pub(super) tests: Vec<Condition>,
+    /// What the arguments must be, where the rule says all of them.
+    exact: Option<Exact>,
     pub(super) grounds: Arc<Grounds>,
 }
 
@@ -157,10 +160,13 @@ impl Rule {
                 condition.value
             )
         });
+        let exact = entry.exact_arguments.as_deref();
+        let shown = shown.chain(exact.map(|object| format!("arguments equal {object}")));
         let rule = Self {
             tool: entry.tool.clone(),
             action: entry.action,
             conditions: shown.collect(),
+            exact: exact.map(Exact::new),
             origin: entry.origin.clone(),
             grounds: grounds(&entry.tool, entry.action, &entry.origin),
             target,
@@ -180,6 +186,7 @@ impl Rule {
                 tool: tool.to_owned(),
             },
             tests: Vec::new(),
+            exact: None,
             grounds: grounds(&shown, action, &origin),
             tool: shown,
             origin,
@@ -193,11 +200,19 @@ impl Rule {
         }
     }
 
+    /// Whether it is about all calls of the tools it covers.
+    pub(super) fn is_unconditional(&self) -> bool {
+        self.tests.is_empty() && self.exact.is_none()
+    }
+
     /// Whether its conditions hold for a call of a tool it covers.
     pub(super) fn holds(&self, arguments: Option<&RawValue>, base: &Base) -> bool {
-        self.tests
-            .iter()
-            .all(|test| test.holds(arguments, base, self.reading()))
+        let is_exact = |exact: &Exact| exact.holds(arguments, self.reading() == Reading::Generous);
+        self.exact.as_ref().is_none_or(is_exact)
+            && self
+                .tests
+                .iter()
+                .all(|test| test.holds(arguments, base, self.reading()))
     }
 }
 

@@ -8,14 +8,19 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending, ready};
 use serde_json::{Value, json};
 use switchboard::audit::{Audit, AuditSettings, LOG};
+use switchboard::call::gate::Verdict;
 use switchboard::call::{CallError, CallRequest};
 use switchboard::hooks::{Hook, HookAnswer, HookDecision, HookInput, Registration};
 use switchboard::host::Host;
+use switchboard::names::CallId;
 use switchboard::options::HostOptions;
-use switchboard::permissions::{Answer, Approver, Engine, Guard, Policy, Question};
+use switchboard::permissions::{
+    Answer, Approver, Engine, GrantPlace, Guard, Offer, Policy, Question, Subject, Wanted,
+};
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::workspace::{self, Workspace};
+use switchboard_config::edit::{NewCondition, NewRule};
 use switchboard_config::policy::HookEvent;
 use switchboard_store::{LogQuery, MemoryStore, Retention, Store};
 use tokio::sync::Notify;
@@ -36,7 +41,9 @@ struct Lab {
 struct Person {
     answers: Mutex<Vec<Answer>>,
     asked: AtomicUsize,
-    remembered: Mutex<Vec<String>>,
+    remembered: Mutex<Vec<(NewRule, GrantPlace)>>,
+    /// What was offered with the last question.
+    offered: Mutex<Vec<Offer>>,
     silent: Option<Notify>,
 }
 
@@ -47,13 +54,19 @@ impl Approver for Person {
             asked.notify_one();
             return pending().boxed();
         }
+        *self.offered.lock().expect("offers") = question.offers.to_vec();
         let mut answers = self.answers.lock().expect("answers");
         assert!(!answers.is_empty(), "an unexpected question: {question:?}");
         ready(answers.remove(0)).boxed()
     }
 
-    fn remember<'a>(&'a self, tool: &'a str) -> BoxFuture<'a, Result<(), String>> {
-        self.remembered.lock().expect("rules").push(tool.to_owned());
+    fn remember<'a>(
+        &'a self,
+        rule: &'a NewRule,
+        place: GrantPlace,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        let mut rules = self.remembered.lock().expect("rules");
+        rules.push((rule.clone(), place));
         ready(Ok(())).boxed()
     }
 }
@@ -160,10 +173,18 @@ fn person(answers: &[Answer]) -> Arc<Person> {
     })
 }
 
+/// Yes, and from now on: the exact call, or the tool, there.
+fn grant(offer: usize, place: GrantPlace) -> Answer {
+    Answer::Grant { offer, place }
+}
+
+const CALL: usize = 0;
+const TOOL: usize = 1;
+
 #[tokio::test]
 async fn a_persons_answers_are_kept_to() {
-    use Answer::{Always, No, Once, Session};
-    let person = person(&[Once, No, Session]);
+    use Answer::{No, Once};
+    let person = person(&[Once, No, grant(CALL, GrantPlace::Session)]);
     let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
     assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
     assert_eq!(
@@ -179,7 +200,8 @@ async fn a_persons_answers_are_kept_to() {
     // Rules that come later ask for themselves: what was granted was the default's question.
     let rule = "[[permissions.rules]]\ntool = 'mcp__workspace'\naction = 'ask'\n";
     lab.guard.set_engine(user_engine(rule, Policy::agent()));
-    person.answers.lock().expect("answers").push(Always);
+    let always = grant(TOOL, GrantPlace::User);
+    person.answers.lock().expect("answers").push(always);
     assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
     // Where a rule asks, none is written that could not overrule it.
     assert!(person.remembered.lock().expect("rules").is_empty());
@@ -198,18 +220,139 @@ async fn a_persons_answers_are_kept_to() {
 }
 
 #[tokio::test]
-async fn always_writes_one_rule() {
-    let person = person(&[Answer::Always]);
+async fn a_grant_covers_what_it_says_and_nothing_else() {
+    let answers = [grant(CALL, GrantPlace::Session), Answer::No];
+    let person = person(&answers);
+    let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
+    for _ in 0..2 {
+        assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
+    }
+    let words: Vec<String> = person
+        .offered
+        .lock()
+        .expect("offers")
+        .iter()
+        .map(|offer| offer.words.clone())
+        .collect();
+    let expected = [
+        "this tool with exactly these arguments",
+        "read_file of workspace, with any arguments",
+    ];
+    assert_eq!(words, expected);
+    // Other arguments ask again; the whole tool can be granted, too.
+    lab.read("workspace", "b.txt").await.expect_err("a refusal");
+    let tool = grant(TOOL, GrantPlace::Session);
+    person.answers.lock().expect("answers").push(tool);
+    for path in ["b.txt", "a.txt", "b.txt"] {
+        lab.read("workspace", path).await.expect("a file");
+    }
+    assert_eq!(person.asked.load(Ordering::Relaxed), 3);
+    // It was granted for one server, not for another with the same tool.
+    lab.guard.set_engine(user_engine("", Policy::agent()));
+    person.answers.lock().expect("answers").push(Answer::No);
+    lab.read("trusted", "a.txt").await.expect_err("a refusal");
+}
+
+#[tokio::test]
+async fn an_answer_for_good_writes_one_narrow_rule_and_ends_with_it() {
+    let person = person(&[grant(CALL, GrantPlace::User)]);
     let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
     for _ in 0..2 {
         assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
     }
     let rules = person.remembered.lock().expect("rules").clone();
-    assert_eq!(rules, ["mcp__workspace__read_file"]);
+    let condition = NewCondition::ExactArguments(r#"{"path":"a.txt"}"#.to_owned());
+    let rule = NewRule::allow("mcp__workspace__read_file", Some(condition));
+    assert_eq!(rules, [(rule, GrantPlace::User)]);
     assert_eq!(
         lines(&lab.written().await),
         ["change allow ", "ask person done", "ask person done"]
     );
+    // As the file says it, it holds; for other arguments it does not.
+    let written = "[[permissions.rules]]\ntool = 'mcp__workspace__read_file'\naction = 'allow'\nexact_arguments = '{\"path\":\"a.txt\"}'\n";
+    lab.guard.set_engine(user_engine(written, Policy::agent()));
+    assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
+    person.answers.lock().expect("answers").push(Answer::No);
+    lab.read("workspace", "b.txt").await.expect_err("a refusal");
+    // Deleted from the file, it is revoked.
+    lab.guard.set_engine(user_engine("", Policy::agent()));
+    person.answers.lock().expect("answers").push(Answer::No);
+    lab.read("workspace", "a.txt").await.expect_err("a refusal");
+    assert_eq!(person.asked.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn what_could_not_be_shown_is_not_approved() {
+    let person = person(&[Answer::Unshown("it is too long".to_owned())]);
+    let lab = Lab::new("", Vec::new(), Some(person)).await;
+    let reason = lab.read("workspace", "a.txt").await.expect_err("a refusal");
+    assert_eq!(reason, "it is too long");
+    assert_eq!(lines(&lab.written().await), ["deny no-answer refused"]);
+}
+
+/// The offers for a call of a built-in tool: a name, the words, and the rule for a file.
+fn offers(tool: &str, arguments: &str) -> Vec<(&'static str, String, Option<NewCondition>)> {
+    let person = person(&[Answer::No]);
+    let guard = Guard::new(user_engine("", Policy::agent())).asking(Arc::clone(&person) as Arc<dyn Approver>);
+    let arguments = raw(arguments);
+    let wanted = Wanted {
+        id: CallId(1),
+        subject: Subject::built_in(tool),
+        arguments: Some(&arguments),
+        tool: None,
+        previewer: None,
+    };
+    let verdict = futures_util::future::FutureExt::now_or_never(guard.permit(wanted).answer());
+    assert!(matches!(verdict, Some(Verdict::Deny { .. })), "{verdict:?}");
+    let offers = person.offered.lock().expect("offers");
+    let shown = |offer: &Offer| {
+        let condition = offer.rule.as_ref().map(|rule| rule.condition.clone());
+        (offer.name, offer.words.clone(), condition.flatten())
+    };
+    offers.iter().map(shown).collect()
+}
+
+#[test]
+fn offers_are_narrow_and_say_so() {
+    let equals = |value: &str| {
+        Some(NewCondition::Equals {
+            argument: "command".to_owned(),
+            value: value.to_owned(),
+        })
+    };
+    let line = |text: &str| ("call", "this command line".to_owned(), equals(text));
+    let status = "`git status …`, with any further arguments".to_owned();
+    assert_eq!(
+        offers("Bash", r#"{"command": "git status -s"}"#),
+        [
+            line("git status -s"),
+            ("prefix", status, Some(NewCondition::Command("git status".to_owned()))),
+        ]
+    );
+    for command in ["git status; ls", "rm -rf x", "sh -c ls", "git status > x", "python -c 1"] {
+        let arguments = json!({ "command": command }).to_string();
+        assert_eq!(offers("Bash", &arguments), [line(command)], "{command}");
+    }
+    // A secret is not written to a file.
+    let secret = offers("Bash", r#"{"command": "TOKEN=abc deploy"}"#);
+    assert_eq!(secret, [("call", "this command line".to_owned(), None)]);
+    // Nobody knows which of the two is run.
+    assert_eq!(offers("Bash", r#"{"command": "ls", "command": "rm x"}"#), []);
+    let under = |folder: &str| {
+        Some(NewCondition::Under {
+            argument: "file_path".to_owned(),
+            folder: folder.to_owned(),
+        })
+    };
+    assert_eq!(
+        offers("Edit", r#"{"file_path": "src/a.rs", "old_string": "a", "new_string": "b"}"#),
+        [
+            ("file", "Edit of /nowhere/project/src/a.rs".to_owned(), under("/nowhere/project/src/a.rs")),
+            ("folder", "Edit of any file in /nowhere/project".to_owned(), under("/nowhere/project")),
+        ]
+    );
+    let outside = offers("Write", r#"{"file_path": "/etc/x", "content": ""}"#);
+    assert_eq!(outside, [("file", "Write of /etc/x".to_owned(), under("/etc/x"))]);
 }
 
 #[tokio::test]
@@ -239,7 +382,7 @@ async fn a_question_that_is_taken_back_is_written_down() {
 
 #[tokio::test]
 async fn questions_come_one_at_a_time_and_a_grant_answers_those_that_wait() {
-    let person = person(&[Answer::Session]);
+    let person = person(&[grant(CALL, GrantPlace::Session)]);
     let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
     let reads = (0..8).map(|_| lab.read("workspace", "a.txt"));
     let found = futures_util::future::join_all(reads).await;

@@ -16,10 +16,12 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use similar::TextDiff;
+use switchboard::permissions::Preview;
 use switchboard::service::Cancellation;
 
 use super::files::{Knowledge, Known, resolve, shown};
 use super::prepare::{arguments, blocking, definition, fit, or_told};
+use super::previewed::{FileState, Previewed, difference as difference_shown, failing, unchanged};
 use super::replace::Target;
 use super::{Output, Tool, ToolContext};
 use crate::message::ToolDefinition;
@@ -40,6 +42,7 @@ const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"stri
 /// The tool.
 pub(super) struct Edit {
     known: Arc<Known>,
+    previewed: Previewed,
 }
 
 #[derive(Deserialize)]
@@ -53,13 +56,44 @@ struct Arguments {
 
 impl Edit {
     pub(super) fn new(known: Arc<Known>) -> Self {
-        Self { known }
+        Self {
+            known,
+            previewed: Previewed::default(),
+        }
     }
 }
 
 impl Tool for Edit {
     fn definition(&self) -> ToolDefinition {
         definition("Edit", DESCRIPTION, SCHEMA)
+    }
+
+    fn preview<'a>(
+        &'a self,
+        raw: &'a RawValue,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Option<Preview>> {
+        async move {
+            let wanted: Arguments = arguments(raw).ok()?;
+            let path = resolve(&wanted.file_path, context).ok()?;
+            let name = shown(&path, &context.workspace);
+            let preview = tokio::task::spawn_blocking(move || {
+                let state = FileState::of(&path);
+                let preview = match changed(&path, &wanted, &Cancellation::default()) {
+                    Ok(change) => {
+                        let title = format!("change {name}, {}", at_lines(&change.lines));
+                        const COVERS: &[&str] = &["old_string", "new_string", "replace_all"];
+                        difference_shown(title, &name, &change.before, &change.after, COVERS)
+                    }
+                    Err(reason) => failing(&name, &reason),
+                };
+                (preview, state)
+            });
+            let (preview, state) = preview.await.ok()?;
+            self.previewed.note(raw, state);
+            Some(preview)
+        }
+        .boxed()
     }
 
     fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
@@ -69,8 +103,10 @@ impl Tool for Edit {
             let name = shown(&path, &context.workspace);
             let known = Arc::clone(&self.known);
             let context = context.clone();
+            let shown = self.previewed.take(raw);
             let output = blocking(move |cancellation| {
-                edit(&path, &name, &wanted, &known, cancellation).unwrap_or_else(|reason| {
+                let seen = shown.as_ref();
+                edit(&path, &name, &wanted, &known, seen, cancellation).unwrap_or_else(|reason| {
                     let text = format!("{name} is not changed: {reason}");
                     let whole = text.clone();
                     Output::error(fit(text, whole.as_bytes(), "edit", &context))
@@ -83,13 +119,17 @@ impl Tool for Edit {
     }
 }
 
-fn edit(
-    path: &Path,
-    name: &str,
-    wanted: &Arguments,
-    known: &Known,
-    cancellation: &Cancellation,
-) -> Result<Output, String> {
+/// What an edit makes of a file.
+struct Change {
+    target: Target,
+    before: String,
+    after: String,
+    /// The lines where something is replaced.
+    lines: Vec<usize>,
+}
+
+/// What an edit would make of a file, or why it cannot be made.
+fn changed(path: &Path, wanted: &Arguments, cancellation: &Cancellation) -> Result<Change, String> {
     if wanted.old_string.is_empty() {
         return Err("old_string is empty; use Write for a new file".to_owned());
     }
@@ -100,7 +140,6 @@ fn edit(
     drop(super::files::open(path)?);
     let target = Target::at(path)?;
     let metadata = target.metadata.as_ref().ok_or("there is no such file")?;
-    let was_known = known.of(path, metadata) == Knowledge::Current;
     if metadata.len() > MAX_FILE as u64 {
         return Err(format!("it is larger than {MAX_FILE} bytes; use a program"));
     }
@@ -111,12 +150,12 @@ fn edit(
     if places.is_empty() {
         return Err(near::explain(&before, &wanted.old_string, cancellation));
     }
-    let line_of = line_numbers(&before, &places);
+    let lines = line_numbers(&before, &places);
     if places.len() > 1 && !wanted.replace_all {
         return Err(format!(
             "old_string is there {} times, {}; add lines around it until it is there once, or set replace_all",
             places.len(),
-            at_lines(&line_of),
+            at_lines(&lines),
         ));
     }
     let grown = new
@@ -127,19 +166,41 @@ fn edit(
         return Err(format!("it would be larger than {MAX_FILE} bytes"));
     }
     let after = before.replace(&*old, &new);
-    let metadata = target.write(after.as_bytes());
+    Ok(Change {
+        target,
+        before,
+        after,
+        lines,
+    })
+}
+
+fn edit(
+    path: &Path,
+    name: &str,
+    wanted: &Arguments,
+    known: &Known,
+    shown: Option<&FileState>,
+    cancellation: &Cancellation,
+) -> Result<Output, String> {
+    unchanged(path, shown)?;
+    let change = changed(path, wanted, cancellation)?;
+    let metadata = change.target.metadata.as_ref();
+    let was_known = metadata.is_some_and(|metadata| known.of(path, metadata) == Knowledge::Current);
+    // It may have changed again while it was read.
+    unchanged(path, shown)?;
+    let metadata = change.target.write(change.after.as_bytes());
     let metadata = metadata.map_err(|error| error.to_string())?;
     // Whoever has not seen the rest of it does not know it now.
     if was_known {
         known.note(path, &metadata);
     }
-    let count = match places.len() {
+    let count = match change.lines.len() {
         1 => String::new(),
         count => format!("{count} times, "),
     };
-    let text = format!("changed {name}: {count}{}", at_lines(&line_of));
+    let text = format!("changed {name}: {count}{}", at_lines(&change.lines));
     Ok(Output {
-        display: Some(difference(name, &before, &after)),
+        display: Some(difference(name, &change.before, &change.after)),
         ..Output::text(text)
     })
 }
@@ -184,13 +245,18 @@ fn at_lines(lines: &[usize]) -> String {
     format!("{word} {named}{more}")
 }
 
-/// What has changed in a file, as a unified difference, for a person.
-pub(super) fn difference(name: &str, before: &str, after: &str) -> String {
+/// All that would change in a file, as a unified difference.
+pub(super) fn whole_difference(name: &str, before: &str, after: &str) -> String {
     let difference = TextDiff::configure()
         .timeout(COMPARING)
         .diff_lines(before, after);
     let mut unified = difference.unified_diff();
-    let unified = unified.context_radius(3).header(name, name).to_string();
+    unified.context_radius(3).header(name, name).to_string()
+}
+
+/// What has changed in a file, as a unified difference, for a person.
+pub(super) fn difference(name: &str, before: &str, after: &str) -> String {
+    let unified = whole_difference(name, before, after);
     let mut lines = unified.split_inclusive('\n');
     let mut shown: String = lines.by_ref().take(MAX_DIFFERENCE).collect();
     let left = lines.count();

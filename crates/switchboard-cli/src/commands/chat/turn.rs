@@ -72,6 +72,8 @@ struct Running {
     name: String,
     summary: String,
     begun: Instant,
+    /// How long the person had been asked something when it began.
+    asked: Duration,
     depth: usize,
     progress: String,
     /// Whether its line stands on the screen already, because calls within it follow.
@@ -205,6 +207,7 @@ impl<'p> Turn<'p> {
                     name: safe(&name),
                     summary: summary(arguments.as_deref()),
                     begun: Instant::now(),
+                    asked: live::asked(),
                     depth,
                     progress: String::new(),
                     announced: false,
@@ -403,7 +406,9 @@ impl<'p> Turn<'p> {
         }
         let now = self.ticks;
         for call in &self.calls {
-            let running = elapsed(call.begun.elapsed());
+            // While the person thinks, the call does nothing.
+            let asked = live::asked().saturating_sub(call.asked);
+            let running = elapsed(call.begun.elapsed().saturating_sub(asked));
             let after = format!("{running}  {}", call.progress);
             lines.push(call.line(spinner(now), style::HINT, after.trim_end(), columns()));
         }

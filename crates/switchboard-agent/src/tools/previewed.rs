@@ -1,0 +1,110 @@
+//! What a person was shown of a change, so that nothing else is done.
+//!
+//! Owns one record for each change that was shown: how the file was then, by a hash of its contents. The change is made
+//! only if the file is still like that.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+use switchboard::permissions::Preview;
+
+/// Changes that were shown and not made; the oldest are forgotten.
+const MOST_SHOWN: usize = 64;
+/// A larger file is told by its size and time only.
+const MAX_HASHED: u64 = 64 * 1024 * 1024;
+
+/// Changes that were shown.
+#[derive(Debug, Default)]
+pub(super) struct Previewed(Mutex<Vec<(Box<str>, FileState)>>);
+
+/// How a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FileState {
+    Absent,
+    Contents([u8; 32]),
+    /// It cannot be read, and this is why.
+    Unreadable(String),
+}
+
+impl FileState {
+    /// How the file at this path is now.
+    pub(super) fn of(path: &Path) -> Self {
+        match fs::symlink_metadata(path).and_then(|_| fs::metadata(path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Absent,
+            Err(error) => Self::Unreadable(error.to_string()),
+            Ok(metadata) if !metadata.is_file() => Self::Unreadable("not a file".to_owned()),
+            Ok(metadata) if metadata.len() > MAX_HASHED => {
+                Self::Unreadable(format!("{} {:?}", metadata.len(), metadata.modified().ok()))
+            }
+            Ok(_) => match fs::read(path) {
+                Ok(contents) => Self::Contents(Sha256::digest(contents).into()),
+                Err(error) => Self::Unreadable(error.to_string()),
+            },
+        }
+    }
+}
+
+impl Previewed {
+    /// Notes that a call with these arguments was shown, when the file was like this.
+    pub(super) fn note(&self, arguments: &RawValue, state: FileState) {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.retain(|(key, _)| **key != *arguments.get());
+        if shown.len() >= MOST_SHOWN {
+            shown.remove(0);
+        }
+        shown.push((arguments.get().into(), state));
+    }
+
+    /// How the file was when a call with these arguments was shown, if it was. It is only said once.
+    pub(super) fn take(&self, arguments: &RawValue) -> Option<FileState> {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = shown.iter().position(|(key, _)| **key == *arguments.get())?;
+        Some(shown.remove(index).1)
+    }
+}
+
+/// Whether a file is still as it was when a change of it was shown.
+pub(super) fn unchanged(path: &Path, shown: Option<&FileState>) -> Result<(), String> {
+    if shown.is_none_or(|shown| *shown == FileState::of(path)) {
+        return Ok(());
+    }
+    Err("it has changed since the change was shown and approved; read it again, and propose the change anew".to_owned())
+}
+
+/// The difference as a preview. Line ends that are the same everywhere are not shown.
+pub(super) fn difference(
+    title: String,
+    name: &str,
+    before: &str,
+    after: &str,
+    covers: &'static [&'static str],
+) -> Preview {
+    let has_carriage_returns = |text: &str| {
+        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        ends > 0 && ends == memchr::memmem::find_iter(text.as_bytes(), "\r\n").count()
+    };
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    let text = if has_carriage_returns(before) && has_carriage_returns(after) {
+        super::edit::whole_difference(name, &plain(before), &plain(after))
+    } else {
+        super::edit::whole_difference(name, before, after)
+    };
+    Preview {
+        title,
+        text,
+        covers,
+    }
+}
+
+/// A preview of a call that will fail.
+pub(super) fn failing(name: &str, reason: &str) -> Preview {
+    Preview {
+        title: format!("{name} will not be changed"),
+        text: reason.to_owned(),
+        covers: &[],
+    }
+}

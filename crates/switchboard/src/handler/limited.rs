@@ -1,0 +1,249 @@
+//! How much servers may ask: a rate limit for each, before a person or a model hears of anything.
+//!
+//! Owns the counts. Both eras pass here, and all of a server's connections share one count: elicitations, pages to visit
+//! and questions to the model. What is beyond the limit is refused with an error, and a front end hears of it once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use switchboard_protocol::types::capabilities::ClientCapabilities;
+use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult};
+use switchboard_protocol::types::roots::ListRootsResult;
+use switchboard_protocol::types::sampling::{CreateMessageRequestParams, CreateMessageResult};
+use switchboard_protocol::{ErrorCode, ErrorObject};
+use tokio::time::Instant;
+
+use super::ClientHandler;
+use crate::names::ServerName;
+
+/// The time that the rate is counted over. A server that asked too much is told of anew after as long a silence.
+const MINUTE: Duration = Duration::from_secs(60);
+/// The code of the error for a request beyond a limit.
+const TOO_MANY: ErrorCode = ErrorCode(-32_029);
+
+/// How much each server may ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuestionLimits {
+    /// Questions of one server that may wait for their answers.
+    pub waiting: usize,
+    /// Questions of one server within a minute.
+    pub per_minute: usize,
+}
+
+impl Default for QuestionLimits {
+    fn default() -> Self {
+        Self {
+            waiting: 4,
+            per_minute: 30,
+        }
+    }
+}
+
+/// The error for a question beyond a limit.
+pub(crate) fn too_many(message: &'static str) -> ErrorObject<'static> {
+    ErrorObject::new(TOO_MANY, message)
+}
+
+/// A handler that lets only so many questions through.
+pub(crate) struct Limited {
+    handler: Arc<dyn ClientHandler>,
+    limits: QuestionLimits,
+    servers: Mutex<HashMap<ServerName, Asking>>,
+}
+
+/// What one server has asked.
+#[derive(Debug, Default)]
+struct Asking {
+    waiting: usize,
+    /// When it asked, within the last minute.
+    asked: VecDeque<Instant>,
+    /// When it was last refused.
+    refused: Option<Instant>,
+}
+
+impl Limited {
+    pub(crate) fn new(handler: Arc<dyn ClientHandler>, limits: QuestionLimits) -> Self {
+        Self {
+            handler,
+            limits,
+            servers: Mutex::default(),
+        }
+    }
+
+    /// Room for one more question of a server, or the refusal.
+    fn admit(&self, server: &ServerName) -> Result<Admitted<'_>, ErrorObject<'static>> {
+        let now = Instant::now();
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let asking = servers.entry(server.clone()).or_default();
+        while asking.asked.front().is_some_and(|asked| now - *asked >= MINUTE) {
+            asking.asked.pop_front();
+        }
+        let message = if asking.waiting >= self.limits.waiting {
+            "too many questions of this server wait for an answer; ask again when one is answered"
+        } else if asking.asked.len() >= self.limits.per_minute {
+            "this server has asked too much within a minute; ask again later"
+        } else {
+            asking.waiting += 1;
+            asking.asked.push_back(now);
+            return Ok(Admitted {
+                limited: self,
+                server: server.clone(),
+            });
+        };
+        let is_news = asking.refused.is_none_or(|refused| now - refused >= MINUTE);
+        asking.refused = Some(now);
+        drop(servers);
+        if is_news {
+            self.handler.flooded(server, self.limits);
+        }
+        Err(too_many(message))
+    }
+}
+
+/// A question that was let through. Dropped, it no longer waits.
+struct Admitted<'a> {
+    limited: &'a Limited,
+    server: ServerName,
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        let servers = &self.limited.servers;
+        let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(asking) = servers.get_mut(&self.server) {
+            asking.waiting = asking.waiting.saturating_sub(1);
+        }
+    }
+}
+
+impl ClientHandler for Limited {
+    fn capabilities(&self) -> ClientCapabilities<'static> {
+        self.handler.capabilities()
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        server: &'a ServerName,
+        params: ElicitRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<ElicitResult<'static>, ErrorObject<'static>>> {
+        let admitted = match self.admit(server) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return ready(Err(refusal)).boxed(),
+        };
+        async move {
+            let _admitted = admitted;
+            self.handler.elicit(server, params).await
+        }
+        .boxed()
+    }
+
+    fn create_message<'a>(
+        &'a self,
+        server: &'a ServerName,
+        params: CreateMessageRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<CreateMessageResult<'static>, ErrorObject<'static>>> {
+        let admitted = match self.admit(server) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return ready(Err(refusal)).boxed(),
+        };
+        async move {
+            let _admitted = admitted;
+            self.handler.create_message(server, params).await
+        }
+        .boxed()
+    }
+
+    fn list_roots<'a>(
+        &'a self,
+        server: &'a ServerName,
+    ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
+        self.handler.list_roots(server)
+    }
+
+    fn flooded(&self, server: &ServerName, limits: QuestionLimits) {
+        self.handler.flooded(server, limits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+    use switchboard_protocol::types::elicitation::ElicitAction;
+    use switchboard_protocol::types::{IntoOwned as _, decode};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// Answers as often as it is let, and counts.
+    struct Person {
+        asked: AtomicUsize,
+        told: AtomicUsize,
+        answers: Semaphore,
+    }
+
+    impl ClientHandler for Person {
+        fn elicit<'a>(
+            &'a self,
+            _server: &'a ServerName,
+            _params: ElicitRequestParams<'a>,
+        ) -> BoxFuture<'a, Result<ElicitResult<'static>, ErrorObject<'static>>> {
+            async move {
+                self.asked.fetch_add(1, Ordering::Relaxed);
+                let _answer = self.answers.acquire().await;
+                Ok(ElicitResult::new(ElicitAction::Accept))
+            }
+            .boxed()
+        }
+
+        fn flooded(&self, _server: &ServerName, _limits: QuestionLimits) {
+            self.told.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn question() -> ElicitRequestParams<'static> {
+        let form = serde_json::json!({
+            "mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}},
+        });
+        let raw = serde_json::value::to_raw_value(&form).unwrap();
+        decode::<ElicitRequestParams<'_>>(&raw).unwrap().into_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_refused_and_told_of_once() {
+        let person = Arc::new(Person {
+            asked: AtomicUsize::new(0),
+            told: AtomicUsize::new(0),
+            answers: Semaphore::new(0),
+        });
+        let limits = QuestionLimits {
+            waiting: 2,
+            per_minute: 5,
+        };
+        let limited = Limited::new(Arc::clone(&person) as Arc<dyn ClientHandler>, limits);
+        let (loud, quiet) = (ServerName::from("loud"), ServerName::from("quiet"));
+        let flood = join_all((0..2000).map(|_| limited.elicit(&loud, question())));
+        let flood = tokio::time::timeout(Duration::from_secs(1), flood).await;
+        assert!(flood.is_err(), "two of them wait");
+        assert_eq!(person.asked.load(Ordering::Relaxed), 2);
+        assert_eq!(person.told.load(Ordering::Relaxed), 1);
+        // What is taken back no longer waits, and others are not concerned.
+        person.answers.add_permits(1);
+        assert!(limited.elicit(&quiet, question()).await.is_ok());
+        for _ in 0..3 {
+            assert!(limited.elicit(&loud, question()).await.is_ok());
+        }
+        let refused = limited.elicit(&loud, question()).await.unwrap_err();
+        assert_eq!(refused.code, TOO_MANY);
+        assert_eq!(person.told.load(Ordering::Relaxed), 1);
+        tokio::time::advance(MINUTE).await;
+        for _ in 0..5 {
+            assert!(limited.elicit(&loud, question()).await.is_ok());
+        }
+        assert!(limited.elicit(&loud, question()).await.is_err());
+        assert_eq!(person.told.load(Ordering::Relaxed), 2);
+    }
+}

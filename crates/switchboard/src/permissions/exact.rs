@@ -1,0 +1,101 @@
+//! Arguments as a whole: whether those of a call are the ones that were meant.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::catalog::cursor::{Cursor, Malformed};
+
+/// Arguments that a call must have, with nothing more and nothing less.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Exact(Option<Value>);
+
+impl Exact {
+    /// The arguments of that text. What is no JSON, or has a key twice, is equal to nothing.
+    pub(super) fn new(text: &str) -> Self {
+        Self(value(text))
+    }
+
+    /// The arguments of a call.
+    pub(super) fn of(arguments: Option<&RawValue>) -> Self {
+        Self::new(arguments.map_or("{}", RawValue::get))
+    }
+
+    /// Whether they can be compared at all.
+    pub(super) fn is_clear(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether a call has these arguments. Where that cannot be told, it has if `unclear` says so.
+    pub(super) fn holds(&self, arguments: Option<&RawValue>, unclear: bool) -> bool {
+        let found = Self::of(arguments);
+        match (&self.0, &found.0) {
+            (Some(meant), Some(found)) => meant == found,
+            _ => unclear,
+        }
+    }
+
+    /// The arguments as one line of JSON.
+    pub(super) fn text(&self) -> Option<String> {
+        self.0.as_ref().map(Value::to_string)
+    }
+}
+
+/// A value that all readers understand alike: a key that comes twice is read differently by different programs.
+fn value(text: &str) -> Option<Value> {
+    let value = serde_json::from_str(text).ok()?;
+    has_unique_keys(text).ok()?.then_some(value)
+}
+
+/// Whether no object of a JSON text has a key twice.
+fn has_unique_keys(text: &str) -> Result<bool, Malformed> {
+    let mut left = vec![text];
+    while let Some(text) = left.pop() {
+        let mut cursor = Cursor::new(text);
+        match cursor.peek() {
+            b'{' => {
+                let mut keys = std::collections::HashSet::new();
+                cursor.enter(b'{')?;
+                while let Some(key) = cursor.next_key()? {
+                    if !keys.insert(key.decode().into_owned()) {
+                        return Ok(false);
+                    }
+                    left.push(cursor.value()?);
+                }
+            }
+            b'[' => {
+                cursor.enter(b'[')?;
+                while cursor.next_item()? {
+                    left.push(cursor.value()?);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_compared_as_a_whole() {
+        let check = |meant: &str, found: &str, narrow: bool, generous: bool| {
+            let raw: Box<RawValue> = serde_json::from_str(found).unwrap();
+            let exact = Exact::new(meant);
+            assert_eq!(exact.holds(Some(&raw), false), narrow, "{meant} {found}");
+            assert_eq!(exact.holds(Some(&raw), true), generous, "{meant} {found}");
+        };
+        check(r#"{"a":1,"b":[2]}"#, r#"{"b": [2], "a": 1}"#, true, true);
+        check(r#"{"a":"x"}"#, r#"{"\u0061":"\u0078"}"#, true, true);
+        check(r#"{"a":1}"#, r#"{"a":1,"b":2}"#, false, false);
+        check(r#"{"a":1,"b":2}"#, r#"{"a":1}"#, false, false);
+        check(r#"{"a":1}"#, r#"{"a":"1"}"#, false, false);
+        // Which of the two counts, only the server knows.
+        check(r#"{"a":1}"#, r#"{"a":2,"a":1}"#, false, true);
+        check(r#"{"a":{"b":1}}"#, r#"{"a":{"b":1,"b":1}}"#, false, true);
+        let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+        check("{}", &deep, false, true);
+        assert!(Exact::new("{}").holds(None, false));
+    }
+}

@@ -1,0 +1,277 @@
+//! What a person can allow besides one call, and what was allowed.
+//!
+//! Owns the offers: each says in exact words which calls it covers, and covers no others. A grant for the session and
+//! the rule in a file that stands for the same offer hold for the same calls.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::value::RawValue;
+use switchboard_config::edit::{NewCondition, NewRule};
+use switchboard_config::policy::{ArgumentCondition, ArgumentTest};
+use switchboard_config::{shell, words};
+
+use super::condition::Condition;
+use super::consent::{ConsentView, sanitized};
+use super::exact::Exact;
+use super::path::Base;
+use super::pattern::Reading;
+use super::rule::Grounds;
+use super::subject::Subject;
+use crate::catalog::cursor::Cursor;
+
+/// A longer condition is not written to a file.
+const LONGEST_RULE: usize = 4096;
+/// How much of a text stands in the words of an offer.
+const SHOWN: usize = 60;
+/// The built-in tool for commands, and those that work on one file.
+const SHELL: &str = "Bash";
+const ONE_FILE: [&str; 3] = ["Read", "Write", "Edit"];
+const CHANGING: [&str; 2] = ["Write", "Edit"];
+const FILE: &str = "file_path";
+
+/// Something that can be allowed besides one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Which calls, in exact words that are harmless to show: "this command line".
+    pub words: String,
+    /// A short name for forms: `call`, `prefix`, `file`, `folder`, `tool`.
+    pub name: &'static str,
+    /// The rule that says the same in a file. `None` where no rule would spare the question, or would hold a secret.
+    pub rule: Option<NewRule>,
+    condition: Option<NewCondition>,
+}
+
+/// Which calls a grant covers.
+#[derive(Debug)]
+struct Covered {
+    conditions: Vec<Condition>,
+    exact: Option<Exact>,
+}
+
+#[derive(Debug)]
+struct Grant {
+    /// What asked. A grant for one rule's question answers no other's.
+    asked: Arc<Grounds>,
+    covered: Covered,
+    /// Whether a rule in a file says the same, so that it holds only until the files are read again.
+    until_reload: bool,
+}
+
+/// What was allowed, by tool.
+#[derive(Debug, Default)]
+pub(super) struct Grants(Mutex<HashMap<Box<str>, Vec<Grant>>>);
+
+impl Grants {
+    pub(super) fn add(
+        &self,
+        tool: &str,
+        asked: Arc<Grounds>,
+        offer: &Offer,
+        base: &Base,
+        until_reload: bool,
+    ) {
+        let grant = Grant {
+            asked,
+            covered: offer.covered(base),
+            until_reload,
+        };
+        let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        grants.entry(tool.into()).or_default().push(grant);
+    }
+
+    /// Whether a call of the tool with these arguments was allowed.
+    pub(super) fn has(
+        &self,
+        tool: &str,
+        asked: &Grounds,
+        arguments: Option<&RawValue>,
+        base: &Base,
+    ) -> bool {
+        let grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut grants = grants.get(tool).into_iter().flatten();
+        grants.any(|grant| *grant.asked == *asked && grant.covered.holds(arguments, base))
+    }
+
+    /// The files were read again: what stands in them is decided by their rules from now on.
+    pub(super) fn reloaded(&self) {
+        let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for granted in grants.values_mut() {
+            granted.retain(|grant| !grant.until_reload);
+        }
+    }
+}
+
+impl Covered {
+    fn holds(&self, arguments: Option<&RawValue>, base: &Base) -> bool {
+        let mut conditions = self.conditions.iter();
+        self.exact.as_ref().is_none_or(|exact| exact.holds(arguments, false))
+            && conditions.all(|condition| condition.holds(arguments, base, Reading::Narrow))
+    }
+}
+
+impl Offer {
+    /// What can be allowed where this call is asked about. With `writable`, a rule would spare the question.
+    pub(super) fn of(
+        subject: &Subject<'_>,
+        arguments: Option<&RawValue>,
+        base: &Base,
+        writable: bool,
+    ) -> Vec<Self> {
+        let view = ConsentView::new(subject.tool, subject.server, arguments);
+        let draft = Draft {
+            tool: subject.exposed,
+            is_writable: writable,
+            is_masked: view.is_masked(),
+        };
+        let mut offers = Vec::new();
+        let argument = |name: &str| only_text(arguments, name);
+        match (subject.server, subject.tool) {
+            (None, SHELL) => {
+                let Some(line) = argument("command") else {
+                    return offers;
+                };
+                let exact = NewCondition::Equals {
+                    argument: "command".to_owned(),
+                    value: line.clone(),
+                };
+                offers.push(draft.offer("call", "this command line".to_owned(), Some(exact)));
+                if let Some(prefix) = shell::offered_prefix(&line) {
+                    let prefix = words::join(prefix);
+                    let shown = format!("`{prefix} …`, with any further arguments");
+                    let condition = NewCondition::Command(prefix);
+                    offers.push(draft.offer("prefix", shown, Some(condition)));
+                }
+            }
+            (None, tool) if ONE_FILE.contains(&tool) => {
+                let path = argument(FILE).and_then(|path| base.resolve(&path));
+                let path = path.map(|path| path.written);
+                let Some(path) = path.as_deref().and_then(std::path::Path::to_str) else {
+                    return offers;
+                };
+                let under = |folder: String| NewCondition::Under {
+                    argument: FILE.to_owned(),
+                    folder,
+                };
+                let shown = format!("{tool} of {}", short(path));
+                offers.push(draft.offer("file", shown, Some(under(path.to_owned()))));
+                let is_inside = std::path::Path::new(path).starts_with(&base.folder);
+                if is_inside
+                    && CHANGING.contains(&tool)
+                    && let Some(folder) = base.folder.to_str()
+                {
+                    let shown = format!("{tool} of any file in {}", short(folder));
+                    offers.push(draft.offer("folder", shown, Some(under(folder.to_owned()))));
+                }
+            }
+            _ => {
+                let exact = Exact::of(arguments);
+                if let Some(text) = exact.text().filter(|_| exact.is_clear()) {
+                    let shown = "this tool with exactly these arguments".to_owned();
+                    let condition = NewCondition::ExactArguments(text);
+                    offers.push(draft.offer("call", shown, Some(condition)));
+                }
+                let shown = match &view.server {
+                    Some(server) => {
+                        format!("{} of {server}, with any arguments", short(&view.tool))
+                    }
+                    None => format!("{}, with any arguments", short(&view.tool)),
+                };
+                offers.push(draft.offer("tool", shown, None));
+            }
+        }
+        offers
+    }
+
+    fn covered(&self, base: &Base) -> Covered {
+        let test = |argument: &str, test, value: &str| ArgumentCondition {
+            argument: argument.to_owned(),
+            test,
+            value: value.to_owned(),
+        };
+        let condition = match &self.condition {
+            Some(NewCondition::Equals { argument, value }) => {
+                Some(test(argument, ArgumentTest::Equals, value))
+            }
+            Some(NewCondition::Command(prefix)) => {
+                Some(test("command", ArgumentTest::Command, prefix))
+            }
+            Some(NewCondition::Under { argument, folder }) => {
+                Some(test(argument, ArgumentTest::Under, folder))
+            }
+            Some(NewCondition::ExactArguments(_)) | None => None,
+        };
+        let exact = match &self.condition {
+            Some(NewCondition::ExactArguments(text)) => Some(Exact::new(text)),
+            _ => None,
+        };
+        Covered {
+            conditions: condition
+                .iter()
+                .map(|condition| Condition::new(condition, base).0)
+                .collect(),
+            exact,
+        }
+    }
+}
+
+/// What all offers of one call share.
+struct Draft<'a> {
+    tool: &'a str,
+    is_writable: bool,
+    is_masked: bool,
+}
+
+impl Draft<'_> {
+    fn offer(&self, name: &'static str, words: String, condition: Option<NewCondition>) -> Offer {
+        let (has_values, length) = match &condition {
+            Some(NewCondition::Equals { value, .. }) => (true, value.len()),
+            Some(NewCondition::ExactArguments(text)) => (true, text.len()),
+            _ => (false, 0),
+        };
+        // A reference in a path would be expanded where the rule is read.
+        let is_plain = match &condition {
+            Some(NewCondition::Under { folder, .. }) => !folder.contains("${"),
+            _ => true,
+        };
+        // A file is no place for a secret.
+        let holds_secret = has_values && self.is_masked;
+        let is_written = self.is_writable && !holds_secret && is_plain && length <= LONGEST_RULE;
+        Offer {
+            words,
+            name,
+            rule: is_written.then(|| NewRule::allow(self.tool, condition.clone())),
+            condition,
+        }
+    }
+}
+
+/// The value of an argument that is there once, as a text.
+fn only_text(arguments: Option<&RawValue>, name: &str) -> Option<String> {
+    let mut cursor = Cursor::new(arguments?.get());
+    cursor.enter(b'{').ok()?;
+    let mut found = None;
+    while let Some(key) = cursor.next_key().ok()? {
+        let value = cursor.value().ok()?;
+        if !key.is(name) {
+            continue;
+        }
+        if found.is_some() {
+            return None;
+        }
+        found = Some(Cursor::new(value).string().ok()?.decode().into_owned());
+    }
+    found
+}
+
+/// A text in the words of an offer: harmless, on one line, its beginning and its end.
+fn short(text: &str) -> String {
+    let text = sanitized(text).text.replace('\n', "⏎");
+    let count = text.chars().count();
+    if count <= SHOWN {
+        return text;
+    }
+    let head: String = text.chars().take(SHOWN / 3).collect();
+    let tail: String = text.chars().skip(count - SHOWN * 2 / 3).collect();
+    format!("{head}…{tail}")
+}

@@ -29,6 +29,19 @@ impl Guarded {
         }
     }
 
+    /// Why it waits, where the word does not tell.
+    pub(crate) fn remark(&self) -> Option<&'static str> {
+        match &self.verdict {
+            Verdict::Changed(earlier) if earlier.is_of_earlier_version() => {
+                Some("approved by an earlier version, which bound less: look at all of it once more")
+            }
+            Verdict::Changed(_) if self.fingerprint.components.is_empty() => {
+                Some("removed from the file; what it restricted is free once you approve that")
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn waits(&self) -> bool {
         self.verdict != Verdict::Trusted
     }
@@ -78,6 +91,19 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<Guarded> {
             verdict: verdict(question),
         });
     servers.extend(sections);
+    let present: HashSet<Subject> = servers.iter().map(|each| each.subject.clone()).collect();
+    // A part that was approved and is gone: that it no longer restricts anything has to be approved as well. Where no
+    // file is left there is nothing that it could restrict.
+    let removed = decisions
+        .sections(&context.project)
+        .filter(|(subject, _)| !present.is_empty() && !present.contains(subject))
+        .map(|(subject, approval)| Guarded {
+            subject,
+            origin: None,
+            fingerprint: Fingerprint::of_nothing(),
+            verdict: Verdict::Changed(approval.fingerprint.clone()),
+        });
+    servers.extend(removed);
     servers
 }
 

@@ -349,8 +349,9 @@ fn held_back_by_status(server: &Server) -> Option<HeldBack> {
             (Exit::Failed, hint)
         }
         Status::Faulty(_) => (Exit::Configuration, "`switchboard config check`".to_owned()),
-        Status::Untrusted(_) => {
-            let hint = format!("`switchboard trust approve {}`", visible(&server.name));
+        Status::Untrusted(question) => {
+            let subject = question.subject.to_string();
+            let hint = format!("`switchboard trust approve {}`", visible(&subject));
             (Exit::Denied, hint)
         }
         Status::Blocked { .. } => (Exit::Denied, "`switchboard config show`".to_owned()),

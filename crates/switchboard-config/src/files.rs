@@ -8,6 +8,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::diagnostic::{Diagnostic, Place};
 use crate::document::{Dialect, Source};
 use crate::format::Format;
@@ -33,6 +35,12 @@ pub trait Files {
 
     /// The path with links resolved, when it exists.
     fn real_path(&self, path: &Path) -> Option<PathBuf>;
+
+    /// Whether a path is a folder.
+    fn is_folder(&self, path: &Path) -> bool;
+
+    /// The SHA-256 of a regular file of any size, and its length; `None` when there is none.
+    fn digest(&self, path: &Path) -> Result<Option<([u8; 32], u64)>, ReadError>;
 }
 
 /// Why a file could not be read.
@@ -128,6 +136,46 @@ impl Files for Disk {
     fn real_path(&self, path: &Path) -> Option<PathBuf> {
         path.canonicalize().ok()
     }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
+    fn digest(&self, path: &Path) -> Result<Option<([u8; 32], u64)>, ReadError> {
+        let metadata = match std::fs::metadata(path) {
+            Ok(metadata) => metadata,
+            // A name that is too long for a file is the name of none.
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => return Ok(None),
+            Err(error) => return absent_or(&error, path).map(|_| None),
+        };
+        if !metadata.is_file() {
+            return Err(ReadError::NotAFile);
+        }
+        // What grows while it is read is read no further than it was long: a log that is written to would never end.
+        let hashed = std::fs::File::open(path).and_then(|file| hash(file.take(metadata.len())));
+        match hashed {
+            Ok(hashed) => Ok(Some(hashed)),
+            Err(error) => absent_or(&error, path).map(|_| None),
+        }
+    }
+}
+
+/// Reads to the end, and keeps nothing but the hash and the length.
+fn hash(mut reader: impl io::Read) -> io::Result<([u8; 32], u64)> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    let mut length = 0;
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok((hasher.finalize().into(), length)),
+            Ok(count) => {
+                hasher.update(buffer.get(..count).unwrap_or_default());
+                length += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn absent_or(error: &io::Error, path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
@@ -220,6 +268,15 @@ impl Files for InMemory {
                 .cloned()
                 .unwrap_or_else(|| path.to_owned()),
         )
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        !self.files.contains_key(path) && self.files.keys().any(|file| file.starts_with(path))
+    }
+
+    fn digest(&self, path: &Path) -> Result<Option<([u8; 32], u64)>, ReadError> {
+        let bytes = self.read(path)?;
+        Ok(bytes.map(|bytes| (Sha256::digest(&bytes).into(), bytes.len() as u64)))
     }
 }
 

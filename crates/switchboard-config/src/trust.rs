@@ -7,7 +7,9 @@
 //! fingerprints, so a [`Question`] has a [`LazyFingerprint`]: it is computed when there is an approval to compare
 //! it with, or when somebody looks at the question.
 
+mod bound;
 mod fingerprint;
+mod identity;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +18,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-pub use fingerprint::{Component, Fingerprint, SECTION_TEXT};
+pub(crate) use bound::{FileBinder, Leads, Named};
+pub use fingerprint::{Component, FILE_PART, Fingerprint, SECTION_TEXT};
 
 /// The name of the decisions file in the state folder.
 pub const TRUST_FILE: &str = "trust.json";
@@ -34,6 +37,9 @@ pub enum Subject {
         part: &'static str,
     },
 }
+
+/// The parts of a file besides its servers.
+pub const SECTIONS: [&str; 4] = ["settings", "security", "permissions", "hooks"];
 
 impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,6 +84,22 @@ pub struct Question {
     pub fingerprint: LazyFingerprint,
     /// What was approved before, when it has changed.
     pub earlier: Option<Fingerprint>,
+}
+
+impl Question {
+    /// Why it waits, for people.
+    pub fn reason(&self) -> String {
+        match (&self.earlier, &self.subject) {
+            (None, _) => "not approved yet".to_owned(),
+            (Some(earlier), _) if earlier.is_of_earlier_version() => {
+                "approved by an earlier version, which bound less; look at it once more".to_owned()
+            }
+            (Some(_), Subject::Section { .. }) if self.fingerprint.components.is_empty() => {
+                format!("{} was removed since it was approved", self.subject)
+            }
+            (Some(_), _) => "changed since it was approved".to_owned(),
+        }
+    }
 }
 
 impl PartialEq for Question {
@@ -191,6 +213,18 @@ impl Decisions {
             self.projects.remove(project);
         }
         revoked
+    }
+
+    /// The parts of a project's files that were approved and have something in them.
+    pub fn sections(&self, project: &Path) -> impl Iterator<Item = (Subject, &Approval)> {
+        let subjects = self.projects.get(project).into_iter().flatten();
+        subjects.filter_map(|(key, approval)| {
+            let (file, part) = key.strip_prefix("section:")?.rsplit_once('#')?;
+            let part = SECTIONS.into_iter().find(|known| *known == part)?;
+            let file = file.to_owned();
+            let has_content = !approval.fingerprint.components.is_empty();
+            has_content.then_some((Subject::Section { file, part }, approval))
+        })
     }
 
     /// The approvals of one project, by name.

@@ -438,18 +438,13 @@ fn max_message_bytes(settings: &Settings) -> usize {
 /// Who the server of an entry is: what an approval of it would bind, but for what it is allowed to do. A secret that
 /// is renewed makes it no other server, and neither does a program that was updated.
 pub(crate) fn identity(name: &str, entry: &ServerEntry) -> ConnectionKey {
-    let fingerprint = Fingerprint::of_server(entry, None);
-    let components = fingerprint.components.iter();
-    let identifying = components.filter(|component| !ALLOWANCES.contains(&component.name.as_str()));
+    let fingerprint = Fingerprint::identity_of(entry);
     let mut parts: Vec<&[u8]> = vec![name.as_bytes()];
-    for component in identifying {
+    for component in &fingerprint.components {
         parts.extend([component.name.as_bytes(), component.digest.as_bytes()]);
     }
     ConnectionKey::of(&parts)
 }
-
-/// The parts of a fingerprint that say what a server may do, and not who it is.
-const ALLOWANCES: [&str; 4] = ["trust_annotations", "pin", "sandbox", "allowed tools"];
 
 /// What the link of an entry depends on.
 pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {

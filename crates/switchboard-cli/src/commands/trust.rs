@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard_config::text::visible;
-use switchboard_config::trust::{Component, Fingerprint, SECTION_TEXT, Verdict};
+use switchboard_config::trust::{Component, FILE_PART, Fingerprint, SECTION_TEXT, Verdict};
 
 use crate::cli::TrustCommand;
 use crate::context::Context;
@@ -98,6 +98,7 @@ fn approve(name: Option<&str>, yes: bool, context: &Context) -> Outcome {
     for each in &wanted {
         printer.note(description(each, context));
     }
+    refuse_unreadable(&wanted)?;
     if !yes && !consent(&wanted, context)? {
         printer.note("nothing was approved");
         return Ok(Exit::Denied);
@@ -130,6 +131,20 @@ fn finish(approved: &[String], context: &Context) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// Nothing is approved that could not be looked at.
+fn refuse_unreadable(wanted: &[Guarded]) -> Result<(), Failure> {
+    for each in wanted {
+        if let Some(reason) = each.fingerprint.unreadable().next() {
+            let name = each.subject.to_string();
+            let message = format!("`{}` cannot be approved", visible(&name));
+            return Err(Failure::new(Exit::Denied, message)
+                .because(visible(reason))
+                .hint("make the file readable, or remove it from the entry: an approval is bound to what is in it"));
+        }
+    }
+    Ok(())
+}
+
 /// Asks on the terminal. With no terminal the answer is no.
 fn consent(wanted: &[Guarded], context: &Context) -> Result<bool, Failure> {
     let what = if wanted.len() == 1 {
@@ -149,11 +164,17 @@ fn description(each: &Guarded, context: &Context) -> String {
         paint(word_style(each), each.word()),
         paint(style::QUIET, file)
     );
+    if let Some(remark) = each.remark() {
+        let _ = write!(text, "\n    {}", paint(style::WARNING, remark));
+    }
     match &each.verdict {
-        Verdict::Changed(earlier) => text.push_str(&changes(&each.fingerprint, earlier)),
+        Verdict::Changed(earlier) if !earlier.is_of_earlier_version() => {
+            text.push_str(&changes(&each.fingerprint, earlier));
+        }
         _ => {
             for component in &each.fingerprint.components {
-                let _ = write!(text, "\n    {}:{}", component.name, lines(component));
+                let name = visible(&component.name);
+                let _ = write!(text, "\n    {name}:{}", lines(component));
             }
         }
     }
@@ -180,11 +201,17 @@ fn lines(component: &Component) -> String {
 fn changes(now: &Fingerprint, earlier: &Fingerprint) -> String {
     let mut text = String::new();
     for (part, before, after) in now.changes(earlier) {
-        let _ = write!(text, "\n    {part}");
-        // A value can change behind its mask, and then both look the same.
-        if before == after {
-            text.push_str(" (a masked value changed)");
-        }
+        let _ = write!(text, "\n    {}", visible(part));
+        text.push_str(match (before, after) {
+            _ if part.starts_with(FILE_PART) && before.is_some() && after.is_some() => {
+                " (its content changed)"
+            }
+            // A value can change behind its mask, and then both look the same.
+            _ if before == after => " (a masked value changed)",
+            (None, _) => " (added)",
+            (_, None) => " (removed)",
+            _ => "",
+        });
         for (sign, color, value) in [("-", style::ERROR, before), ("+", style::GOOD, after)] {
             let value = value.unwrap_or_default();
             let lines: Vec<&str> = match part {
@@ -258,9 +285,7 @@ fn diff(name: Option<&str>, context: &Context) -> Outcome {
 }
 
 fn diff_json(each: &Guarded) -> Value {
-    let none = Fingerprint {
-        components: Vec::new(),
-    };
+    let none = Fingerprint::of_nothing();
     let earlier = match &each.verdict {
         Verdict::Changed(earlier) => earlier,
         _ => &none,
@@ -272,6 +297,7 @@ fn diff_json(each: &Guarded) -> Value {
     json!({
         "name": each.subject.to_string(),
         "state": each.word(),
+        "remark": each.remark(),
         "changes": changes.collect::<Vec<_>>(),
     })
 }

@@ -1,20 +1,20 @@
 //! Who wins, and with which status.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::document::{Document, RawServer, Section};
-use crate::entry::{Decoded, ServerEntry, ValueFault};
-use crate::expand::{Environment, ExpandError, Variables, expand};
+use crate::document::{Document, RawServer};
+use crate::entry::{Decoded, ValueFault};
+use crate::expand::{ExpandError, Variables};
 use crate::files::{Files, Looked};
 use crate::policy::{AllowList, ServerLists};
 use crate::scope::Scope;
 use crate::settings;
 use crate::source::Origin;
 use crate::tree::Span;
-use crate::trust::{Fingerprint, LazyFingerprint, Question, Subject, Verdict};
+use crate::trust::{FileBinder, Question};
 
 use super::endpoint::shadow_endpoints;
 use super::names::refuse_confusable;
@@ -24,11 +24,12 @@ use super::{Config, Inputs, Server, ShadowReason, Shadowed, Status};
 const MOST_FAULTS: usize = 20;
 
 pub(super) struct Resolver<'i, F> {
-    inputs: &'i Inputs,
-    files: &'i F,
+    pub(super) inputs: &'i Inputs,
+    pub(super) files: &'i F,
     diagnostics: Vec<Diagnostic>,
     /// Programs found so far, by folder and command: a thousand servers start a handful of them.
-    programs: HashMap<String, HashMap<String, Option<Arc<Path>>>>,
+    pub(super) programs: HashMap<String, HashMap<String, Option<Arc<Path>>>>,
+    pub(super) binder: FileBinder<'i, F>,
 }
 
 /// An entry on its way to being a server.
@@ -45,6 +46,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             files,
             diagnostics,
             programs: HashMap::new(),
+            binder: FileBinder::new(files, &inputs.folders.project),
         }
     }
 
@@ -54,6 +56,8 @@ impl<'i, F: Files> Resolver<'i, F> {
             .find(|document| document.scope() == Scope::Enterprise);
         let enterprise = enterprise.map(Document::mode);
         let mut questions = self.guard_sections(&mut documents);
+        let removed = self.removed_section(&documents, &questions);
+        questions.extend(removed.clone());
         let stated = documents.iter().map(|document| &document.settings.content);
         let settings = settings::resolve(stated, &self.inputs.environment, &mut self.diagnostics);
         let cloud_url = self.cloud_url(&documents);
@@ -69,7 +73,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             .iter_mut()
             .flat_map(|document| document.hooks.take())
             .collect();
-        let (contenders, mut shadowed) = self.contenders(&mut documents);
+        let (contenders, mut shadowed) = self.contenders(&mut documents, removed.as_ref());
         let lost = shadowed.iter().filter_map(|lost| match &lost.reason {
             ShadowReason::Untrusted(question) => Some(Arc::clone(question)),
             _ => None,
@@ -101,68 +105,6 @@ impl<'i, F: Files> Resolver<'i, F> {
             looked,
             diagnostics: self.diagnostics,
         }
-    }
-
-    /// Empties every part of a guarded file that is not trusted, and asks about it.
-    fn guard_sections(&self, documents: &mut [Document]) -> Vec<Arc<Question>> {
-        let mut questions = Vec::new();
-        for document in documents
-            .iter_mut()
-            .filter(|document| document.source.guarded)
-        {
-            let parts = [
-                ("settings", document.settings.span),
-                ("security", document.lists.span),
-                ("permissions", document.rules.span),
-                ("hooks", document.hooks.span),
-            ];
-            for (part, span) in parts {
-                let Some(span) = span else { continue };
-                let path = document.source.file.path();
-                let file = path
-                    .strip_prefix(&self.inputs.folders.project)
-                    .unwrap_or(path)
-                    .display()
-                    .to_string();
-                let source = Arc::clone(&document.source.file);
-                let fingerprint = move || Fingerprint::of_section(source.slice(span));
-                let fingerprint = LazyFingerprint::new(Box::new(fingerprint));
-                let Some(question) = self.question(Subject::Section { file, part }, fingerprint)
-                else {
-                    continue;
-                };
-                questions.push(question);
-                match part {
-                    "settings" => document.settings = Section::default(),
-                    "security" => document.lists = Section::default(),
-                    "permissions" => document.rules = Section::default(),
-                    _ => document.hooks = Section::default(),
-                }
-            }
-        }
-        questions
-    }
-
-    /// What has to be asked before a guarded subject counts, if anything.
-    fn question(&self, subject: Subject, fingerprint: LazyFingerprint) -> Option<Arc<Question>> {
-        if self.inputs.trust_project {
-            return None;
-        }
-        let project = &self.inputs.folders.project;
-        let earlier = match self
-            .inputs
-            .decisions
-            .verdict(project, &subject, &fingerprint)
-        {
-            Verdict::Trusted => return None,
-            Verdict::New => None,
-            Verdict::Changed(earlier) => Some(earlier),
-        };
-        Some(Arc::new(Question {
-            subject,
-            fingerprint,
-            earlier,
-        }))
     }
 
     /// The provider address, which only the machine and the user may choose.
@@ -203,7 +145,11 @@ impl<'i, F: Files> Resolver<'i, F> {
     }
 
     /// One contender for each name: the highest that is trusted, or else the highest. And those that lost.
-    fn contenders(&mut self, documents: &mut [Document]) -> (Vec<Contender>, Vec<Shadowed>) {
+    fn contenders(
+        &mut self,
+        documents: &mut [Document],
+        removed: Option<&Arc<Question>>,
+    ) -> (Vec<Contender>, Vec<Shadowed>) {
         let count = documents
             .iter()
             .map(|document| document.servers.len())
@@ -217,7 +163,8 @@ impl<'i, F: Files> Resolver<'i, F> {
                     .source
                     .guarded
                     .then(|| self.server_question(&server, document))
-                    .flatten();
+                    .flatten()
+                    .or_else(|| removed.filter(|_| document.source.guarded).cloned());
                 let contender = Contender {
                     document: index,
                     server,
@@ -264,45 +211,7 @@ impl<'i, F: Files> Resolver<'i, F> {
         (winners, shadowed)
     }
 
-    fn server_question(
-        &mut self,
-        server: &RawServer,
-        document: &Document,
-    ) -> Option<Arc<Question>> {
-        if self.inputs.trust_project {
-            return None;
-        }
-        let entry = server.decoded.entry.clone();
-        // The program is looked for now: an approval is bound to what stood there when the files were read.
-        let program = self.program(&entry, document);
-        let fingerprint = move || Fingerprint::of_server(&entry, program.as_deref());
-        self.question(
-            Subject::Server(server.name.clone()),
-            LazyFingerprint::new(Box::new(fingerprint)),
-        )
-    }
-
-    /// The file that the command of an entry names.
-    fn program(&mut self, entry: &ServerEntry, document: &Document) -> Option<Arc<Path>> {
-        let variables = self.variables(document);
-        let command = expand(entry.command.as_deref()?, &variables).ok()?;
-        let folder = expand(entry.cwd.as_deref().unwrap_or_default(), &variables).ok()?;
-        let found = self
-            .programs
-            .get(folder.as_ref())
-            .and_then(|commands| commands.get(command.as_ref()));
-        if let Some(program) = found {
-            return program.clone();
-        }
-        let path = self.inputs.folders.project.join(folder.as_ref());
-        let program = find_program(&command, &path, &self.inputs.environment, self.files);
-        let program: Option<Arc<Path>> = program.map(Arc::from);
-        let commands = self.programs.entry(folder.into_owned()).or_default();
-        commands.insert(command.into_owned(), program.clone());
-        program
-    }
-
-    fn variables<'d>(&self, document: &'d Document) -> Variables<'d>
+    pub(super) fn variables<'d>(&self, document: &'d Document) -> Variables<'d>
     where
         'i: 'd,
     {
@@ -478,22 +387,4 @@ fn not_allowed(server: &Server, lists: &[(Scope, ServerLists)]) -> Option<Status
     let reason = format!("not in the mcp_server_allowlist at {}", allow.origin);
     let origin = allow.origin.clone();
     Some(Status::Blocked { reason, origin })
-}
-
-/// The file that a command starts: a path as it is, a bare name by `PATH`.
-fn find_program(
-    command: &str,
-    folder: &Path,
-    environment: &Environment,
-    files: &impl Files,
-) -> Option<PathBuf> {
-    let found = if command.contains(['/', '\\']) {
-        Some(folder.join(command)).filter(|path| files.is_program(path))
-    } else {
-        let path = environment.get("PATH").unwrap_or_default();
-        std::env::split_paths(path)
-            .map(|folder| folder.join(command))
-            .find(|path| files.is_program(path))
-    };
-    found.map(|path| files.real_path(&path).unwrap_or(path))
 }

@@ -119,10 +119,7 @@ impl Status {
             Status::Ready => None,
             Status::Disabled => Some("disabled in its entry".to_owned()),
             Status::Faulty(reasons) => Some(reasons.join("; ")),
-            Status::Untrusted(question) if question.earlier.is_some() => {
-                Some("changed since it was approved".to_owned())
-            }
-            Status::Untrusted(_) => Some("not approved yet".to_owned()),
+            Status::Untrusted(question) => Some(question.reason()),
             Status::Blocked { reason, .. } => Some(reason.clone()),
             Status::Shadowed { by, origin } => Some(format!(
                 "shadowed by `{by}` ({} scope, {origin}), which points to the same endpoint",

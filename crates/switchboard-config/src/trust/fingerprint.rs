@@ -3,25 +3,34 @@
 //! Owns which parts count and how each is hashed. A hash that changes takes back every approval that people have
 //! given, so a new kind of part is left out where it is empty.
 
-use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::entry::{Permission, ServerEntry};
-use crate::expand::references;
+use super::bound::{BoundFile, FileContent, Leads};
+use crate::entry::{OAuthEntry, ServerEntry, ToolEntry};
 use crate::mask;
 use crate::secret::Secret;
 
 /// The name of the one component of a part of a file. Its text alone is shown line by line.
 pub const SECTION_TEXT: &str = "text";
 
+/// What the name of a component begins with that is a file of the project, bound by its content.
+pub const FILE_PART: &str = "file";
+
 /// What an approval is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
+    /// Which version of these rules it was made by. Decisions that have none are of the first.
+    #[serde(default)]
+    scheme: u32,
     /// The parts, each with a text that may be shown.
     pub components: Vec<Component>,
 }
+
+/// The version of these rules: the second binds the whole entry, and files by what is in them.
+const SCHEME: u32 = 2;
 
 /// One part of a fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,65 +43,39 @@ pub struct Component {
     pub digest: String,
 }
 
-/// Variables that decide which code runs or whom it talks to: their values count, not only their names.
-const STEERING_VARIABLES: &[&str] = &[
-    "PATH",
-    "IFS",
-    "ENV",
-    "BASH_ENV",
-    "SHELL",
-    "HOME",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "NODE_EXTRA_CA_CERTS",
-    "NODE_TLS_REJECT_UNAUTHORIZED",
-    "PERL5LIB",
-    "PERL5OPT",
-    "RUBYLIB",
-    "RUBYOPT",
-    "JAVA_TOOL_OPTIONS",
-    "_JAVA_OPTIONS",
-    "CLASSPATH",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_EXEC_PATH",
-    "EDITOR",
-    "PAGER",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-];
-const STEERING_ENDINGS: &[&str] = &[
-    "_URL",
-    "_URI",
-    "_HOST",
-    "_ENDPOINT",
-    "_PROXY",
-    "_OPTS",
-    "_OPTIONS",
-    "_ARGS",
-    "_FLAGS",
-    "_COMMAND",
-    "_CMD",
-    "_WRAPPER",
-];
-const STEERING_PREFIXES: &[&str] = &[
-    "LD_",
-    "DYLD_",
-    "PYTHON",
-    "NPM_CONFIG_",
-    "UV_",
-    "PIP_",
-    "GIT_CONFIG_",
-];
-
 impl Fingerprint {
-    /// The fingerprint of a server: what it runs or reaches, which secrets it is given, and what it may do.
-    /// Values of variables and headers do not count, so that a rotated key asks nobody; which variables
-    /// they refer to does.
-    pub fn of_server(entry: &ServerEntry, program: Option<&Path>) -> Self {
+    /// The fingerprint of a server: everything that its entry says, where its command leads, and the files of the
+    /// project that it names. Values that look secret are masked, and bound like all others.
+    pub(crate) fn of_server(entry: &ServerEntry, leads: &Leads) -> Self {
+        // Written out, so that a new field cannot be forgotten here.
+        let ServerEntry {
+            transport: _,
+            command,
+            args,
+            env,
+            env_vars,
+            inherit_env,
+            cwd,
+            url,
+            headers,
+            headers_helper,
+            bearer_token_env_var,
+            ca_file,
+            oauth,
+            enabled,
+            required,
+            startup_timeout,
+            tool_timeout,
+            tool_max,
+            enabled_tools,
+            disabled_tools,
+            tools,
+            trust_annotations,
+            pin,
+            sandbox,
+            shared,
+            idle_shutdown,
+        } = entry;
         let mut components = Components::default();
         components.text(
             "transport",
@@ -100,101 +83,77 @@ impl Fingerprint {
                 .effective_transport()
                 .map_or("", |transport| transport.name()),
         );
-        components.text("command", entry.command.as_deref().unwrap_or_default());
+        let command = command.as_deref().unwrap_or_default();
+        components.push("command", mask::argument(command).into_owned(), command);
+        let program = leads.program.as_deref();
         let program = program
             .map(|path| path.display().to_string())
             .unwrap_or_default();
         components.text("program", &program);
-        components.list("args", &entry.args, &mask::arguments(&entry.args));
-        components.pairs("env", &entry.env, steers);
-        components.texts("env_vars", &entry.env_vars);
-        components.text(
-            "inherit_env",
-            if entry.inherit_env == Some(true) {
-                "true"
-            } else {
-                ""
-            },
-        );
-        components.text("cwd", entry.cwd.as_deref().unwrap_or_default());
-        let url = entry.url.as_deref().unwrap_or_default();
+        components.list("args", args, &mask::arguments(args));
+        components.pairs("env", env, |_| false);
+        components.texts("env_vars", env_vars);
+        components.flag("inherit_env", inherit_env.filter(|inherits| *inherits));
+        let cwd = cwd.as_deref().unwrap_or_default();
+        components.push("cwd", mask::argument(cwd).into_owned(), cwd);
+        components.text("folder", leads.folder.as_deref().unwrap_or_default());
+        let url = url.as_deref().unwrap_or_default();
         components.push("url", mask::url(url).into_owned(), url);
-        components.pairs("headers", &entry.headers, |_, _| false);
-        if !entry.headers_helper.is_empty() {
-            let shown = mask::arguments(&entry.headers_helper);
-            components.list("headers_helper", &entry.headers_helper, &shown);
-        }
+        components.pairs("headers", headers, |name| !mask::is_harmless_header(name));
+        components.list("headers_helper", headers_helper, &mask::arguments(headers_helper));
         components.text(
             "bearer_token_env_var",
-            entry.bearer_token_env_var.as_deref().unwrap_or_default(),
+            bearer_token_env_var.as_deref().unwrap_or_default(),
         );
-        if let Some(file) = &entry.ca_file {
-            components.text("ca_file", file);
+        components.text("ca_file", ca_file.as_deref().unwrap_or_default());
+        if let Some(oauth) = oauth {
+            components.oauth(oauth);
         }
-        if let Some(oauth) = &entry.oauth {
-            let secret = oauth
-                .client_secret
-                .as_ref()
-                .map(Secret::expose)
-                .unwrap_or_default();
-            let parts = [
-                oauth.client_id.as_deref().unwrap_or_default().to_owned(),
-                oauth.client_secret_env_var.clone().unwrap_or_default(),
-                references(secret).join(","),
-                oauth.issuer.clone().unwrap_or_default(),
-                oauth.metadata_url.clone().unwrap_or_default(),
-                oauth.resource.clone().unwrap_or_default(),
-                oauth.redirect_uri.clone().unwrap_or_default(),
-                oauth.scopes.join(","),
-                oauth.grant_type.clone().unwrap_or_default(),
-                oauth.private_key_file.clone().unwrap_or_default(),
-                oauth.private_key_env_var.clone().unwrap_or_default(),
-                oauth.key_id.clone().unwrap_or_default(),
-                oauth.client_metadata_url.clone().unwrap_or_default(),
-                oauth.idp_token_endpoint.clone().unwrap_or_default(),
-                oauth.idp_client_id.clone().unwrap_or_default(),
-                oauth.idp_client_secret_env_var.clone().unwrap_or_default(),
-                oauth.assertion_file.clone().unwrap_or_default(),
-                oauth.assertion_env_var.clone().unwrap_or_default(),
-            ];
-            components.texts("oauth", &parts);
+        components.flag("enabled", enabled.filter(|enabled| !enabled));
+        components.flag("required", required.filter(|required| *required));
+        components.seconds("startup_timeout_sec", *startup_timeout);
+        components.seconds("tool_timeout_sec", *tool_timeout);
+        components.seconds("tool_max_sec", *tool_max);
+        components.texts("enabled_tools", enabled_tools);
+        components.texts("disabled_tools", disabled_tools);
+        for (name, tool) in tools {
+            components.tool(name, tool);
         }
-        components.text(
-            "trust_annotations",
-            if entry.trust_annotations == Some(true) {
-                "true"
-            } else {
-                ""
-            },
-        );
-        let pin = if entry.pin == Some(false) {
-            "false"
-        } else {
-            ""
-        };
-        components.text("pin", pin);
-        let sandbox = entry
-            .sandbox
-            .map(|sandbox| format!("{} network={:?}", sandbox.mode.name(), sandbox.network));
+        components.flag("trust_annotations", trust_annotations.filter(|trusts| *trusts));
+        components.flag("pin", pin.filter(|pins| !pins));
+        let sandbox =
+            sandbox.map(|sandbox| format!("{} network={:?}", sandbox.mode.name(), sandbox.network));
         components.text("sandbox", &sandbox.unwrap_or_default());
-        let grants = entry
-            .tools
-            .iter()
-            .filter(|(_, tool)| tool.permission == Some(Permission::Allow));
-        let grants: Vec<String> = grants.map(|(name, _)| name.clone()).collect();
-        components.texts("allowed tools", &grants);
-        Self {
-            components: components.0,
-        }
+        components.flag("shared", *shared);
+        components.seconds("idle_shutdown_sec", *idle_shutdown);
+        components.files(&leads.files);
+        components.into_fingerprint()
     }
 
-    /// The fingerprint of another part of a file: its text.
-    pub fn of_section(text: &str) -> Self {
+    /// The fingerprint of another part of a file: its text, and the files of the project that its commands name.
+    pub(crate) fn of_section(text: &str, files: &[BoundFile]) -> Self {
         let mut components = Components::default();
         components.push(SECTION_TEXT, mask::text(text), text);
-        Self {
-            components: components.0,
-        }
+        components.files(files);
+        components.into_fingerprint()
+    }
+
+    /// The fingerprint of a part of a file that is gone: nothing is left that could be approved but that.
+    pub fn of_nothing() -> Self {
+        Components::default().into_fingerprint()
+    }
+
+    /// Whether an earlier version of the program made it, which bound less.
+    pub fn is_of_earlier_version(&self) -> bool {
+        self.scheme < SCHEME
+    }
+
+    /// Why it cannot be approved: files that it would bind, and that cannot be read.
+    pub fn unreadable(&self) -> impl Iterator<Item = &str> {
+        let components = self.components.iter();
+        components
+            .filter(|component| component.digest.is_empty())
+            .map(|component| component.shown.as_str())
     }
 
     /// Whether an approval of the other one is an approval of this one: the same parts with the same hashes.
@@ -204,7 +163,7 @@ impl Fingerprint {
             let components = fingerprint.components.iter();
             components.map(|component| (component.name.as_str(), component.digest.as_str()))
         }
-        bound(self).eq(bound(other))
+        bound(self).eq(bound(other)) && self.unreadable().next().is_none()
     }
 
     /// What differs from an earlier fingerprint: part, before, now.
@@ -244,30 +203,19 @@ impl Fingerprint {
     }
 }
 
-/// Whether a variable decides which code runs or whom it talks to: by its name, or because its value is an
-/// address or a path. A key that happens to begin like a path is still a key.
-fn steers(variable: &str, value: &str) -> bool {
-    let upper = variable.to_ascii_uppercase();
-    let is_path = ["/", "./", "../", "~", "${workspaceFolder}"]
-        .iter()
-        .any(|start| value.starts_with(start));
-    value.contains("://")
-        || (is_path && !mask::sounds_secret(variable))
-        || STEERING_ENDINGS
-            .iter()
-            .any(|ending| upper.ends_with(ending))
-        || STEERING_VARIABLES.contains(&upper.as_str())
-        || STEERING_PREFIXES
-            .iter()
-            .any(|prefix| upper.starts_with(prefix))
-}
-
 #[derive(Default)]
-struct Components(Vec<Component>);
+pub(super) struct Components(Vec<Component>);
 
 impl Components {
+    pub(super) fn into_fingerprint(self) -> Fingerprint {
+        Fingerprint {
+            scheme: SCHEME,
+            components: self.0,
+        }
+    }
+
     /// Adds a part; an empty one is left out, so that a new kind of part asks nobody who does not use it.
-    fn push(&mut self, name: &str, shown: String, value: &str) {
+    pub(super) fn push(&mut self, name: &str, shown: String, value: &str) {
         if !value.is_empty() {
             self.add(name, shown, Sha256::new().chain_update(value));
         }
@@ -281,11 +229,20 @@ impl Components {
         });
     }
 
-    fn text(&mut self, name: &str, value: &str) {
+    pub(super) fn text(&mut self, name: &str, value: &str) {
         self.push(name, value.to_owned(), value);
     }
 
-    fn list(&mut self, name: &str, values: &[String], shown: &[String]) {
+    fn flag(&mut self, name: &str, value: Option<bool>) {
+        self.text(name, &value.map(|value| value.to_string()).unwrap_or_default());
+    }
+
+    fn seconds(&mut self, name: &str, value: Option<Duration>) {
+        let seconds = value.map(|value| value.as_secs_f64().to_string());
+        self.text(name, &seconds.unwrap_or_default());
+    }
+
+    pub(super) fn list(&mut self, name: &str, values: &[String], shown: &[String]) {
         if values.is_empty() {
             return;
         }
@@ -299,45 +256,124 @@ impl Components {
         self.add(name, crate::words::join(shown), hasher);
     }
 
-    fn texts(&mut self, name: &str, values: &[String]) {
+    pub(super) fn texts(&mut self, name: &str, values: &[String]) {
         if values.iter().any(|value| !value.is_empty()) {
             self.list(name, values, values);
         }
     }
 
-    /// Names, the variables their values refer to, and the values that `counts` wants.
-    fn pairs(
-        &mut self,
-        name: &str,
-        pairs: &[(String, Secret)],
-        counts: impl Fn(&str, &str) -> bool,
-    ) {
+    /// One part for each name, so that a change says which value it is.
+    fn pairs(&mut self, name: &str, pairs: &[(String, Secret)], is_secret: impl Fn(&str) -> bool) {
         let mut pairs: Vec<_> = pairs.iter().collect();
         pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let mut values = Vec::new();
-        let mut shown = Vec::new();
         for (key, value) in pairs {
-            if counts(key, value.expose()) {
-                values.push(format!("{key}={}", value.expose()));
-                let pair = format!("{key}={}", value.expose());
-                shown.push(mask::argument(&pair).into_owned());
+            let shown = if is_secret(key) {
+                value.shown().into()
             } else {
-                let names = references(value.expose());
-                values.push(format!("{key}<-{}", names.join(",")));
-                let from: Vec<String> = names.iter().map(|name| format!("${{{name}}}")).collect();
-                let key = mask::name(key);
-                shown.push(if from.is_empty() {
-                    key.into_owned()
-                } else {
-                    format!("{key}={}", from.concat())
-                });
-            }
+                mask::named(key, value.expose())
+            };
+            let whole = format!("{}:{key}={}", key.len(), value.expose());
+            let name = format!("{name}.{}", mask::name(key));
+            self.add(&name, shown.into_owned(), Sha256::new().chain_update(whole));
         }
-        self.list(name, &values, &shown);
+    }
+
+    fn tool(&mut self, name: &str, tool: &ToolEntry) {
+        let ToolEntry {
+            timeout,
+            permission,
+            hidden,
+        } = tool;
+        let parts = [
+            permission.map(|permission| format!("permission={permission}")),
+            hidden.map(|hidden| format!("hidden={hidden}")),
+            timeout.map(|timeout| format!("timeout_sec={}", timeout.as_secs_f64())),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        self.texts(&format!("tools.{name}"), &parts);
+    }
+
+    fn oauth(&mut self, oauth: &OAuthEntry) {
+        let OAuthEntry {
+            client_id,
+            client_secret,
+            client_secret_env_var,
+            scopes,
+            issuer,
+            metadata_url,
+            resource,
+            callback_port,
+            redirect_uri,
+            grant_type,
+            private_key_file,
+            private_key_env_var,
+            key_id,
+            client_metadata_url,
+            idp_token_endpoint,
+            idp_client_id,
+            idp_client_secret_env_var,
+            assertion_file,
+            assertion_env_var,
+            dpop,
+        } = oauth;
+        if let Some(secret) = client_secret {
+            let shown = secret.shown().to_owned();
+            self.push("oauth.client_secret", shown, secret.expose());
+        }
+        let port = callback_port.map(|port| port.to_string());
+        let texts = [
+            ("client_id", client_id),
+            ("client_secret_env_var", client_secret_env_var),
+            ("issuer", issuer),
+            ("metadata_url", metadata_url),
+            ("resource", resource),
+            ("callback_port", &port),
+            ("redirect_uri", redirect_uri),
+            ("grant_type", grant_type),
+            ("private_key_file", private_key_file),
+            ("private_key_env_var", private_key_env_var),
+            ("key_id", key_id),
+            ("client_metadata_url", client_metadata_url),
+            ("idp_token_endpoint", idp_token_endpoint),
+            ("idp_client_id", idp_client_id),
+            ("idp_client_secret_env_var", idp_client_secret_env_var),
+            ("assertion_file", assertion_file),
+            ("assertion_env_var", assertion_env_var),
+        ];
+        for (name, text) in texts {
+            let text = text.as_deref().unwrap_or_default();
+            self.push(&format!("oauth.{name}"), mask::url(text).into_owned(), text);
+        }
+        self.texts("oauth.scopes", scopes);
+        self.flag("oauth.dpop", *dpop);
+    }
+
+    /// Files by what is in them. One that cannot be read has no digest, and so cannot be approved.
+    fn files(&mut self, files: &[BoundFile]) {
+        for file in files {
+            let name = format!("{FILE_PART} {}", file.path);
+            let (shown, digest) = match &file.content {
+                FileContent::Hashed { digest, bytes } => {
+                    let start = digest.get(..12).unwrap_or(digest);
+                    (format!("{bytes} bytes, sha256 {start}…"), digest.clone())
+                }
+                FileContent::Link(target) => {
+                    let target = target.display().to_string();
+                    let digest = hex(&Sha256::new().chain_update(&target).finalize());
+                    (format!("a link out of the repository, to {target}"), digest)
+                }
+                FileContent::Unreadable(reason) => (format!("{} {reason}", file.path), String::new()),
+            };
+            self.0.push(Component {
+                name,
+                shown,
+                digest,
+            });
+        }
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
     let mut digits = String::with_capacity(2 * bytes.len());
     for byte in bytes {

@@ -201,12 +201,8 @@ fn event(hook: &HookEntry) -> &'static str {
     }
 }
 
-fn question_word(question: &Question) -> &'static str {
-    if question.earlier.is_some() {
-        "changed since it was approved"
-    } else {
-        "not approved yet"
-    }
+fn question_word(question: &Question) -> String {
+    visible(&question.reason()).into_owned()
 }
 
 fn to_json(config: &Config, context: &Context) -> Value {

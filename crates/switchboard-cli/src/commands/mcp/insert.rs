@@ -14,7 +14,7 @@ use switchboard_config::scope::Scope;
 use switchboard_config::secret::MASK;
 use switchboard_config::text::visible;
 use switchboard_config::tree::Node;
-use switchboard_config::trust::Question;
+use switchboard_config::trust::{Question, Subject};
 
 use crate::cli::WritableScope;
 use crate::context::Context;
@@ -287,7 +287,32 @@ fn question<'c>(
             _ => None,
         });
     let (read, question) = standing.or(lost)?;
-    (read == entry).then_some(question)
+    let is_about_it = question.subject == Subject::Server(name.to_owned());
+    (read == entry && is_about_it).then_some(question)
+}
+
+/// Keeps the approval of an entry that the user has just changed by a command, and that was trusted before.
+pub(super) fn stay_approved(
+    name: &str,
+    entry: &ServerEntry,
+    target: &Target,
+    context: &Context,
+) -> Result<(), Failure> {
+    let config = context.load_files(context.decisions());
+    let Some(question) = question(name, entry, target, &config) else {
+        return Ok(());
+    };
+    let (subject, fingerprint) = (question.subject.clone(), question.fingerprint.clone());
+    // Something else may have changed since it was approved.
+    let earlier = question.earlier.as_ref();
+    let changes = earlier.map(|earlier| fingerprint.changes(earlier));
+    let only_enabled = |changes: &Vec<_>| changes.iter().all(|(part, ..)| *part == "enabled");
+    if !changes.as_ref().is_some_and(only_enabled) {
+        return Ok(());
+    }
+    store::change_decisions(context, |decisions, now| {
+        decisions.approve(&context.project, &subject, fingerprint, now);
+    })
 }
 
 fn warn_of_shared_secrets(entry: &ServerEntry, target: &Target, context: &Context) {

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 use switchboard_config::edit::Edit;
+use switchboard_config::entry::ServerEntry;
+use switchboard_config::resolve::Status;
 use switchboard_config::text::visible;
 use switchboard_config::tree::Node;
 
-use super::remove;
+use super::{insert, remove};
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::Exit;
@@ -47,6 +49,13 @@ pub(super) fn run(name: &str, wanted: Wanted, context: &Context) -> Outcome {
         let value = Node::detached(value);
         store::apply(text, &target, &Edit::Set { path: &path, value })
     })?;
+    if !matches!(server.status, Status::Untrusted(_)) {
+        let entry = ServerEntry {
+            enabled: Some(enabled),
+            ..server.entry.clone()
+        };
+        insert::stay_approved(name, &entry, &target, context)?;
+    }
     let word = if enabled { "enabled" } else { "disabled" };
     let printer = &context.printer;
     printer.note(format!(

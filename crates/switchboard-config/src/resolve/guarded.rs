@@ -1,0 +1,230 @@
+//! What a repository can carry: which of it waits for the user's trust, and what an approval of it is bound to.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::document::{Document, RawServer, Section};
+use crate::entry::ServerEntry;
+use crate::expand::{Environment, expand};
+use crate::files::Files;
+use crate::trust::{Fingerprint, LazyFingerprint, Leads, Named, Question, Subject, Verdict};
+
+use super::layers::Resolver;
+
+impl<F: Files> Resolver<'_, F> {
+    /// Empties every part of a guarded file that is not trusted, and asks about it.
+    pub(super) fn guard_sections(&mut self, documents: &mut [Document]) -> Vec<Arc<Question>> {
+        let mut questions = Vec::new();
+        for document in documents
+            .iter_mut()
+            .filter(|document| document.source.guarded)
+        {
+            let parts = [
+                ("settings", document.settings.span),
+                ("security", document.lists.span),
+                ("permissions", document.rules.span),
+                ("hooks", document.hooks.span),
+            ];
+            for (part, span) in parts {
+                let Some(span) = span else { continue };
+                let file = self.file_of(document);
+                let source = Arc::clone(&document.source.file);
+                // What hooks run is looked at now, as the programs of servers are.
+                let files = match part {
+                    "hooks" if !self.inputs.trust_project => {
+                        let commands = document.hooks.content.iter();
+                        let words = commands.flat_map(|hook| hook.command.iter().cloned());
+                        let words: Vec<String> = words.collect();
+                        let named = Named {
+                            words: &words,
+                            ..Named::default()
+                        };
+                        self.binder.bind(named, Path::new(""))
+                    }
+                    _ => Vec::new(),
+                };
+                let fingerprint = move || Fingerprint::of_section(source.slice(span), &files);
+                let fingerprint = LazyFingerprint::new(Box::new(fingerprint));
+                let Some(question) = self.question(Subject::Section { file, part }, fingerprint)
+                else {
+                    continue;
+                };
+                questions.push(question);
+                match part {
+                    "settings" => document.settings = Section::default(),
+                    "security" => document.lists = Section::default(),
+                    "permissions" => document.rules = Section::default(),
+                    _ => document.hooks = Section::default(),
+                }
+            }
+        }
+        questions
+    }
+
+    /// The name of a document's file, as approvals have it.
+    fn file_of(&self, document: &Document) -> String {
+        let path = document.source.file.path();
+        path.strip_prefix(&self.inputs.folders.project)
+            .unwrap_or(path)
+            .display()
+            .to_string()
+    }
+
+    /// What has to be asked because a part that was approved is gone: a deny rule, a server list, a hook. Until then
+    /// no server of the project starts, or a repository could lift what restricts it by leaving it out.
+    pub(super) fn removed_section(
+        &self,
+        documents: &[Document],
+        waiting: &[Arc<Question>],
+    ) -> Option<Arc<Question>> {
+        let project = &self.inputs.folders.project;
+        if self.inputs.trust_project || self.inputs.skip_project {
+            return None;
+        }
+        let guarded = || documents.iter().filter(|document| document.source.guarded);
+        guarded().next()?;
+        let is_there = |subject: &Subject| {
+            waiting.iter().any(|question| question.subject == *subject)
+                || guarded().any(|document| {
+                    let file = self.file_of(document);
+                    let parts = [
+                        ("settings", document.settings.span),
+                        ("security", document.lists.span),
+                        ("permissions", document.rules.span),
+                        ("hooks", document.hooks.span),
+                    ];
+                    parts.into_iter().any(|(part, span)| {
+                        let file = file.clone();
+                        span.is_some() && *subject == Subject::Section { file, part }
+                    })
+                })
+        };
+        let mut gone = self
+            .inputs
+            .decisions
+            .sections(project)
+            .filter(|(subject, _)| !is_there(subject));
+        let (subject, approval) = gone.next()?;
+        Some(Arc::new(Question {
+            subject,
+            fingerprint: LazyFingerprint::new(Box::new(Fingerprint::of_nothing)),
+            earlier: Some(approval.fingerprint.clone()),
+        }))
+    }
+
+    /// What has to be asked before a guarded subject counts, if anything.
+    fn question(&self, subject: Subject, fingerprint: LazyFingerprint) -> Option<Arc<Question>> {
+        if self.inputs.trust_project {
+            return None;
+        }
+        let project = &self.inputs.folders.project;
+        let earlier = match self
+            .inputs
+            .decisions
+            .verdict(project, &subject, &fingerprint)
+        {
+            Verdict::Trusted => return None,
+            Verdict::New => None,
+            Verdict::Changed(earlier) => Some(earlier),
+        };
+        Some(Arc::new(Question {
+            subject,
+            fingerprint,
+            earlier,
+        }))
+    }
+
+    pub(super) fn server_question(
+        &mut self,
+        server: &RawServer,
+        document: &Document,
+    ) -> Option<Arc<Question>> {
+        if self.inputs.trust_project {
+            return None;
+        }
+        let entry = server.decoded.entry.clone();
+        // Programs and files are looked at now: an approval is bound to what stood there when the files were read.
+        let leads = self.leads(&entry, document);
+        let fingerprint = move || Fingerprint::of_server(&entry, &leads);
+        self.question(
+            Subject::Server(server.name.clone()),
+            LazyFingerprint::new(Box::new(fingerprint)),
+        )
+    }
+
+    /// Where an entry leads.
+    fn leads(&mut self, entry: &ServerEntry, document: &Document) -> Leads {
+        let program = self.program(entry, document);
+        let variables = self.variables(document);
+        let expanded = |text: &str| expand(text, &variables).map_or_else(|_| text.to_owned(), |text| text.into_owned());
+        let folder = expanded(entry.cwd.as_deref().unwrap_or_default());
+        let words: Vec<String> = entry
+            .command
+            .iter()
+            .chain(&entry.args)
+            .map(|word| expanded(word))
+            .collect();
+        let values = entry.env.iter().map(|(_, value)| expanded(value.expose()));
+        let values: Vec<String> = values.collect();
+        let named = Named {
+            words: &words,
+            values: &values,
+            program: program.as_deref(),
+        };
+        let mut files = self.binder.bind(named, Path::new(&folder));
+        // A headers helper starts in the project's folder, whatever `cwd` says.
+        let helper: Vec<String> = entry.headers_helper.iter().map(|word| expanded(word)).collect();
+        if !helper.is_empty() {
+            let named = Named {
+                words: &helper,
+                ..Named::default()
+            };
+            files.extend(self.binder.bind(named, Path::new("")));
+            files.sort_by(|one, other| one.path.cmp(&other.path));
+            files.dedup();
+        }
+        Leads {
+            program,
+            folder: entry.cwd.as_ref().map(|_| self.binder.folder(Path::new(&folder))),
+            files,
+        }
+    }
+
+    /// The file that the command of an entry names.
+    fn program(&mut self, entry: &ServerEntry, document: &Document) -> Option<Arc<Path>> {
+        let variables = self.variables(document);
+        let command = expand(entry.command.as_deref()?, &variables).ok()?;
+        let folder = expand(entry.cwd.as_deref().unwrap_or_default(), &variables).ok()?;
+        let found = self
+            .programs
+            .get(folder.as_ref())
+            .and_then(|commands| commands.get(command.as_ref()));
+        if let Some(program) = found {
+            return program.clone();
+        }
+        let path = self.inputs.folders.project.join(folder.as_ref());
+        let program = find_program(&command, &path, &self.inputs.environment, self.files);
+        let program: Option<Arc<Path>> = program.map(Arc::from);
+        let commands = self.programs.entry(folder.into_owned()).or_default();
+        commands.insert(command.into_owned(), program.clone());
+        program
+    }
+}
+
+/// The file that a command starts: a path as it is, a bare name by `PATH`.
+fn find_program(
+    command: &str,
+    folder: &Path,
+    environment: &Environment,
+    files: &impl Files,
+) -> Option<PathBuf> {
+    let found = if command.contains(['/', '\\']) {
+        Some(folder.join(command)).filter(|path| files.is_program(path))
+    } else {
+        let path = environment.get("PATH").unwrap_or_default();
+        std::env::split_paths(path)
+            .map(|folder| folder.join(command))
+            .find(|path| files.is_program(path))
+    };
+    found.map(|path| files.real_path(&path).unwrap_or(path))
+}

@@ -13,6 +13,7 @@ use crate::auth::interactive::logins::Logins;
 use crate::call::gate::{AllowAll, Gate};
 use crate::handler::{ClientHandler, DeclineAll};
 use crate::peer::OpenOptions;
+use crate::pins::PinPolicy;
 
 /// The numbers. [`Default`] is what `defaults.toml` of the configuration says.
 #[derive(Debug, Clone)]
@@ -41,6 +42,8 @@ pub struct HostSettings {
     pub limits: Limits,
     /// How conversations are opened.
     pub open: OpenOptions,
+    /// What becomes of something new that cannot be pinned.
+    pub pins: PinPolicy,
 }
 
 impl Default for HostSettings {
@@ -58,6 +61,7 @@ impl Default for HostSettings {
             max_output_tokens: 25_000,
             limits: Limits::DEFAULT,
             open: OpenOptions::default(),
+            pins: PinPolicy::default(),
         }
     }
 }
@@ -79,6 +83,11 @@ impl From<&Settings> for HostSettings {
             limits: Limits {
                 max_bytes: count(Setting::MaxMessageBytes),
                 ..Limits::DEFAULT
+            },
+            pins: if settings.requires_pins() {
+                PinPolicy::Required
+            } else {
+                PinPolicy::BestEffort
             },
             ..Self::default()
         }

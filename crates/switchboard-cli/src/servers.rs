@@ -152,10 +152,10 @@ impl Servers {
         (outlines, lists)
     }
 
-    /// Warns, once, that nothing can be remembered. Commands go on without.
+    /// Warns, once, that the state cannot be used. What is pinned is set aside then; the rest goes on without.
     pub(crate) fn warn_of_store(&self, error: &StoreError, context: &Context) {
         if self.warned.set(()).is_ok() {
-            let message = format!("nothing is remembered: {}", visible(&error.to_string()));
+            let message = format!("the state cannot be used: {}", visible(&error.to_string()));
             context.printer.warning(message, error.hint());
         }
     }

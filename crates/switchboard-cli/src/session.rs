@@ -24,7 +24,7 @@ use switchboard_agent::events::FailedServer;
 use switchboard_agent::startup::Unavailable;
 use switchboard_config::text::visible;
 use switchboard_server::agent::ClientQuestions;
-use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store};
+use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store, UnavailableStore};
 use tokio::runtime::Runtime;
 
 use crate::context::Context;
@@ -58,7 +58,7 @@ pub(crate) struct Session<'c> {
     /// The servers that are not started, and why.
     pub(crate) held_back: Vec<HeldBack>,
     pub(crate) guard: Arc<Guard>,
-    /// What is remembered between runs.
+    /// Where agent sessions are kept.
     pub(crate) store: Arc<dyn Store>,
     /// The servers that are not started, for the agent's sessions; kept up to date while files change.
     pub(crate) unavailable: Unavailable,
@@ -148,9 +148,13 @@ pub(crate) fn run_in(
     let runtime = runtime().map_err(unable)?;
     let interrupts = Interrupts::listen().map_err(unable)?;
     let outcome = runtime.block_on(async {
-        let store = open_store(servers, context).await;
+        let Stores {
+            state,
+            conversations,
+        } = open_store(servers, context).await;
         let settings = AuditSettings::from(&servers.config.settings);
-        let audit = Audit::start(Arc::clone(&store), settings, manner.front_end);
+        let audit = Audit::start(Arc::clone(&state), settings, manner.front_end);
+        warn_of_audit(&audit, context);
         let (specs, held_back) = servers.plan(context, &audit);
         let guard = guard(servers, context, audit.clone(), &manner);
         let lent = Arc::new(Lent::default());
@@ -166,12 +170,12 @@ pub(crate) fn run_in(
                     Some(clients) => Arc::new(clients) as Arc<dyn ClientHandler>,
                     None => handler(&manner, context, &lent),
                 },
-                store: Arc::clone(&store),
+                store: state,
                 spill_folder: Some(spill_folder(context)),
                 logins: logins.map(|logins| Arc::new(logins) as Arc<dyn Logins>),
             }),
             guard,
-            store,
+            store: conversations,
             lent,
             audit: audit.clone(),
             context,
@@ -460,18 +464,49 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
         .build()
 }
 
-/// What is remembered between runs. Memory is a convenience: where it cannot be had, the command goes on without.
-async fn open_store(servers: &Servers, context: &Context) -> Arc<dyn Store> {
+/// What is kept between runs, and whether it can be used. A store that cannot be read stands for itself: nobody may take
+/// it for an empty one.
+async fn open_store(servers: &Servers, context: &Context) -> Stores {
     let store = SqliteStore::new(store_file(context));
     let probe = async {
         let key = Key::new("probe")?;
         store.get(Space::new("eras"), &key).await
     };
     match probe.await {
-        Ok(_) => Arc::new(store),
+        Ok(_) => {
+            let store = Arc::new(store) as Arc<dyn Store>;
+            Stores {
+                state: Arc::clone(&store),
+                conversations: store,
+            }
+        }
         Err(error) => {
             servers.warn_of_store(&error, context);
-            Arc::new(MemoryStore::new())
+            Stores {
+                state: Arc::new(UnavailableStore::new(error)),
+                conversations: Arc::new(MemoryStore::new()),
+            }
         }
     }
+}
+
+/// Where a command keeps things.
+struct Stores {
+    /// Pins, the audit log, and what is cached.
+    state: Arc<dyn Store>,
+    /// Agent sessions, which go on in memory where there is no file.
+    conversations: Arc<dyn Store>,
+}
+
+/// Warns, once, that calls are not recorded.
+fn warn_of_audit(audit: &Audit, context: &Context) {
+    let printer = context.printer.clone();
+    audit.on_failure(move |error| {
+        let message = format!(
+            "calls are not recorded in the audit log: {}",
+            visible(&error.to_string())
+        );
+        let hint = error.hint().unwrap_or("`audit = \"required\"` refuses them");
+        printer.warning(message, Some(hint));
+    });
 }

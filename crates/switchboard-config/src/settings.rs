@@ -49,6 +49,8 @@ pub enum Setting {
     LoginStore,
     MaxWaitingQuestions,
     QuestionsPerMinute,
+    Pins,
+    Audit,
 }
 
 /// How an environment variable spells a setting.
@@ -64,7 +66,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 }
 
 #[rustfmt::skip]
-const SETTINGS: [(Setting, Key, Override); 27] = [
+const SETTINGS: [(Setting, Key, Override); 29] = [
     (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools, for servers whose entry sets none. MCP_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TIMEOUT")),
     (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent, for servers and tools whose entry sets nothing. MCP_TOOL_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
     (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
@@ -92,11 +94,17 @@ const SETTINGS: [(Setting, Key, Override); 27] = [
     (Setting::LoginStore, key("login_store", Shape::OneOf(&LoginStore::WORDS), "Where the key of the logins is kept: auto, keyring, file."), Override::None),
     (Setting::MaxWaitingQuestions, key("max_waiting_questions", Shape::Count, "How many questions of one server may wait for your answer; more are refused."), Override::None),
     (Setting::QuestionsPerMinute, key("questions_per_minute", Shape::Count, "How many questions one server may ask you or your model within a minute; more are refused."), Override::None),
+    (Setting::Pins, key("pins", Shape::OneOf(PINS), "Whether a tool that cannot be pinned is set aside (required) or offered (best-effort). Of several files that say something the strictest counts."), Override::None),
+    (Setting::Audit, key("audit", Shape::OneOf(AUDITS), "Whether a call that cannot be recorded is made with a warning (on) or refused (required). Of several files that say something the strictest counts."), Override::None),
 ];
 
 /// `auto` leaves it to the front end: what a person types is allowed, what a model wants is asked about.
 const DEFAULT_PERMISSIONS: &[&str] = &["auto", "allow", "ask", "deny"];
 const UNATTENDED_PERMISSIONS: &[&str] = &["deny", "allow"];
+const PINS: &[&str] = &[REQUIRED, "best-effort"];
+const AUDITS: &[&str] = &["on", REQUIRED];
+/// The stricter word of both.
+const REQUIRED: &str = "required";
 
 impl Setting {
     /// Every setting.
@@ -298,6 +306,30 @@ impl Settings {
             SettingValue::ToolSearch(value) => value,
             _ => ToolSearch::Auto(ToolSearch::DEFAULT_PERCENT),
         }
+    }
+
+    /// Whether what cannot be pinned is set aside, even where it was never seen before.
+    pub fn requires_pins(&self) -> bool {
+        self.is_required(Setting::Pins)
+    }
+
+    /// Whether a call that cannot be recorded is refused.
+    pub fn requires_audit(&self) -> bool {
+        self.is_required(Setting::Audit)
+    }
+
+    /// Whether any file says so, or the default where no file says anything: a file can make it stricter than another
+    /// one wants it, and never laxer.
+    fn is_required(&self, setting: Setting) -> bool {
+        let Effective {
+            value,
+            origin,
+            shadowed,
+        } = self.get(setting);
+        let is_required = |value: &SettingValue| *value == SettingValue::Word(REQUIRED);
+        let of_files = shadowed.iter().filter(|(_, origin)| *origin != SettingOrigin::Default);
+        is_required(value)
+            || (*origin != SettingOrigin::Default && of_files.into_iter().any(|(value, _)| is_required(value)))
     }
 
     /// Where the key of the logins is kept.

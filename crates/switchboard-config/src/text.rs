@@ -3,14 +3,26 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character has no width or changes the direction of what follows: such a character can make one
-/// name look like another.
+/// Whether a character must not reach a terminal or a model as it is, although it is no control character: it has no
+/// width, changes the direction of what follows, breaks a line where none is expected, or has no meaning that two
+/// readers would agree on.
+///
+/// These are the line and paragraph separators, format characters, everything that Unicode lets a renderer ignore
+/// (variation selectors, tags, fillers, assigned or not), private use and noncharacters. The marks that Arabic, Syriac
+/// and Kaithi put around numbers are format characters too, but are drawn, so they stay.
 pub fn is_invisible(character: char) -> bool {
-    matches!(character,
-        '\u{00AD}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180E}'
-        | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
-        | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}'
-        | '\u{E0000}'..='\u{E0FFF}')
+    match character {
+        '\0'..='\u{AC}' => false,
+        '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+        | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{E000}'..='\u{F8FF}' | '\u{FDD0}'..='\u{FDEF}'
+        | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}'
+        | '\u{13430}'..='\u{1343F}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+        // Planes 14 to 16: tags, selectors and private use.
+        | '\u{E0000}'..='\u{10FFFF}' => true,
+        // The last two of each plane are no characters.
+        _ => u32::from(character) & 0xFFFE == 0xFFFE,
+    }
 }
 
 /// The text with control and invisible characters made visible, on one line.

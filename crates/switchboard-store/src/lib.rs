@@ -9,6 +9,7 @@
 //!
 //! - [`MemoryStore`] keeps everything in this process, for tests and for embedders that want no file.
 //! - [`SqliteStore`] (feature `sqlite`, on by default) keeps it in one file, shared by all processes of a person.
+//! - [`UnavailableStore`] stands for one that cannot be used: every operation fails with the reason.
 //!
 //! Time comes from one [`Clock`], which a test replaces.
 
@@ -21,6 +22,7 @@ mod record;
 mod sqlite;
 mod store;
 mod time;
+mod unavailable;
 
 pub use error::{ErrorKind, StoreError};
 pub use log::{LOG_PAGE_ENTRIES, LogEntry, LogQuery, Logged, MAX_ENTRY_BYTES, Retention};
@@ -33,3 +35,4 @@ pub use record::{
 pub use sqlite::{SqliteSettings, SqliteStore};
 pub use store::{Store, update};
 pub use time::{Clock, SystemClock, Timestamp};
+pub use unavailable::UnavailableStore;

@@ -12,11 +12,13 @@ use switchboard_protocol::types::resource::ReadResourceRequestParams;
 use switchboard_protocol::types::wire;
 use tokio::sync::oneshot;
 
+use crate::catalog::{SetAside, SetAsideReason};
 use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble};
 use crate::names::ServerName;
 use crate::peer::{ListKind, Pages, RequestError, RequestOptions};
+use crate::pins::ContentKind;
 
 /// Why something could not be read.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -35,10 +37,19 @@ pub enum ContentError {
         /// What happened.
         error: RequestError,
     },
+    /// It differs from its pin, or cannot be compared with it.
+    #[error("server \"{server}\": {aside}")]
+    SetAside {
+        /// The server.
+        server: ServerName,
+        /// What is withheld, and why.
+        aside: Box<SetAside>,
+    },
 }
 
 impl Host {
-    /// One of a server's lists, from memory while it is fresh.
+    /// One of a server's lists, from memory while it is fresh. Prompts and templates that differ from their pins are
+    /// taken out of it: [`Pages::withheld`] says which and why.
     pub async fn list(
         &self,
         server: &ServerName,
@@ -47,18 +58,33 @@ impl Host {
         let deadline = self.options().settings.list_timeout;
         let live = self.connected(server).await?;
         let error = match live.lists.get(kind, deadline).await {
-            Ok(pages) => return Ok(pages),
+            Ok(pages) => return Ok(self.compared(&live, kind, pages).await),
             Err(error) => error,
         };
         let again = match self.back_after(&live, server, &error).await {
-            Some(live) => live.lists.get(kind, deadline).await,
-            None => Err(error),
+            Some(live) => match live.lists.get(kind, deadline).await {
+                Ok(pages) => return Ok(self.compared(&live, kind, pages).await),
+                Err(error) => error,
+            },
+            None => error,
         };
-        again.map_err(|error| ContentError::Request {
+        Err(ContentError::Request {
             server: server.clone(),
             method: kind.method(),
-            error,
+            error: again,
         })
+    }
+
+    /// A list as it may be shown, by its pins.
+    async fn compared(&self, live: &Live, kind: ListKind, pages: Arc<Pages>) -> Arc<Pages> {
+        match ContentKind::of(kind) {
+            Some(kind) if live.spec.rules.pins() => {
+                let policy = self.options().settings.pins;
+                let compared = self.memory().admit(&live.spec, kind, &pages, policy);
+                Arc::new(compared.await)
+            }
+            _ => pages,
+        }
     }
 
     /// Reads a resource: a `ReadResourceResult` as the server sent it.
@@ -78,6 +104,21 @@ impl Host {
         server: &ServerName,
         params: &GetPromptRequestParams<'_>,
     ) -> Result<SharedJson, ContentError> {
+        if self.connected(server).await?.spec.rules.pins() {
+            // The list is kept while it is fresh, so this asks the server once.
+            let listed = self.list(server, ListKind::Prompts).await?;
+            let mut withheld = listed.withheld.iter();
+            let is_meant = |aside: &&SetAside| {
+                aside.name.as_deref() == Some(&*params.name)
+                    && aside.reason != SetAsideReason::Duplicate
+            };
+            if let Some(aside) = withheld.find(is_meant) {
+                return Err(ContentError::SetAside {
+                    server: server.clone(),
+                    aside: Box::new(aside.clone()),
+                });
+            }
+        }
         self.read(server, Method::PromptsGet, wire::encode(params))
             .await
     }

@@ -257,8 +257,7 @@ impl Host {
         let outlines: Vec<Outline> = enabled.map(Outline::from).collect();
         let mut lists = Vec::with_capacity(outlines.len());
         for outline in &outlines {
-            let remembered = self.0.memory.catalog(outline.key, outline.identity);
-            lists.push(remembered.await);
+            lists.push(self.0.memory.catalog(outline).await);
         }
         remembered::catalog(&outlines, &lists)
     }
@@ -266,8 +265,8 @@ impl Host {
     /// How a connected server's tools and instructions stand against their pins; `None` if it is not connected.
     pub async fn pins(&self, name: &ServerName) -> Option<Review> {
         let outline = Outline::from(&*self.view().live.get(name)?.spec);
-        let remembered = self.0.memory.catalog(outline.key, outline.identity);
-        Review::of(&outline, &remembered.await)
+        let remembered = self.0.memory.catalog(&outline).await;
+        Review::of(&outline, &remembered)
     }
 
     /// Approves what of a server has changed, as it was reviewed. Every host that shares the store offers it again
@@ -292,6 +291,10 @@ impl Host {
 
     pub(crate) fn options(&self) -> &HostOptions {
         &self.0.options
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.0.memory
     }
 
     pub(crate) fn event_channel(&self) -> &Events {

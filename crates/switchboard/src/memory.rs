@@ -1,18 +1,21 @@
 //! What the host remembers between runs: eras, lists, and who wants a login.
 //!
-//! Owns the mapping from those facts to records of a [`Store`]. Nothing depends on memory: a store that fails costs
-//! time, never a function, and says so in the log once.
+//! Owns the mapping from those facts to records of a [`Store`]. What is only a cache costs time where the store fails,
+//! and never a function. Pins are no cache: where they cannot be read or written, what they protect is withheld.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use switchboard_protocol::Revision as ProtocolRevision;
-use switchboard_store::{Clock as _, Expected, Key, Revision, Space, Store, SystemClock, Write};
+use switchboard_store::{
+    Clock as _, Expected, Key, Revision, Space, Store, StoreError, SystemClock, Write,
+};
 
-use crate::pins::{self, Judgement, Listing, PINS};
-use crate::remembered::Remembered;
-use crate::spec::ConnectionKey;
+use crate::peer::Pages;
+use crate::pins::{self, ContentKind, Judgement, Listing, PINS, PinPolicy};
+use crate::remembered::{Outline, Remembered, keys};
+use crate::spec::{ConnectionKey, ServerSpec};
 
 /// Facts about servers, kept under what their links depend on.
 #[derive(Debug, Clone)]
@@ -39,12 +42,19 @@ impl Memory {
         self.put(ERAS, key, write).await;
     }
 
-    /// What the server listed last time, and what is pinned of it.
-    pub(crate) async fn catalog(&self, key: ConnectionKey, identity: ConnectionKey) -> Remembered {
-        Remembered::new(
-            self.get(CATALOGS, key).await,
-            self.get(PINS, identity).await,
-        )
+    /// What the server listed last time, and what is pinned of it; nothing where that cannot be read.
+    pub(crate) async fn catalog(&self, outline: &Outline) -> Remembered {
+        let read = |space, keys: Vec<Key>| async move { self.0.get_many(space, &keys).await };
+        let one = std::slice::from_ref(outline);
+        let lists = read(CATALOGS, keys(one, |outline| outline.key)).await;
+        let pins = read(PINS, keys(one, |outline| outline.identity)).await;
+        match (lists, pins) {
+            (Ok(lists), Ok(pins)) => Remembered::of_records(lists, pins).pop().unwrap_or_default(),
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::warn!(%error, "what is remembered could not be read");
+                Remembered::default()
+            }
+        }
     }
 
     pub(crate) async fn remember_catalog(&self, key: ConnectionKey, catalog: Bytes) {
@@ -52,14 +62,40 @@ impl Memory {
     }
 
     /// Compares what a server lists with its pins, and pins what is new.
-    pub(crate) async fn compare(&self, identity: ConnectionKey, listing: Listing<'_>) -> Judgement {
-        pins::compare(&*self.0, identity, listing).await
+    pub(crate) async fn compare(
+        &self,
+        identity: ConnectionKey,
+        listing: Listing<'_>,
+        policy: PinPolicy,
+    ) -> Judgement {
+        pins::compare(&*self.0, identity, listing, policy).await
     }
 
-    /// Which write a server's pins come from; `None` if there are none, or if that cannot be told.
-    pub(crate) async fn pins_revision(&self, identity: ConnectionKey) -> Option<Revision> {
-        let revision = pins::revision(&*self.0, identity).await;
-        revision.ok().flatten()
+    /// A list of prompts or templates without what differs from its pins; what is new is pinned.
+    pub(crate) async fn admit(
+        &self,
+        spec: &ServerSpec,
+        kind: ContentKind,
+        pages: &Pages,
+        policy: PinPolicy,
+    ) -> Pages {
+        let admitted = pins::admit(&*self.0, &spec.name, spec.identity, kind, pages, policy);
+        let (pages, record) = admitted.await;
+        if let Ok(key) = kind.key(spec.key) {
+            let put = self.0.put(CATALOGS, &key, Write::new(record)).await;
+            if let Err(error) = put {
+                tracing::warn!(%error, "failed to write a cache record");
+            }
+        }
+        pages
+    }
+
+    /// Which write a server's pins come from; `None` if there are none.
+    pub(crate) async fn pins_revision(
+        &self,
+        identity: ConnectionKey,
+    ) -> Result<Option<Revision>, StoreError> {
+        pins::revision(&*self.0, identity).await
     }
 
     /// Whether the server is known to want a login; `None` where that cannot be told.

@@ -13,6 +13,7 @@ use crate::auth::interactive::logins::Logins;
 use crate::call::gate::{AllowAll, Gate};
 use crate::handler::{ClientHandler, DeclineAll, QuestionLimits};
 use crate::peer::OpenOptions;
+use crate::pins::PinPolicy;
 
 /// The numbers. [`Default`] is what `defaults.toml` of the configuration says.
 #[derive(Debug, Clone)]
@@ -45,6 +46,8 @@ pub struct HostSettings {
     pub limits: Limits,
     /// How conversations are opened.
     pub open: OpenOptions,
+    /// What becomes of something new that cannot be pinned.
+    pub pins: PinPolicy,
 }
 
 /// How long is waited before attempts to reconnect (CON-5).
@@ -85,6 +88,7 @@ impl Default for HostSettings {
             questions: QuestionLimits::default(),
             limits: Limits::DEFAULT,
             open: OpenOptions::default(),
+            pins: PinPolicy::default(),
         }
     }
 }
@@ -115,6 +119,11 @@ impl From<&Settings> for HostSettings {
             limits: Limits {
                 max_bytes: count(Setting::MaxMessageBytes),
                 ..Limits::DEFAULT
+            },
+            pins: if settings.requires_pins() {
+                PinPolicy::Required
+            } else {
+                PinPolicy::BestEffort
             },
             ..Self::default()
         }

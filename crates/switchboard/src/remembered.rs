@@ -4,6 +4,7 @@
 //! entries' keys, asks a store once, and puts the answers together by the same rules as a running host. Nothing that
 //! comes from here is live, so no decision may rest on its hints.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use crate::catalog::{
 };
 use crate::memory::{CATALOGS, Memory};
 use crate::names::ServerName;
-use crate::pins::{self, Listing, PINS};
+use crate::pins::{self, ContentKind, Listing, PINS};
 use crate::recipe;
 use crate::spec::{ConnectionKey, ServerSpec};
 
@@ -73,6 +74,8 @@ pub struct Remembered {
     bytes: Bytes,
     /// What is pinned of it, as it is kept.
     pub(crate) pins: Option<Bytes>,
+    /// The same for prompts and templates: what was listed, and what is pinned.
+    pub(crate) contents: BTreeMap<ContentKind, (Option<Bytes>, Option<Bytes>)>,
 }
 
 impl From<ServerCatalog> for Remembered {
@@ -92,16 +95,48 @@ impl Remembered {
             lists: lists.as_ref().and_then(ServerCatalog::from_bytes),
             bytes: lists.unwrap_or_default(),
             pins,
+            contents: BTreeMap::new(),
         }
+    }
+
+    /// What the records say that [`keys`] lead to.
+    pub(crate) fn of_records(
+        lists: Vec<Option<Record>>,
+        pins: Vec<Option<Record>>,
+    ) -> Vec<Self> {
+        let mut pairs = lists.into_iter().zip(pins).map(|(lists, pins)| {
+            let value = |record: Option<Record>| record.map(|record| record.value);
+            (value(lists), value(pins))
+        });
+        let mut all = Vec::new();
+        while let Some((lists, pins)) = pairs.next() {
+            let mut remembered = Self::new(lists, pins);
+            for kind in ContentKind::ALL {
+                if let Some(content) = pairs.next() {
+                    remembered.contents.insert(kind, content);
+                }
+            }
+            all.push(remembered);
+        }
+        all
     }
 
     /// What of it is offered by the server's rules, pins aside.
     pub(crate) fn tools(&self, outline: &Outline) -> ServerTools {
+        self.tools_by(&outline.name, &outline.rules)
+    }
+
+    /// What could be offered if no rule left anything out.
+    pub(crate) fn all_tools(&self, server: &ServerName) -> ServerTools {
+        self.tools_by(server, &ToolRules::default())
+    }
+
+    fn tools_by(&self, server: &ServerName, rules: &ToolRules) -> ServerTools {
         let pages = self.lists.as_ref().map_or(&[][..], |lists| &lists.tools);
         ServerTools::from_pages(
-            &outline.name,
+            server,
             pages,
-            &outline.rules,
+            rules,
             Reach::Other,
             Provenance::Persisted,
             ListLimits::default(),
@@ -109,26 +144,25 @@ impl Remembered {
     }
 }
 
+/// The keys of everything that is kept of these servers, for each its tools first and then the other lists.
+pub(crate) fn keys(outlines: &[Outline], of: fn(&Outline) -> ConnectionKey) -> Vec<Key> {
+    let keys = outlines.iter().flat_map(|outline| {
+        let server = of(outline);
+        let contents = ContentKind::ALL.map(|kind| kind.key(server));
+        [Key::new(server.to_hex())].into_iter().chain(contents)
+    });
+    // A digest in hexadecimal is always a key.
+    keys.filter_map(Result::ok).collect()
+}
+
 /// What is remembered of these servers, each in its place, through two questions to a store.
 pub fn lists<E>(
     outlines: &[Outline],
     read: impl Fn(Space, &[Key]) -> Result<Vec<Option<Record>>, E>,
 ) -> Result<Vec<Remembered>, E> {
-    let keys = |key: fn(&Outline) -> ConnectionKey| {
-        let keys = outlines
-            .iter()
-            .map(|outline| Key::new(key(outline).to_hex()));
-        // A digest in hexadecimal is always a key.
-        keys.filter_map(Result::ok).collect::<Vec<Key>>()
-    };
-    let lists = read(CATALOGS, &keys(|outline| outline.key))?;
-    let pins = read(PINS, &keys(|outline| outline.identity))?;
-    let value = |record: Option<Record>| record.map(|record| record.value);
-    Ok(lists
-        .into_iter()
-        .zip(pins)
-        .map(|(lists, pins)| Remembered::new(value(lists), value(pins)))
-        .collect())
+    let lists = read(CATALOGS, &keys(outlines, |outline| outline.key))?;
+    let pins = read(PINS, &keys(outlines, |outline| outline.identity))?;
+    Ok(Remembered::of_records(lists, pins))
 }
 
 /// The catalogue of what is remembered. Servers of which nothing is remembered have no part in it.
@@ -189,16 +223,11 @@ mod tests {
         let write = Write::new(kept.to_bytes());
         store.put(CATALOGS, &key, write).await.unwrap();
 
-        let found = store
-            .get_many(
-                CATALOGS,
-                &[key, Key::new(outlines[1].key.to_hex()).unwrap()],
-            )
-            .await
-            .unwrap();
+        let asked = keys(&outlines, |outline| outline.key);
+        let found = store.get_many(CATALOGS, &asked).await.unwrap();
         let read = |space: Space, keys: &[Key]| {
-            assert_eq!(keys.len(), 2);
-            let nothing = vec![None, None];
+            assert_eq!(keys.len(), 6);
+            let nothing = vec![None; 6];
             Ok::<_, Infallible>(if space == CATALOGS {
                 found.clone()
             } else {

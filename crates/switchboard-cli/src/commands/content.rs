@@ -6,18 +6,22 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
+use switchboard::catalog::{NOT_PINNED_HINT, PINS_UNREADABLE_HINT, SetAside, SetAsideReason};
 use switchboard::content::ContentError;
 use switchboard::names::ServerName;
 use switchboard::peer::{ListKind, Pages, RequestError};
 use switchboard::status::State;
 use switchboard_config::text::visible;
 
+use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::session::Session;
 
 /// Names that are compared with one that is not known. A server may list any number of them.
 const MOST_COMPARED: usize = 2_000;
+/// Items that are withheld and told of one by one.
+const MOST_WITHHELD: usize = 10;
 /// Longer names are not compared.
 const LONGEST_COMPARED: usize = 256;
 
@@ -50,6 +54,7 @@ pub(super) async fn list_all(
                     let message = format!("the list of {name} is not complete: {}", visible(cut));
                     session.context.printer.warning(message, None);
                 }
+                warn_of_withheld(&server, &pages, kind, session.context);
                 lists.push(Listed {
                     server,
                     pages,
@@ -66,7 +71,60 @@ pub(super) async fn list_all(
     Ok(lists)
 }
 
+/// Says which prompts or templates of a server are withheld, and why.
+pub(super) fn warn_of_withheld(
+    server: &ServerName,
+    pages: &Pages,
+    kind: ListKind,
+    context: &Context,
+) {
+    let what = match kind {
+        ListKind::Prompts => "prompt",
+        _ => "template",
+    };
+    for aside in pages.withheld.iter().take(MOST_WITHHELD) {
+        let server = visible(server.as_str());
+        let message = format!("{server}: {what} {aside}; set aside");
+        context.printer.warning(message, hint(aside).as_deref());
+    }
+    if let Some(more) = pages.withheld.len().checked_sub(MOST_WITHHELD).filter(|more| *more > 0) {
+        let server = visible(server.as_str());
+        context.printer.warning(format!("{server}: {more} more set aside"), None);
+    }
+}
+
+/// What to do about something that is withheld.
+fn hint(aside: &SetAside) -> Option<String> {
+    match &aside.reason {
+        SetAsideReason::ContentChanged { target, .. } => {
+            Some(format!("`switchboard pins diff {}`", visible(target)))
+        }
+        SetAsideReason::PinsUnreadable { .. } => Some(PINS_UNREADABLE_HINT.to_owned()),
+        SetAsideReason::NotPinned { .. } => Some(NOT_PINNED_HINT.to_owned()),
+        _ => None,
+    }
+}
+
+/// The failure of using something that is withheld.
+fn withheld(server: &ServerName, aside: &SetAside) -> Failure {
+    let server = visible(server.as_str());
+    let failure = Failure::new(Exit::Denied, format!("set aside by `{server}`'s pins: {aside}"));
+    match hint(aside) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
 impl Listed {
+    /// The failure of using an item that is withheld, if it is.
+    pub(super) fn withheld(&self, name: &str) -> Option<Failure> {
+        let mut aside = self.pages.withheld.iter();
+        let is_meant = |aside: &&SetAside| {
+            aside.name.as_deref() == Some(name) && aside.reason != SetAsideReason::Duplicate
+        };
+        aside.find(is_meant).map(|aside| withheld(&self.server, aside))
+    }
+
     pub(super) fn new(server: ServerName, pages: Arc<Pages>, kind: ListKind) -> Self {
         Self {
             server,
@@ -128,6 +186,7 @@ pub(super) fn failure(error: &ContentError, session: &Session<'_>) -> Failure {
             Failure::new(exit, format!("the server `{name}` did not give it"))
                 .because(visible(&error.to_string()))
         }
+        ContentError::SetAside { server, aside } => withheld(server, aside),
         other => {
             let servers = session.host.statuses();
             let unusable = servers

@@ -32,7 +32,7 @@ pub(crate) fn run(command: &PinsCommand, context: &Context) -> Outcome {
         PinsCommand::Approve { target, all, yes } => {
             if target.is_none() && !all {
                 return Err(Failure::usage("nothing was named to approve")
-                    .hint("name SERVER, SERVER/TOOL or SERVER#instructions, or say --all"));
+                    .hint("name SERVER, SERVER/TOOL, SERVER#instructions, SERVER#prompt:NAME or SERVER#template:URI, or say --all"));
             }
             approve(&chosen(target.as_deref(), &reviews)?, *yes, context)
         }
@@ -47,7 +47,7 @@ struct Reviewed<'r> {
 
 impl Reviewed<'_> {
     fn waits(&self) -> bool {
-        matches!(self.pin.standing, Standing::Changed(_)) || self.review.is_unreadable()
+        self.pin.standing.waits()
     }
 
     /// How it is named on the command line, not safe to show.
@@ -56,30 +56,30 @@ impl Reviewed<'_> {
         match &self.pin.subject {
             Subject::Instructions => format!("{server}#{INSTRUCTIONS}"),
             Subject::Tool(tool) => format!("{server}/{tool}"),
+            Subject::Content(kind, name) => format!("{server}#{}:{name}", kind.word()),
         }
     }
 
     fn tool(&self) -> Option<&str> {
         match &self.pin.subject {
-            Subject::Instructions => None,
             Subject::Tool(tool) => Some(tool.as_str()),
+            Subject::Instructions | Subject::Content(..) => None,
         }
     }
 
     fn word(&self) -> &'static str {
-        if self.review.is_unreadable() {
-            "unreadable"
-        } else {
-            self.pin.standing.word()
-        }
+        self.pin.standing.word()
     }
 
     fn to_json(&self) -> Value {
-        let parts: Vec<&str> = match &self.pin.standing {
-            Standing::Changed(parts) => parts.iter().map(|part| part.name()).collect(),
-            _ => Vec::new(),
+        let (parts, before) = match &self.pin.standing {
+            Standing::Changed(parts) => (parts.as_slice(), None),
+            Standing::Renamed(before) => (&["name"][..], Some(before.as_str())),
+            _ => (&[][..], None),
         };
         json!({
+            "kind": self.pin.subject.kind(),
+            "before": before,
             "server": self.review.server().as_str(),
             "tool": self.tool(),
             "target": self.target(),
@@ -137,11 +137,12 @@ fn list(pins: &[Reviewed<'_>], context: &Context) -> Outcome {
             .note("nothing is pinned yet: tools are pinned when their server is first connected");
         return Ok(Exit::Done);
     }
-    let mut table = Table::with_heading(&["STATE", "NAME", "HASH"]);
+    let mut table = Table::with_heading(&["STATE", "KIND", "NAME", "HASH"]);
     for each in pins {
         let target = each.target();
         table.row([
             (word_style(each), each.word()),
+            (style::QUIET, each.pin.subject.kind()),
             (style::NAME, &target),
             (
                 style::QUIET,
@@ -251,9 +252,15 @@ fn description(each: &Reviewed<'_>) -> String {
         paint(style::NAME, visible(&each.target())),
         paint(word_style(each), each.word()),
     );
-    if each.review.is_unreadable() {
-        text.push_str("\n    its pin cannot be read; approved, it is pinned as it is now");
-        return text;
+    match &each.pin.standing {
+        Standing::Unreadable => {
+            text.push_str("\n    its pin cannot be read; approved, it is pinned as it is now");
+            return text;
+        }
+        Standing::Renamed(before) => {
+            let _ = write!(text, "\n    it was called {}", visible(before.as_str()));
+        }
+        _ => {}
     }
     for change in each.review.changes(&each.pin.subject) {
         let _ = write!(text, "\n    {}", change.part);

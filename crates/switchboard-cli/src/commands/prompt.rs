@@ -30,6 +30,9 @@ pub(crate) fn run(arguments: &PromptArguments, context: &Context) -> Outcome {
         let Some(prompt) = prompts.iter().find(|prompt| prompt.name == arguments.name) else {
             let known = prompts.iter().map(|prompt| &*prompt.name);
             let name = arguments.name.as_str();
+            if let Some(failure) = lists.iter().find_map(|listed| listed.withheld(name)) {
+                return Err(failure);
+            }
             return Err(content::unknown(
                 "prompt",
                 &arguments.server,

@@ -9,7 +9,9 @@ use anstyle::Style;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use switchboard::catalog::suspicion::Flag;
-use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, SetAsideReason};
+use switchboard::catalog::{
+    Catalog, CatalogServer, CatalogTool, NOT_PINNED_HINT, PINS_UNREADABLE_HINT, SetAsideReason,
+};
 use switchboard::remembered;
 use switchboard_agent::events::FailedServer;
 use switchboard_config::text::visible;
@@ -103,35 +105,63 @@ fn show(
     printer.data(text)
 }
 
-/// Says of which servers something differs from its pins, and where to look.
+/// Says of which servers something is withheld on account of its pins, why, and where to look.
 pub(super) fn warn_of_pins(catalog: &Catalog, context: &Context) {
     for server in catalog.servers() {
-        let reasons = server.aside().map(|aside| &aside.reason);
-        let differs = |reason: &&SetAsideReason| {
-            matches!(
-                reason,
-                SetAsideReason::Changed { .. } | SetAsideReason::PinsUnreadable
-            )
-        };
-        let mut what = Vec::new();
-        match reasons.filter(differs).count() {
-            0 => {}
-            tools => what.push(counted(tools, "tool")),
+        let name = visible(server.name().as_str());
+        let (mut changed, mut renamed, mut new) = (0, 0, 0);
+        let mut why = None;
+        let mut is_unreadable = false;
+        for aside in server.aside() {
+            match &aside.reason {
+                SetAsideReason::Changed { .. } => changed += 1,
+                SetAsideReason::Renamed { .. } => renamed += 1,
+                SetAsideReason::PinsUnreadable { why: reason } => {
+                    (why, is_unreadable) = (Some(reason), true);
+                    changed += 1;
+                }
+                SetAsideReason::NotPinned { why: reason } => {
+                    why = Some(reason);
+                    new += 1;
+                }
+                _ => {}
+            }
         }
-        if server.withholds_instructions() {
-            what.push("its instructions".to_owned());
-        }
-        if what.is_empty() {
+        if let Some(why) = why.filter(|_| is_unreadable) {
+            let message = format!(
+                "{name}: {} set aside, since the pins cannot be read: {}",
+                counted(changed, "tool"),
+                visible(why)
+            );
+            context.printer.warning(message, Some(PINS_UNREADABLE_HINT));
             continue;
         }
-        let name = visible(server.name().as_str());
-        context.printer.warning(
-            format!(
-                "{name}: {} changed since first used, set aside",
-                what.join(" and ")
-            ),
-            Some(&format!("`switchboard pins diff {name}`")),
-        );
+        if let Some(why) = why {
+            let message = format!(
+                "{name}: {} set aside, since new tools cannot be pinned: {}",
+                counted(new, "tool"),
+                visible(why)
+            );
+            context.printer.warning(message, Some(NOT_PINNED_HINT));
+        }
+        let mut what = Vec::new();
+        if changed > 0 {
+            what.push(counted(changed, "tool"));
+        }
+        if server.withholds_instructions() && new == 0 {
+            what.push("its instructions".to_owned());
+        }
+        let hint = format!("`switchboard pins diff {name}`");
+        if !what.is_empty() {
+            let what = what.join(" and ");
+            let message = format!("{name}: {what} changed since first used, set aside");
+            context.printer.warning(message, Some(&hint));
+        }
+        if renamed > 0 {
+            let what = counted(renamed, "tool");
+            let message = format!("{name}: {what} with another name than first used, set aside");
+            context.printer.warning(message, Some(&hint));
+        }
     }
 }
 

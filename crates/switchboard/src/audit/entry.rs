@@ -91,6 +91,8 @@ pub enum End {
     CalledOff,
     /// It was not made.
     Refused,
+    /// It is about to be made. Written first where the log is required, so that no call goes unrecorded.
+    Begun,
 }
 
 impl Digest {
@@ -269,6 +271,7 @@ impl CallNote {
             End::Failed(class) => ("failed", Some(class), None),
             End::CalledOff => ("called-off", None, None),
             End::Refused => ("refused", None, None),
+            End::Begun => ("begun", None, None),
         };
         line.also(",\"call\":").digits(self.id.0);
         if let Some(digest) = &self.arguments {

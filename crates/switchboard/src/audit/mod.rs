@@ -4,6 +4,9 @@
 //! the log afterwards. Whoever records something never waits: when the queue is full, the entry is counted as lost, and
 //! that so many were lost is itself an entry. A batch is written when a moment has passed, when there is enough, or when
 //! somebody asks for it; [`Audit::close`] writes what is left.
+//!
+//! Where the log is *required*, a call is entered before it is made, and one that cannot be entered is refused
+//! ([`Audit::confirm`]). Otherwise the first failure is told to whoever asked for it ([`Audit::on_failure`]).
 
 mod entry;
 mod query;
@@ -13,7 +16,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use switchboard_config::settings::{Setting, Settings};
-use switchboard_store::{Retention, Space, SqliteStore, Store, StoreError, Timestamp};
+use switchboard_store::{ErrorKind, Retention, Space, SqliteStore, Store, StoreError, Timestamp};
 use tokio::sync::{Mutex, Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -44,6 +47,7 @@ pub struct Audit(Arc<Inner>);
 
 struct Inner {
     queue: Arc<Queue>,
+    is_required: bool,
     /// The task ends by itself when the last handle is gone, once it has written what waits.
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -61,12 +65,16 @@ impl Drop for Inner {
 struct Queue {
     waiting: std::sync::Mutex<Waiting>,
     news: Notify,
+    /// Hears of the first batch that could not be written.
+    on_failure: std::sync::Mutex<Option<OnFailure>>,
 }
+
+type OnFailure = Box<dyn FnOnce(&StoreError) + Send>;
 
 #[derive(Default)]
 struct Waiting {
     entries: Vec<Entry>,
-    flushes: Vec<oneshot::Sender<()>>,
+    flushes: Vec<oneshot::Sender<Result<(), StoreError>>>,
     lost: u64,
     is_over: bool,
 }
@@ -111,14 +119,17 @@ impl Queue {
     }
 }
 
-/// How much is remembered.
+/// How much is remembered, and whether calls depend on it.
 #[derive(Debug, Clone, Copy)]
-pub struct AuditSettings(Retention);
+pub struct AuditSettings {
+    retention: Retention,
+    is_required: bool,
+}
 
 impl Default for AuditSettings {
     /// 90 days and 64 MiB, as the configuration has it.
     fn default() -> Self {
-        Self(Retention {
+        Self::new(Retention {
             max_age: Duration::from_secs(90 * 86_400),
             max_bytes: 64 << 20,
         })
@@ -127,17 +138,31 @@ impl Default for AuditSettings {
 
 impl From<&Settings> for AuditSettings {
     fn from(settings: &Settings) -> Self {
-        Self(Retention {
+        let retention = Retention {
             max_age: settings.duration(Setting::AuditMaxAge),
             max_bytes: settings.count(Setting::AuditMaxBytes),
-        })
+        };
+        Self {
+            is_required: settings.requires_audit(),
+            ..Self::new(retention)
+        }
     }
 }
 
 impl AuditSettings {
     /// Remembers so much.
     pub const fn new(retention: Retention) -> Self {
-        Self(retention)
+        Self {
+            retention,
+            is_required: false,
+        }
+    }
+
+    /// Refuses calls that cannot be recorded.
+    #[must_use]
+    pub const fn required(mut self) -> Self {
+        self.is_required = true;
+        self
     }
 }
 
@@ -147,13 +172,14 @@ impl Audit {
         let queue = Arc::<Queue>::default();
         let writer = Writer {
             store,
-            retention: settings.0,
+            retention: settings.retention,
             pen: Pen::new(front_end, std::process::id()),
             queue: Arc::clone(&queue),
         };
         let writer = tokio::spawn(writer.run());
         Self(Arc::new(Inner {
             queue,
+            is_required: settings.is_required,
             writer: Mutex::new(Some(writer)),
         }))
     }
@@ -161,6 +187,33 @@ impl Audit {
     /// Writes something down, soon. It never waits; what cannot be taken is counted.
     pub fn record(&self, what: What) {
         self.0.queue.add(now(), what);
+    }
+
+    /// Whether a call that cannot be recorded must not be made.
+    pub fn is_required(&self) -> bool {
+        self.0.is_required
+    }
+
+    /// Has this called, once, when entries cannot be written. It runs on the task that writes.
+    pub fn on_failure(&self, tell: impl FnOnce(&StoreError) + Send + 'static) {
+        let mut slot = lock(&self.0.queue.on_failure);
+        *slot = Some(Box::new(tell));
+    }
+
+    /// Writes something down and waits until it is written; the error if it could not be.
+    pub async fn confirm(&self, what: What) -> Result<(), StoreError> {
+        let (done, written) = oneshot::channel();
+        {
+            let mut waiting = self.0.queue.waiting();
+            if waiting.is_over {
+                return Err(closed());
+            }
+            // Whoever waits for the write bounds the queue by waiting.
+            waiting.entries.push(Entry { at: now(), what });
+            waiting.flushes.push(done);
+        }
+        self.0.queue.news.notify_one();
+        written.await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// Waits until everything that was recorded before is written, or could not be.
@@ -204,7 +257,7 @@ pub fn record_blocking(
 ) -> Result<(), StoreError> {
     let entry = Entry { at: now(), what };
     let entries = Pen::new(front_end, std::process::id()).write(&[entry]);
-    store.append_blocking(LOG, &entries, settings.0)
+    store.append_blocking(LOG, &entries, settings.retention)
 }
 
 /// The one task that writes.
@@ -232,11 +285,11 @@ impl Writer {
                 lost,
                 is_over,
             } = self.queue.take(spare);
-            self.write(&mut entries, lost).await;
+            let written = self.write(&mut entries, lost).await;
             entries.clear();
             spare = entries;
             for done in flushes {
-                let _ = done.send(());
+                let _ = done.send(written.clone());
             }
             if is_over {
                 return;
@@ -245,31 +298,43 @@ impl Writer {
     }
 
     /// Writes a batch, with how many entries were lost before it. What cannot be written is lost, too.
-    async fn write(&mut self, batch: &mut Vec<Entry>, lost: u64) {
+    async fn write(&mut self, batch: &mut Vec<Entry>, lost: u64) -> Result<(), StoreError> {
         if lost > 0 {
             let what = What::Lost { count: lost };
             batch.push(Entry { at: now(), what });
         }
         if batch.is_empty() {
-            return;
+            return Ok(());
         }
         let entries = self.pen.write(batch);
-        for attempt in 1..=ATTEMPTS {
-            match self
-                .store
-                .append(LOG, entries.clone(), self.retention)
-                .await
-            {
-                Ok(()) => break,
+        let mut attempt = 1;
+        loop {
+            let appended = self.store.append(LOG, entries.clone(), self.retention);
+            match appended.await {
+                Ok(()) => return Ok(()),
                 Err(error) if attempt == ATTEMPTS => {
                     let count = batch.len() as u64 - u64::from(lost > 0);
                     tracing::warn!(%error, count, "entries of the audit log are lost");
                     self.queue.waiting().lost += count + lost;
+                    let tell = lock(&self.queue.on_failure).take();
+                    if let Some(tell) = tell {
+                        tell(&error);
+                    }
+                    return Err(error);
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
+            attempt += 1;
         }
     }
+}
+
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn closed() -> StoreError {
+    StoreError::new(ErrorKind::Unavailable, "the audit log is closed")
 }
 
 fn now() -> Timestamp {

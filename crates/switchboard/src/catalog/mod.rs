@@ -38,6 +38,7 @@ pub use persist::ServerCatalog;
 pub(crate) use reader::ToolReader;
 pub use rules::ToolRules;
 pub use server::{ListLimits, Provenance, Reach, ServerTools, SetAside, SetAsideReason};
-pub use snapshot::{Catalog, CatalogServer, LookupError};
+pub use snapshot::{Catalog, CatalogServer, LookupError, NOT_PINNED_HINT, PINS_UNREADABLE_HINT};
 pub use text::Tokens;
+pub(crate) use tool::field;
 pub use tool::{CatalogTool, Hints, LiveAnnotations, ModelTool};

@@ -18,7 +18,7 @@ use super::schema::SchemaFinding;
 use super::text::DescriptionLimit;
 use super::tool::CatalogTool;
 use crate::json::SharedJson;
-use crate::names::{ServerName, ToolRef};
+use crate::names::{ServerName, ToolRef, WireName};
 
 /// What one server offers, and what of it cannot be offered.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub struct ServerTools {
     pub(super) description_limit: DescriptionLimit,
 }
 
-/// A tool that is not offered.
+/// A tool, prompt or template that is not offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
     /// What it calls itself, where that can be told; as the server wrote it.
@@ -40,7 +40,7 @@ pub struct SetAside {
     pub reason: SetAsideReason,
 }
 
-/// Why a tool is not offered.
+/// Why something is not offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetAsideReason {
@@ -82,9 +82,34 @@ pub enum SetAsideReason {
         /// What of it has changed.
         parts: Vec<Part>,
     },
+    /// It is a pinned tool under another name.
+    #[error("it was called {} when it was pinned", visible(.before.as_str()))]
+    Renamed {
+        /// The tool.
+        tool: ToolRef,
+        /// The name that is pinned.
+        before: WireName,
+    },
+    /// A prompt or resource template is not the one that is pinned.
+    #[error("it has changed since it was pinned: {}", .parts.join(", "))]
+    ContentChanged {
+        /// How it is named on the command line.
+        target: String,
+        /// What of it has changed.
+        parts: Vec<&'static str>,
+    },
     /// Whether it has changed cannot be told.
-    #[error("the pins of its server cannot be read, so nobody can tell whether it has changed")]
-    PinsUnreadable,
+    #[error("cannot compare it with its pin: {}", visible(.why))]
+    PinsUnreadable {
+        /// What is wrong with the pins.
+        why: String,
+    },
+    /// It is new and cannot be pinned.
+    #[error("cannot pin it: {}", visible(.why))]
+    NotPinned {
+        /// What is wrong with the store.
+        why: String,
+    },
     /// It has a text in it that no screen shows and every model reads.
     #[error("it has text in tag characters, which no screen shows and every model reads")]
     TagCharacters,

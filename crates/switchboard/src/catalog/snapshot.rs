@@ -48,6 +48,13 @@ pub struct CatalogServer {
     tokens: Tokens,
 }
 
+/// What to do where something new cannot be pinned.
+pub const NOT_PINNED_HINT: &str = "make the state folder writable, or set SWITCHBOARD_STATE_DIR to one that is; `pins = \"best-effort\"` in your [settings] offers new tools without a pin";
+
+/// What to do where pins cannot be read.
+pub const PINS_UNREADABLE_HINT: &str =
+    "repair or move the state database; `switchboard doctor` says what is wrong with it";
+
 /// A name that leads to no tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -93,11 +100,19 @@ impl LookupError {
             Self::Unknown { nearest, .. } => Some(format!("did you mean {}?", list(nearest))),
             Self::Ambiguous { candidates, .. } => Some(format!("use one of {}", list(candidates))),
             Self::SetAside {
-                reason: SetAsideReason::Changed { tool, .. },
+                reason: SetAsideReason::Changed { tool, .. } | SetAsideReason::Renamed { tool, .. },
                 ..
             } => Some(format!(
                 "a person has to look at the change with `switchboard pins diff {tool}` and approve it"
             )),
+            Self::SetAside {
+                reason: SetAsideReason::NotPinned { .. },
+                ..
+            } => Some(NOT_PINNED_HINT.to_owned()),
+            Self::SetAside {
+                reason: SetAsideReason::PinsUnreadable { .. },
+                ..
+            } => Some(PINS_UNREADABLE_HINT.to_owned()),
             Self::SetAside { .. } => None,
         }
     }

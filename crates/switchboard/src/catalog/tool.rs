@@ -328,7 +328,7 @@ pub(super) fn missing_description(reference: &ToolRef, limit: DescriptionLimit) 
 }
 
 /// The last field of that name of an object.
-pub(super) fn field<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
+pub(crate) fn field<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
     let mut cursor = Cursor::new(object);
     cursor.enter(b'{').ok()?;
     let mut found = None;

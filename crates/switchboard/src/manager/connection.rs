@@ -260,7 +260,11 @@ impl Connection {
             bytes: &bytes,
             reach,
         };
-        let judgement = self.memory.compare(self.spec.identity, listing).await;
+        let policy = self.settings.pins;
+        let judgement = self
+            .memory
+            .compare(self.spec.identity, listing, policy)
+            .await;
         let tools = judgement.apply(tools);
         self.tell_of_pins(judgement);
         (bytes, self.to_be_examined(tools))
@@ -281,15 +285,13 @@ impl Connection {
             ..judgement
         };
         let mut told = self.pins_told();
-        let is_news = judgement.changed != told.changed
-            || judgement.instructions_changed != told.instructions_changed
-            || judgement.unreadable != told.unreadable;
+        let revision = judgement.revision;
+        let is_news = Judgement { revision, ..told.clone() } != judgement;
         if is_news && judgement.waits() {
-            let tools: Vec<WireName> = judgement
-                .changed
-                .iter()
-                .map(|(name, _)| name.clone())
-                .collect();
+            let changed = judgement.changed.iter().map(|(name, _)| name.clone());
+            let renamed = judgement.renamed.iter().map(|(name, _)| name.clone());
+            let mut tools: Vec<WireName> = changed.chain(renamed).collect();
+            tools.sort();
             tracing::warn!(server = %self.spec.name, tools = tools.len(), "something differs from its pin and is withheld");
             self.events.send(Event::PinsDiffer {
                 server: server(),
@@ -432,10 +434,24 @@ impl Connection {
                     self.tell_of_sandbox(peer).await;
                 }
                 () = sleep_until(next_look), if self.pins_wait.load(Ordering::Acquire) => {
-                    if self.memory.pins_revision(self.spec.identity).await != self.pins_told().revision {
+                    let revision = self.memory.pins_revision(self.spec.identity).await;
+                    let (is_news, pause) = {
+                        let told = self.pins_told();
+                        match revision {
+                            // The store cannot be read, as before.
+                            Err(_) => (false, UNUSABLE_STORE),
+                            // It may have become writable, which only a write shows.
+                            Ok(_) if told.unpinned.is_some() => (true, UNUSABLE_STORE),
+                            Ok(revision) => {
+                                let is_back = told.unreadable.is_some() && told.revision.is_none();
+                                (is_back || revision != told.revision, APPROVALS)
+                            }
+                        }
+                    };
+                    if is_news {
                         self.apply_rules(peer, lists).await;
                     }
-                    next_look = Instant::now() + APPROVALS;
+                    next_look = Instant::now() + pause;
                 }
                 ended = &mut listening => {
                     // As text and not in full: the body of a refusal may hold anything.
@@ -608,6 +624,8 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 const EXAMINED_AFTER: Duration = Duration::from_secs(1);
 /// How often an approval is looked out for, while something waits for one.
 const APPROVALS: Duration = Duration::from_secs(1);
+/// How often a store that cannot be used is tried again.
+const UNUSABLE_STORE: Duration = Duration::from_secs(10);
 /// Lines of stderr that go with a failure.
 const STDERR_SHOWN: usize = 10;
 /// However short-lived a server says its list is, it is not fetched more often by itself, unless `catalog_ttl` is shorter.

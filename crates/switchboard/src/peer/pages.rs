@@ -7,6 +7,7 @@ use switchboard_protocol::types::lifecycle::{PageHead, PaginatedRequestParams};
 use switchboard_protocol::types::wire;
 
 use super::{ListKind, Peer, RequestError, RequestOptions};
+use crate::catalog::SetAside;
 use crate::json::SharedJson;
 
 /// How much of a list is fetched.
@@ -36,6 +37,8 @@ pub struct Pages {
     pub hint: Option<CacheHint>,
     /// Why the list is not complete.
     pub cut: Option<String>,
+    /// What was taken out of the pages, because it differs from its pin or cannot be compared with it.
+    pub withheld: Vec<SetAside>,
 }
 
 impl Peer {

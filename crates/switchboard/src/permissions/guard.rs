@@ -97,8 +97,19 @@ impl Guard {
         Arc::clone(&self.engine.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Decides about a call, at once where nobody has to be asked.
+    /// Decides about a call, at once where nobody has to be asked. Where the audit log is required, a call that is
+    /// permitted is entered there first, and refused if it cannot be.
     pub fn permit<'a>(&'a self, wanted: Wanted<'a>) -> Check<'a, Verdict> {
+        let decided = self.decide(wanted);
+        match &self.audit {
+            Some(audit) if audit.is_required() => {
+                Check::Later(Box::pin(recorded(audit, wanted, decided)))
+            }
+            _ => decided,
+        }
+    }
+
+    fn decide<'a>(&'a self, wanted: Wanted<'a>) -> Check<'a, Verdict> {
         let engine = self.engine();
         let rules = engine.rules_of(&wanted.subject);
         let decision = engine.decide_by(&rules, &wanted.subject, wanted.arguments);
@@ -287,6 +298,28 @@ impl Guard {
     pub(super) fn record(&self, what: What) {
         if let Some(audit) = &self.audit {
             audit.record(what);
+        }
+    }
+}
+
+/// What becomes of a call once it was entered in the log.
+async fn recorded(audit: &Audit, wanted: Wanted<'_>, decided: Check<'_, Verdict>) -> Verdict {
+    let verdict = decided.answer().await;
+    let (Verdict::Pass(permit) | Verdict::Change(_, permit)) = &verdict else {
+        return verdict;
+    };
+    let grounds = permit.shared::<Grounds>();
+    let entry = note(&wanted, grounds, Duration::ZERO, End::Begun);
+    match audit.confirm(entry).await {
+        Ok(()) => verdict,
+        Err(error) => {
+            let hint = error.hint().unwrap_or("see `switchboard doctor`");
+            let reason = format!(
+                "the call cannot be recorded, and `audit = \"required\"` is set: {error}; {hint}"
+            );
+            Verdict::Deny {
+                reason: neutralise(&reason).into_owned(),
+            }
         }
     }
 }

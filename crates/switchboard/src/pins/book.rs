@@ -9,13 +9,13 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::Judgement;
+use super::{Judgement, rename};
 use crate::catalog::canonical;
 use crate::catalog::{
     CatalogTool, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
 use crate::json::SharedJson;
-use crate::names::ServerName;
+use crate::names::{ServerName, WireName};
 
 /// What is pinned of one server.
 #[derive(Debug)]
@@ -43,10 +43,14 @@ impl Book {
         })
     }
 
-    /// Compares a list with the pins. The second part are the tools that have none.
+    /// Compares a list with the pins. The second part are the tools that are to be pinned.
+    ///
+    /// `all` is the list with what the user's rules leave out. Those tools are pinned as well: a name that is denied
+    /// today must be known when its tool turns up under another one.
     pub(super) fn judge<'t>(
         &self,
-        listed: &'t ServerTools,
+        listed: &ServerTools,
+        all: &'t ServerTools,
         instructions: Option<&str>,
     ) -> (Judgement, Vec<&'t CatalogTool>) {
         let mut judgement = Judgement {
@@ -56,22 +60,30 @@ impl Book {
         let mut added = Vec::new();
         // Both are in the order of names.
         let mut pinned = self.tools.tools().iter().peekable();
-        for tool in listed.tools() {
+        for tool in all.tools() {
             let name = &tool.reference().tool;
             while pinned.next_if(|pin| pin.reference().tool < *name).is_some() {}
             match pinned.next_if(|pin| pin.reference().tool == *name) {
-                None => {
-                    judgement.added.push(name.clone());
-                    added.push(tool);
-                }
+                None => added.push(tool),
                 Some(pin) => {
                     let parts = canonical::differences(pin.definition(), tool.definition());
-                    if !parts.is_empty() {
+                    if !parts.is_empty() && listed.get(name.as_str()).is_some() {
                         judgement.changed.push((name.clone(), parts));
                     }
                 }
             }
         }
+        let aside = all.aside().iter();
+        // What cannot be offered, for whatever reason, is listed all the same.
+        let aside: HashSet<&str> = aside.filter_map(|aside| aside.name.as_deref()).collect();
+        let is_listed =
+            |name: &WireName| all.get(name.as_str()).is_some() || aside.contains(name.as_str());
+        judgement.renamed = rename::renamed(&self.tools, &added, is_listed);
+        let is_renamed = |name: &WireName| judgement.origin(name).is_some();
+        added.retain(|tool| !is_renamed(&tool.reference().tool));
+        let offered = added.iter().map(|tool| &tool.reference().tool);
+        let offered = offered.filter(|name| listed.get(name.as_str()).is_some());
+        judgement.added = offered.cloned().collect();
         (judgement, added)
     }
 

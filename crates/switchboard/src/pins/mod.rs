@@ -3,11 +3,16 @@
 //! A server that was harmless when it was added may change what its tools say or take later, which is the way most
 //! attacks on agents begin. So the definitions are kept when they are first seen, and a tool whose definition differs
 //! from its pin is set aside until somebody has looked at the difference and approved it. New tools of a known server
-//! are pinned and told of; a tool that goes away keeps its pin. Instructions are pinned like one more tool.
+//! are pinned and told of; a tool that goes away keeps its pin. Instructions are pinned like one more tool, prompts and
+//! resource templates in records of their own.
+//!
+//! What cannot be compared is set aside, whatever the reason: a store that cannot be read is not an empty one.
 //!
 //! | where | what |
 //! |---|---|
 //! | `book` | the record of one server: definitions as they were, found by name |
+//! | `rename` | tools that come back under another name |
+//! | `content` | the records of prompts and resource templates |
 //! | [`diff`] | how a person sees what has changed, line by line |
 //! | [`review`] | what waits for an approval, and the approval itself, with no server running |
 //!
@@ -19,31 +24,53 @@
 //! compare bytes is cheaper than to hash them.
 
 mod book;
+mod content;
 pub mod diff;
+mod rename;
 pub mod review;
+#[cfg(test)]
+mod tests;
 
 use bytes::Bytes;
 use switchboard_store::{Key, Revision, Space, Store, StoreError, Write, update};
 
-use crate::catalog::{Part, Reach, ServerTools, SetAsideReason};
+use crate::catalog::{CatalogTool, Part, Reach, ServerTools, SetAsideReason};
 use crate::names::{ServerName, WireName};
 use crate::spec::ConnectionKey;
 use book::Book;
+pub use content::ContentKind;
+pub(crate) use content::admit;
 
 /// Where the pins are, each server's under its identity.
 pub(crate) const PINS: Space = Space::new("pins");
+
+/// Whether something that is new may be offered when it cannot be pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PinPolicy {
+    /// It is set aside: without a pin, what it says next time could not be compared.
+    #[default]
+    Required,
+    /// It is offered, as on its first use.
+    BestEffort,
+}
 
 /// How what a server lists stands against its pins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Judgement {
     /// Tools that differ from their pins, and in what, in the order of their names.
     pub(crate) changed: Vec<(WireName, Vec<Part>)>,
+    /// Tools that are pinned under another name: the new name and the pinned one, in the order of the new ones.
+    pub(crate) renamed: Vec<(WireName, WireName)>,
     /// Tools that a known server did not have before. They are pinned now.
     pub(crate) added: Vec<WireName>,
+    /// Whether nothing was pinned of the server before.
+    pub(crate) is_first: bool,
     /// Whether the instructions differ from those that are pinned.
     pub(crate) instructions_changed: bool,
-    /// Whether the pins could not be read, so that nothing can be compared.
-    pub(crate) unreadable: bool,
+    /// Why the pins could not be read, so that nothing can be compared.
+    pub(crate) unreadable: Option<String>,
+    /// Why what is new could not be pinned, where that is required.
+    pub(crate) unpinned: Option<String>,
     /// Which write the pins came from that were compared with, to notice an approval by another process.
     pub(crate) revision: Option<Revision>,
 }
@@ -60,42 +87,71 @@ pub(crate) struct Listing<'a> {
 }
 
 impl Judgement {
-    /// Whether something waits for an approval.
+    /// Whether something is withheld.
     pub(crate) fn waits(&self) -> bool {
-        !self.changed.is_empty() || self.instructions_changed || self.unreadable
+        !self.changed.is_empty()
+            || !self.renamed.is_empty()
+            || self.instructions_changed
+            || self.unreadable.is_some()
+            || self.unpinned.is_some()
     }
 
-    /// The tools without those that differ from their pins, which are set aside with the reason.
+    /// The pinned name of a tool that is new only by name.
+    pub(crate) fn origin(&self, name: &WireName) -> Option<&WireName> {
+        let position = self.renamed.binary_search_by(|(new, _)| new.cmp(name));
+        let (_, origin) = self.renamed.get(position.ok()?)?;
+        Some(origin)
+    }
+
+    /// The tools without those that differ from their pins or cannot be compared with them, which are set aside with
+    /// the reason.
     pub(crate) fn apply(&self, mut tools: ServerTools) -> ServerTools {
-        if self.unreadable {
-            tools.set_aside_where(|_| Some(SetAsideReason::PinsUnreadable));
-        } else if !self.changed.is_empty() {
-            let mut changed = self.changed.iter().peekable();
-            tools.set_aside_where(|tool| {
-                let name = &tool.reference().tool;
-                let (_, parts) = changed.next_if(|(each, _)| each == name)?;
-                Some(SetAsideReason::Changed {
-                    tool: tool.reference().clone(),
-                    parts: parts.clone(),
-                })
+        if let Some(why) = &self.unreadable {
+            tools.set_aside_where(|_| Some(SetAsideReason::PinsUnreadable { why: why.clone() }));
+        } else if self.waits() {
+            tools.set_aside_where(|tool| self.reason(tool));
+        }
+        let is_new = self.is_first && self.unpinned.is_some();
+        tools.withhold_instructions(
+            self.instructions_changed || self.unreadable.is_some() || is_new,
+        );
+        tools
+    }
+
+    fn reason(&self, tool: &CatalogTool) -> Option<SetAsideReason> {
+        let name = &tool.reference().tool;
+        if let Ok(position) = self.changed.binary_search_by(|(each, _)| each.cmp(name)) {
+            let (_, parts) = self.changed.get(position)?;
+            return Some(SetAsideReason::Changed {
+                tool: tool.reference().clone(),
+                parts: parts.clone(),
             });
         }
-        tools.withhold_instructions(self.instructions_changed || self.unreadable);
-        tools
+        if let Some(before) = self.origin(name) {
+            return Some(SetAsideReason::Renamed {
+                tool: tool.reference().clone(),
+                before: before.clone(),
+            });
+        }
+        let why = self.unpinned.as_ref()?;
+        let is_new = self.is_first || self.added.binary_search(name).is_ok();
+        is_new.then(|| SetAsideReason::NotPinned { why: why.clone() })
     }
 }
 
 /// Compares a listing with the server's pins, and pins what is new. Several processes may do so at once.
 ///
-/// What cannot be compared because the store fails is judged unreadable. What cannot be pinned because the store
-/// fails is offered all the same: it is as good as on its first use.
+/// What cannot be compared because the store fails is judged unreadable. What is new and cannot be pinned because the
+/// store fails is judged by the policy.
 pub(crate) async fn compare(
     store: &dyn Store,
     identity: ConnectionKey,
     listing: Listing<'_>,
+    policy: PinPolicy,
 ) -> Judgement {
-    let Ok(key) = Key::new(identity.to_hex()) else {
-        return Judgement::default();
+    let key = match Key::new(identity.to_hex()) {
+        Ok(key) => key,
+        Err(error) => return Judgement::unreadable(reason_of(&error)),
     };
     let mut judgement = None;
     let updated = update(store, PINS, &key, |record| {
@@ -105,43 +161,92 @@ pub(crate) async fn compare(
         write.map(Write::new)
     });
     let updated = updated.await;
-    let mut judgement = judgement.unwrap_or(Judgement {
-        unreadable: true,
-        ..Judgement::default()
-    });
+    let mut judgement = match (judgement, &updated) {
+        (Some(judgement), _) => judgement,
+        (None, Err(error)) => Judgement::unreadable(reason_of(error)),
+        // The closure runs before anything is written.
+        (None, Ok(_)) => Judgement::unreadable("the store did not return them".to_owned()),
+    };
     match updated {
         Ok(Some(written)) => judgement.revision = Some(written),
         Ok(None) => {}
         Err(error) => {
-            tracing::warn!(server = %listing.server, %error, "the pins could not be read or written");
+            tracing::warn!(server = %listing.server, %error, "the pins cannot be read or written");
+            judgement.not_written(&reason_of(&error));
         }
     }
+    if policy == PinPolicy::BestEffort {
+        judgement.unpinned = None;
+    }
     judgement
+}
+
+impl Judgement {
+    fn unreadable(why: String) -> Self {
+        Self {
+            unreadable: Some(why),
+            ..Self::default()
+        }
+    }
+
+    fn not_written(&mut self, why: &str) {
+        if self.is_first || !self.added.is_empty() {
+            self.unpinned.get_or_insert_with(|| why.to_owned());
+        }
+    }
+}
+
+/// What is wrong with a store, with what can be done about it.
+pub(crate) fn reason_of(error: &StoreError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error.to_string(),
+    }
 }
 
 /// Compares a listing with a record of pins; what is to be written, if anything is new.
 pub(crate) fn judge(pins: Option<&Bytes>, listing: Listing<'_>) -> (Judgement, Option<Bytes>) {
     let Some(pins) = pins else {
         // First use. What is kept anyway, for those who look without connecting, is the pin.
-        return (Judgement::default(), Some(listing.bytes.clone()));
+        let judgement = Judgement {
+            is_first: true,
+            ..Judgement::default()
+        };
+        return (judgement, Some(listing.bytes.clone()));
     };
     if pins == listing.bytes {
         return (Judgement::default(), None);
     }
     let Some(book) = Book::read(listing.server, pins, listing.reach) else {
-        let judgement = Judgement {
-            unreadable: true,
-            ..Judgement::default()
-        };
+        let why = "the record is damaged, or of another version".to_owned();
+        return (Judgement::unreadable(why), None);
+    };
+    let everything = everything(listing);
+    let all = everything.as_ref().unwrap_or(listing.tools);
+    let (mut judgement, added) = book.judge(listing.tools, all, listing.instructions);
+    if added.is_empty() {
         return (judgement, None);
-    };
-    let (judgement, added) = book.judge(listing.tools, listing.instructions);
-    let write = if added.is_empty() {
-        None
-    } else {
-        book.with(&added)
-    };
+    }
+    let write = book.with(&added);
+    if write.is_none() {
+        judgement.not_written("the server has had too many tools for all of them to be pinned");
+    }
     (judgement, write)
+}
+
+/// The listing with what the user's rules leave out, where they do.
+fn everything(listing: Listing<'_>) -> Option<ServerTools> {
+    let is_rule = |reason: &SetAsideReason| {
+        matches!(
+            reason,
+            SetAsideReason::Disabled | SetAsideReason::NotEnabled | SetAsideReason::Hidden
+        )
+    };
+    let mut aside = listing.tools.aside().iter();
+    if listing.tools.aside_untold() == 0 && !aside.any(|aside| is_rule(&aside.reason)) {
+        return None;
+    }
+    Book::read(listing.server, listing.bytes, listing.reach).map(|book| book.tools)
 }
 
 /// Which write a server's pins come from.
@@ -152,145 +257,4 @@ pub(crate) async fn revision(
     let key = Key::new(identity.to_hex())?;
     let record = store.get(PINS, &key).await?;
     Ok(record.map(|record| record.revision))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-    use switchboard_store::MemoryStore;
-
-    use super::*;
-    use crate::catalog::{ListLimits, Provenance, ServerCatalog, ToolRules};
-    use crate::json::SharedJson;
-    use crate::pins::review::{Review, Subject};
-    use crate::remembered::{Outline, Remembered};
-
-    /// A server that lists these tools.
-    struct Listed {
-        server: ServerName,
-        tools: ServerTools,
-        instructions: Option<String>,
-        bytes: Bytes,
-    }
-
-    fn listed(tools: &[(&str, &str)], instructions: Option<&str>) -> Listed {
-        let definition = |(name, description): &(&str, &str)| -> Value {
-            json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
-        };
-        let tools: Vec<Value> = tools.iter().map(definition).collect();
-        let catalog = ServerCatalog {
-            tools: vec![SharedJson::from(&json!({"tools": tools}))],
-            instructions: instructions.map(str::to_owned),
-            ..ServerCatalog::default()
-        };
-        let server = ServerName::from("s");
-        let tools = ServerTools::from_pages(
-            &server,
-            &catalog.tools,
-            &ToolRules::default(),
-            Reach::Other,
-            Provenance::Live,
-            ListLimits::default(),
-        );
-        Listed {
-            server,
-            tools,
-            instructions: catalog.instructions.clone(),
-            bytes: Bytes::from(catalog.to_bytes()),
-        }
-    }
-
-    fn identity() -> ConnectionKey {
-        ConnectionKey::of(&[b"s"])
-    }
-
-    async fn compared(store: &MemoryStore, listed: &Listed) -> Judgement {
-        let listing = Listing {
-            server: &listed.server,
-            tools: &listed.tools,
-            instructions: listed.instructions.as_deref(),
-            bytes: &listed.bytes,
-            reach: Reach::Other,
-        };
-        let judgement = compare(store, identity(), listing).await;
-        assert!(judgement.revision.is_some());
-        Judgement {
-            revision: None,
-            ..judgement
-        }
-    }
-
-    #[tokio::test]
-    async fn what_is_new_is_pinned_and_what_differs_is_told() {
-        let store = MemoryStore::new();
-        let same = Judgement::default();
-        let first = listed(&[("a", "1"), ("b", "1")], Some("use a"));
-        assert_eq!(compared(&store, &first).await, same);
-        assert_eq!(compared(&store, &first).await, same);
-        let other_order = listed(&[("b", "1"), ("a", "1")], Some("use a"));
-        assert_eq!(compared(&store, &other_order).await, same);
-
-        let more = listed(&[("c", "1"), ("a", "2")], Some("use a"));
-        let expected = Judgement {
-            changed: vec![("a".into(), vec![Part::Description])],
-            added: vec!["c".into()],
-            ..Judgement::default()
-        };
-        assert_eq!(compared(&store, &more).await, expected);
-        // Once pinned, it is no longer new, and what went away is still pinned.
-        let later = listed(&[("a", "1"), ("b", "2"), ("c", "2")], None);
-        let expected = Judgement {
-            changed: vec![
-                ("b".into(), vec![Part::Description]),
-                ("c".into(), vec![Part::Description]),
-            ],
-            instructions_changed: true,
-            ..Judgement::default()
-        };
-        assert_eq!(compared(&store, &later).await, expected);
-        let tools = expected.apply(later.tools);
-        let names: Vec<_> = tools
-            .tools()
-            .iter()
-            .map(|tool| tool.reference().tool.as_str())
-            .collect();
-        assert_eq!(names, ["a"]);
-        assert_eq!(tools.aside().len(), 2);
-        assert!(tools.withholds_instructions());
-    }
-
-    #[tokio::test]
-    async fn of_two_tools_with_one_name_the_second_is_no_pin() {
-        let store = MemoryStore::new();
-        compared(&store, &listed(&[("a", "kind"), ("a", "evil")], None)).await;
-        let judgement = compared(&store, &listed(&[("a", "evil")], None)).await;
-        assert_eq!(judgement.changed.len(), 1);
-    }
-
-    #[tokio::test]
-    async fn pins_that_cannot_be_read_hold_everything_back_until_it_is_approved_anew() {
-        let store = MemoryStore::new();
-        let key = Key::new(identity().to_hex()).unwrap();
-        let garbage = Write::new(&b"{\"version\":999}"[..]);
-        store.put(PINS, &key, garbage).await.unwrap();
-        let now = listed(&[("a", "1")], None);
-        let judgement = compared(&store, &now).await;
-        assert!(judgement.unreadable && judgement.waits());
-        let kept = judgement.apply(listed(&[("a", "1")], None).tools);
-        assert_eq!((kept.tools().len(), kept.aside().len()), (0, 1));
-
-        let outline = Outline {
-            name: now.server.clone(),
-            key: identity(),
-            identity: identity(),
-            rules: ToolRules::default(),
-        };
-        let record = store.get(PINS, &key).await.unwrap().unwrap();
-        let remembered = Remembered::new(Some(now.bytes.clone()), Some(record.value));
-        let review = Review::of(&outline, &remembered).unwrap();
-        assert!(review.is_unreadable());
-        let subject = Subject::Tool("a".into());
-        review.approve(&store, &[subject]).await.unwrap();
-        assert_eq!(compared(&store, &now).await, Judgement::default());
-    }
 }

@@ -9,14 +9,17 @@ use sha2::{Digest as _, Sha256};
 use switchboard_store::{Key, Store, StoreError, Write, update};
 
 use super::book::Book;
+use super::content::{self, ContentJudgement, ContentKind, Items};
 use super::diff::{self, Line};
 use super::{Judgement, PINS};
 use crate::catalog::canonical::canonical;
 use crate::catalog::{CatalogTool, Part, Reach, ServerTools};
+use crate::json::SharedJson;
 use crate::names::{ServerName, WireName};
 use crate::remembered::{Outline, Remembered};
+use crate::spec::ConnectionKey;
 
-/// How one server's tools and instructions stand against their pins.
+/// How what one server offers stands against its pins.
 #[derive(Debug)]
 pub struct Review {
     outline: Outline,
@@ -27,6 +30,17 @@ pub struct Review {
     bytes: Bytes,
     pinned: Option<Book>,
     has_pins: bool,
+    contents: Vec<ContentReview>,
+}
+
+/// How one of a server's other lists stands.
+#[derive(Debug)]
+struct ContentReview {
+    kind: ContentKind,
+    listed: Items,
+    pinned: Items,
+    has_pins: bool,
+    judgement: ContentJudgement,
 }
 
 /// One pin.
@@ -47,6 +61,19 @@ pub enum Subject {
     Instructions,
     /// A tool.
     Tool(WireName),
+    /// A prompt by its name, or a resource template by its `uriTemplate`.
+    Content(ContentKind, String),
+}
+
+impl Subject {
+    /// One word for what it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Instructions => INSTRUCTIONS,
+            Self::Tool(_) => "tool",
+            Self::Content(kind, _) => kind.word(),
+        }
+    }
 }
 
 /// How something stands against its pin.
@@ -54,8 +81,12 @@ pub enum Subject {
 pub enum Standing {
     /// As it was.
     Pinned,
-    /// It differs, in these parts if it is a tool.
-    Changed(Vec<Part>),
+    /// It differs, in these parts, by their names on the wire; instructions have none.
+    Changed(Vec<&'static str>),
+    /// It is pinned under this other name.
+    Renamed(WireName),
+    /// It is pinned, and its pin cannot be read.
+    Unreadable,
     /// The server no longer has it. The pin stays for when it comes back.
     Absent,
     /// It has no pin yet.
@@ -68,9 +99,16 @@ impl Standing {
         match self {
             Self::Pinned => "pinned",
             Self::Changed(_) => "changed",
+            Self::Renamed(_) => "renamed",
+            Self::Unreadable => "unreadable",
             Self::Absent => "absent",
             Self::Unpinned => "new",
         }
+    }
+
+    /// Whether it is withheld until somebody approves it.
+    pub fn waits(&self) -> bool {
+        matches!(self, Self::Changed(_) | Self::Renamed(_) | Self::Unreadable)
     }
 }
 
@@ -88,16 +126,24 @@ impl Review {
     pub fn of(outline: &Outline, remembered: &Remembered) -> Option<Self> {
         let lists = remembered.lists.as_ref();
         let pins = remembered.pins.as_ref();
-        if lists.is_none() && pins.is_none() {
+        let contents = remembered.contents.iter();
+        let contents: Vec<ContentReview> = contents
+            .filter(|(_, (listed, pins))| listed.is_some() || pins.is_some())
+            .map(|(kind, (listed, pins))| ContentReview::of(*kind, listed.as_ref(), pins.as_ref()))
+            .collect();
+        if lists.is_none() && pins.is_none() && contents.is_empty() {
             return None;
         }
         let lists = lists.cloned().unwrap_or_default();
         let pinned = pins.and_then(|pins| Book::read(&outline.name, pins, Reach::Other));
         let listed = remembered.tools(outline);
         let judgement = match &pinned {
-            Some(book) => book.judge(&listed, lists.instructions.as_deref()).0,
+            Some(book) => {
+                let all = remembered.all_tools(&outline.name);
+                book.judge(&listed, &all, lists.instructions.as_deref()).0
+            }
             None => Judgement {
-                unreadable: pins.is_some(),
+                unreadable: pins.map(|_| "the record is damaged".to_owned()),
                 ..Judgement::default()
             },
         };
@@ -109,6 +155,7 @@ impl Review {
             instructions: lists.instructions,
             pinned,
             has_pins: pins.is_some(),
+            contents,
         })
     }
 
@@ -117,12 +164,7 @@ impl Review {
         &self.outline.name
     }
 
-    /// Whether the pins are there and cannot be read. Nothing of the server is offered then.
-    pub fn is_unreadable(&self) -> bool {
-        self.judgement.unreadable
-    }
-
-    /// Every pin, and everything that has none: the instructions first, then tools by name.
+    /// Every pin, and everything that has none: the instructions first, then tools, prompts and templates by name.
     pub fn pins(&self) -> Vec<Pin> {
         let mut pins: Vec<Pin> = self.instructions_pin().into_iter().collect();
         let none = ServerTools::default();
@@ -137,7 +179,9 @@ impl Review {
             let name = &pin.reference().tool;
             let changed = self.judgement.changed.iter().find(|(each, _)| each == name);
             let standing = match (changed, self.listed.get(name.as_str())) {
-                (Some((_, parts)), _) => Standing::Changed(parts.clone()),
+                (Some((_, parts)), _) => {
+                    Standing::Changed(parts.iter().map(|part| part.name()).collect())
+                }
                 (None, Some(_)) => Standing::Pinned,
                 (None, None) => Standing::Absent,
             };
@@ -145,9 +189,18 @@ impl Review {
         }
         let unpinned = self.listed.tools().iter();
         let unpinned = unpinned.filter(|tool| pinned.get(tool.reference().tool.as_str()).is_none());
-        tools.extend(unpinned.map(|listed| tool(listed, Standing::Unpinned)));
+        tools.extend(unpinned.map(|listed| {
+            let before = self.judgement.origin(&listed.reference().tool);
+            let standing = match before {
+                _ if self.judgement.unreadable.is_some() => Standing::Unreadable,
+                Some(before) => Standing::Renamed(before.clone()),
+                None => Standing::Unpinned,
+            };
+            tool(listed, standing)
+        }));
         tools.sort_by(|left, right| left.subject.cmp(&right.subject));
         pins.extend(tools);
+        pins.extend(self.contents.iter().flat_map(ContentReview::pins));
         pins
     }
 
@@ -165,9 +218,15 @@ impl Review {
                     lines,
                 }];
             }
+            Subject::Content(kind, name) => {
+                let review = self.contents.iter().find(|review| review.kind == *kind);
+                return review.map_or_else(Vec::new, |review| review.changes(name));
+            }
             Subject::Tool(name) => name.as_str(),
         };
-        let before = self.pinned.as_ref().and_then(|book| book.tools.get(name));
+        let origin = self.judgement.origin(&name.into());
+        let before = origin.map_or(name, WireName::as_str);
+        let before = self.pinned.as_ref().and_then(|book| book.tools.get(before));
         let now = self.listed.get(name);
         let part_of = |tool: Option<&CatalogTool>, part: Part| -> Option<Box<RawValue>> {
             part.of(tool?.definition().as_str()).map(ToOwned::to_owned)
@@ -184,13 +243,19 @@ impl Review {
 
     /// Approves these as the server has them now. Several processes may approve at once; nothing is lost.
     pub async fn approve(&self, store: &dyn Store, subjects: &[Subject]) -> Result<(), StoreError> {
+        for review in &self.contents {
+            review.approve(store, self.outline.identity, subjects).await?;
+        }
         let key = Key::new(self.outline.identity.to_hex())?;
         let names = subjects.iter().filter_map(|subject| match subject {
             Subject::Tool(name) => self.listed.get(name.as_str()),
-            Subject::Instructions => None,
+            Subject::Instructions | Subject::Content(..) => None,
         });
         let tools: Vec<&CatalogTool> = names.collect();
         let instructions = subjects.contains(&Subject::Instructions);
+        if tools.is_empty() && !instructions {
+            return Ok(());
+        }
         update(store, PINS, &key, |record| {
             let current = record.map(|record| &record.value);
             let book = current.and_then(|pins| Book::read(self.server(), pins, Reach::Other));
@@ -216,6 +281,8 @@ impl Review {
         let text = before.or(now)?;
         let standing = if !self.has_pins {
             Standing::Unpinned
+        } else if self.judgement.unreadable.is_some() {
+            Standing::Unreadable
         } else if self.judgement.instructions_changed {
             Standing::Changed(Vec::new())
         } else {
@@ -227,6 +294,108 @@ impl Review {
             digest: hex(Sha256::digest(text).as_ref()),
         })
     }
+}
+
+impl ContentReview {
+    fn of(kind: ContentKind, listed: Option<&Bytes>, pins: Option<&Bytes>) -> Self {
+        let listed = listed.and_then(|listed| Items::read(kind, listed));
+        let listed = listed.unwrap_or_default();
+        let pinned = pins.and_then(|pins| Items::read(kind, pins));
+        Self {
+            kind,
+            judgement: content::judge(kind, pins, &listed).0,
+            listed,
+            pinned: pinned.unwrap_or_default(),
+            has_pins: pins.is_some(),
+        }
+    }
+
+    fn pins(&self) -> Vec<Pin> {
+        let pin = |name: &str, item: &SharedJson, standing| Pin {
+            subject: Subject::Content(self.kind, name.to_owned()),
+            standing,
+            digest: content_digest(self.kind, item),
+        };
+        let pinned = self.pinned.0.iter().map(|(name, item)| {
+            let standing = match self.judgement.changed.get(name) {
+                Some(parts) => Standing::Changed(parts.clone()),
+                None if self.listed.get(name).is_some() => Standing::Pinned,
+                None => Standing::Absent,
+            };
+            pin(name, item, standing)
+        });
+        let is_new = |(name, _): &&(String, SharedJson)| self.pinned.get(name).is_none();
+        let unpinned = self.listed.0.iter().filter(is_new).map(|(name, item)| {
+            let standing = match self.judgement.unreadable {
+                Some(_) if self.has_pins => Standing::Unreadable,
+                _ => Standing::Unpinned,
+            };
+            pin(name, item, standing)
+        });
+        let mut pins: Vec<Pin> = pinned.chain(unpinned).collect();
+        pins.sort_by(|left, right| left.subject.cmp(&right.subject));
+        pins
+    }
+
+    fn changes(&self, name: &str) -> Vec<Change> {
+        let (before, now) = (self.pinned.get(name), self.listed.get(name));
+        let parts = self.kind.parts().iter().map(|part| {
+            let of = |item: Option<&SharedJson>| {
+                let value = item.and_then(|item| content::part_of(item, part));
+                value.map(ToOwned::to_owned)
+            };
+            Change {
+                part,
+                lines: diff::of_values(of(before).as_deref(), of(now).as_deref()),
+            }
+        });
+        parts.filter(|change| !change.lines.is_empty()).collect()
+    }
+
+    async fn approve(
+        &self,
+        store: &dyn Store,
+        identity: ConnectionKey,
+        subjects: &[Subject],
+    ) -> Result<(), StoreError> {
+        let approved = subjects.iter().filter_map(|subject| match subject {
+            Subject::Content(kind, name) if *kind == self.kind => {
+                let item = self.listed.get(name)?;
+                Some((name.clone(), item.clone()))
+            }
+            _ => None,
+        });
+        let approved: Vec<(String, SharedJson)> = approved.collect();
+        if approved.is_empty() {
+            return Ok(());
+        }
+        let key = self.kind.key(identity)?;
+        update(store, PINS, &key, |record| {
+            let pinned = record.and_then(|record| Items::read(self.kind, &record.value));
+            // A record that cannot be read is replaced by what the server has now, all of it.
+            let items = match pinned {
+                Some(pinned) => pinned.with(&approved),
+                None => self.listed.clone(),
+            };
+            Some(Write::new(items.to_record()))
+        })
+        .await
+        .map(drop)
+    }
+}
+
+fn content_digest(kind: ContentKind, item: &SharedJson) -> String {
+    let mut digest = Sha256::new();
+    for part in kind.parts() {
+        if let Some(value) = content::part_of(item, part) {
+            let form = canonical(value.get()).unwrap_or_else(|| value.get().to_owned());
+            for text in [part, form.as_str()] {
+                digest.update((text.len() as u64).to_le_bytes());
+                digest.update(text);
+            }
+        }
+    }
+    hex(digest.finalize().as_ref())
 }
 
 /// What the instructions are called where tools have parts.

@@ -63,7 +63,9 @@ pub(super) fn unknown(error: &LookupError, session: &Session<'_>) -> Failure {
                 | SetAsideReason::NotEnabled
                 | SetAsideReason::Hidden
                 | SetAsideReason::Changed { .. }
-                | SetAsideReason::PinsUnreadable,
+                | SetAsideReason::Renamed { .. }
+                | SetAsideReason::NotPinned { .. }
+                | SetAsideReason::PinsUnreadable { .. },
             ..
         } => Exit::Denied,
         LookupError::Ambiguous { .. } => Exit::Usage,

@@ -1,0 +1,406 @@
+//! Pins of prompts and resource templates: the same rule as for tools, for lists that are fetched when they are asked for.
+//!
+//! A prompt's description and arguments, and a template's, are read by models and people just as a tool's are. Each list
+//! has a record of its own beside the one of the tools: a JSON array of definitions. Resources themselves are not
+//! pinned: their lists change as files do, and reading one is a person's or a model's own act.
+//!
+//! Owns which parts count, the comparison, and taking withheld items out of the pages. It must not fetch anything.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use switchboard_protocol::trusted;
+use switchboard_store::{Key, Store, StoreError, Write, update};
+
+use super::{PINS, PinPolicy, reason_of};
+use crate::catalog::canonical::canonical;
+use crate::catalog::cursor::{Cursor, Malformed};
+use crate::catalog::field;
+use crate::catalog::{SetAside, SetAsideReason};
+use crate::json::SharedJson;
+use crate::names::ServerName;
+use crate::peer::{ListKind, Pages};
+use crate::spec::ConnectionKey;
+
+/// What is pinned besides tools and instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ContentKind {
+    /// A prompt.
+    Prompt,
+    /// A resource template.
+    Template,
+}
+
+/// Definitions beyond this many of one list are not pinned, and so not offered.
+const MAX_ITEMS: usize = 20_000;
+
+impl ContentKind {
+    /// Every kind.
+    pub const ALL: [Self; 2] = [Self::Prompt, Self::Template];
+
+    /// One word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Template => "template",
+        }
+    }
+
+    /// The kind that a list has, if it is pinned.
+    pub(crate) const fn of(list: ListKind) -> Option<Self> {
+        match list {
+            ListKind::Prompts => Some(Self::Prompt),
+            ListKind::Templates => Some(Self::Template),
+            ListKind::Tools | ListKind::Resources => None,
+        }
+    }
+
+    /// The member of a page that has the items.
+    const fn member(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompts",
+            Self::Template => "resourceTemplates",
+        }
+    }
+
+    /// The field that tells one item from another.
+    const fn identity(self) -> &'static str {
+        match self {
+            Self::Prompt => "name",
+            Self::Template => "uriTemplate",
+        }
+    }
+
+    /// The fields that are pinned.
+    pub(super) const fn parts(self) -> &'static [&'static str] {
+        match self {
+            Self::Prompt => &["description", "arguments", "title"],
+            Self::Template => &["name", "description", "mimeType", "annotations", "title"],
+        }
+    }
+
+    /// The key of a record about this kind, beside that of the tools.
+    pub(crate) fn key(self, server: ConnectionKey) -> Result<Key, StoreError> {
+        Key::new(format!("{}/{}", server.to_hex(), self.member()))
+    }
+}
+
+/// Items by name, in the order in which they came. Of two with one name the first counts, and the second is withheld.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Items(pub(super) Vec<(String, SharedJson)>);
+
+impl Items {
+    /// The items of a list.
+    pub(super) fn of_pages(kind: ContentKind, pages: &[SharedJson]) -> Self {
+        let mut items = Self::default();
+        let mut seen = HashSet::new();
+        for page in pages {
+            if let Some(list) = field(page.as_str(), kind.member()) {
+                items.add(kind, page, list.get(), &mut seen);
+            }
+        }
+        items
+    }
+
+    /// Reads a record; `None` if it is none.
+    pub(super) fn read(kind: ContentKind, record: &Bytes) -> Option<Self> {
+        let list: &RawValue = serde_json::from_slice(record).ok()?;
+        if !list.get().starts_with('[') {
+            return None;
+        }
+        let whole = SharedJson::part_of(record, list);
+        let mut items = Self::default();
+        items.add(kind, &whole, whole.as_str(), &mut HashSet::new());
+        Some(items)
+    }
+
+    fn add(
+        &mut self,
+        kind: ContentKind,
+        whole: &SharedJson,
+        list: &str,
+        seen: &mut HashSet<String>,
+    ) {
+        let mut cursor = Cursor::new(list);
+        let mut take = |item: &str| {
+            let definition = trusted(item).and_then(|item| whole.part(item));
+            if let (Some(name), Some(definition)) = (name_of(kind, item), definition)
+                && seen.insert(name.clone())
+            {
+                self.0.push((name, definition));
+            }
+        };
+        let mut read = || {
+            if cursor.peek() == b'{' {
+                // One item may come without brackets around it.
+                take(cursor.value()?);
+                return Ok(());
+            }
+            cursor.enter(b'[')?;
+            while cursor.next_item()? {
+                take(cursor.value()?);
+            }
+            Ok::<_, Malformed>(())
+        };
+        // What comes after a break is not listed, and so not offered.
+        let _ = read();
+    }
+
+    /// The record that has these.
+    pub(crate) fn to_record(&self) -> Bytes {
+        let mut record = String::from("[");
+        for (index, (_, item)) in self.0.iter().enumerate() {
+            if index > 0 {
+                record.push(',');
+            }
+            record.push_str(item.as_str());
+        }
+        record.push(']');
+        Bytes::from(record)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&SharedJson> {
+        let found = self.0.iter().find(|(each, _)| each == name);
+        found.map(|(_, item)| item)
+    }
+
+    /// These with others beside them, or in their place.
+    pub(super) fn with<'i>(&self, others: impl IntoIterator<Item = &'i (String, SharedJson)>) -> Self {
+        let others: Vec<_> = others.into_iter().cloned().collect();
+        let names: HashSet<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+        let kept = self.0.iter().filter(|(name, _)| !names.contains(name.as_str()));
+        Self(kept.cloned().chain(others.iter().cloned()).collect())
+    }
+}
+
+/// How a list stands against its pins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ContentJudgement {
+    /// What differs, and in what.
+    pub(super) changed: HashMap<String, Vec<&'static str>>,
+    /// What was not pinned before.
+    pub(super) added: Vec<String>,
+    pub(super) unreadable: Option<String>,
+    pub(super) unpinned: Option<String>,
+}
+
+/// Compares a list with a record of pins; what is to be written, if anything is new.
+pub(super) fn judge(
+    kind: ContentKind,
+    pins: Option<&Bytes>,
+    items: &Items,
+) -> (ContentJudgement, Option<Bytes>) {
+    let mut judgement = ContentJudgement::default();
+    let pinned = match pins {
+        None => Items::default(),
+        Some(pins) => match Items::read(kind, pins) {
+            Some(pinned) => pinned,
+            None => {
+                let why = "the record is damaged, or of another version";
+                judgement.unreadable = Some(why.to_owned());
+                return (judgement, None);
+            }
+        },
+    };
+    let known: HashMap<&str, &SharedJson> = pinned
+        .0
+        .iter()
+        .map(|(name, item)| (name.as_str(), item))
+        .collect();
+    let mut added = Vec::new();
+    for each in &items.0 {
+        let (name, item) = each;
+        match known.get(name.as_str()) {
+            None => added.push(each),
+            Some(pin) => {
+                let parts = differences(kind, pin, item);
+                if !parts.is_empty() {
+                    judgement.changed.insert(name.clone(), parts);
+                }
+            }
+        }
+    }
+    judgement.added = added.iter().map(|(name, _)| name.clone()).collect();
+    if added.is_empty() {
+        return (judgement, None);
+    }
+    if pinned.0.len() + added.len() > MAX_ITEMS {
+        judgement.unpinned = Some(format!("the server has had more than {MAX_ITEMS} of them"));
+        return (judgement, None);
+    }
+    let record = pinned.with(added).to_record();
+    (judgement, Some(record))
+}
+
+/// The parts in which two definitions differ.
+pub(super) fn differences(
+    kind: ContentKind,
+    before: &SharedJson,
+    now: &SharedJson,
+) -> Vec<&'static str> {
+    if before == now {
+        return Vec::new();
+    }
+    let differs = |part: &&&str| {
+        let (before, now) = (part_of(before, part), part_of(now, part));
+        match (before, now) {
+            (None, None) => false,
+            (Some(before), Some(now)) => {
+                before.get() != now.get()
+                    && !matches!((canonical(before.get()), canonical(now.get())), (Some(before), Some(now)) if before == now)
+            }
+            _ => true,
+        }
+    };
+    kind.parts().iter().filter(differs).copied().collect()
+}
+
+/// A field of a definition, unless it is absent or null.
+pub(super) fn part_of<'d>(definition: &'d SharedJson, part: &str) -> Option<&'d RawValue> {
+    field(definition.as_str(), part).filter(|value| value.get() != "null")
+}
+
+/// Compares a list with its pins, pins what is new, and returns the list without what is withheld.
+pub(crate) async fn admit(
+    store: &dyn Store,
+    server: &ServerName,
+    identity: ConnectionKey,
+    kind: ContentKind,
+    pages: &Pages,
+    policy: PinPolicy,
+) -> (Pages, Bytes) {
+    let items = Items::of_pages(kind, &pages.pages);
+    let mut judgement = None;
+    let updated = match kind.key(identity) {
+        Ok(key) => {
+            let updated = update(store, PINS, &key, |record| {
+                let (judged, write) = judge(kind, record.map(|record| &record.value), &items);
+                judgement = Some(judged);
+                write.map(Write::new)
+            });
+            updated.await.map(drop)
+        }
+        Err(error) => Err(error),
+    };
+    let mut judgement = judgement.unwrap_or_default();
+    if let Err(error) = updated {
+        tracing::warn!(%server, %error, "the pins cannot be read or written");
+        let why = reason_of(&error);
+        // Without a judgement nothing could be read, and all of it is new to us.
+        if judgement == ContentJudgement::default() && !items.0.is_empty() {
+            judgement.unreadable.get_or_insert(why);
+        } else {
+            judgement.unpinned.get_or_insert(why);
+        }
+    }
+    if policy == PinPolicy::BestEffort {
+        judgement.unpinned = None;
+    }
+    let record = items.to_record();
+    (judgement.without_withheld(server, kind, pages), record)
+}
+
+impl ContentJudgement {
+    /// Why an item is withheld, if it is.
+    pub(super) fn reason(
+        &self,
+        server: &ServerName,
+        kind: ContentKind,
+        name: &str,
+    ) -> Option<SetAsideReason> {
+        if let Some(why) = &self.unreadable {
+            return Some(SetAsideReason::PinsUnreadable { why: why.clone() });
+        }
+        if let Some(parts) = self.changed.get(name) {
+            return Some(SetAsideReason::ContentChanged {
+                target: target(server, kind, name),
+                parts: parts.clone(),
+            });
+        }
+        let why = self.unpinned.as_ref()?;
+        let is_new = self.added.iter().any(|each| each == name);
+        is_new.then(|| SetAsideReason::NotPinned { why: why.clone() })
+    }
+
+    fn without_withheld(&self, server: &ServerName, kind: ContentKind, pages: &Pages) -> Pages {
+        let mut kept = pages.clone();
+        let mut seen = HashSet::new();
+        for page in &mut kept.pages {
+            let mut aside = Vec::new();
+            let shortened = without(kind, page.as_str(), |name| {
+                let is_new = seen.insert(name.to_owned());
+                let duplicate = (!is_new).then_some(SetAsideReason::Duplicate);
+                let reason = self.reason(server, kind, name).or(duplicate)?;
+                aside.push(SetAside {
+                    name: Some(name.to_owned()),
+                    reason,
+                });
+                Some(())
+            });
+            // A page that cannot be gone through loses everything.
+            let shortened = shortened.unwrap_or_else(|_| format!("{{\"{}\":[]}}", kind.member()));
+            if !aside.is_empty() {
+                *page = trusted(&shortened).map_or_else(|| page.clone(), SharedJson::from);
+            }
+            kept.withheld.append(&mut aside);
+        }
+        kept
+    }
+}
+
+/// How a prompt or template is named on the command line.
+pub(crate) fn target(server: &ServerName, kind: ContentKind, name: &str) -> String {
+    format!("{server}#{}:{name}", kind.word())
+}
+
+fn name_of(kind: ContentKind, item: &str) -> Option<String> {
+    let name = trusted(item).filter(|item| item.get().starts_with('{'))?;
+    let name = field(name.get(), kind.identity())?;
+    serde_json::from_str(name.get()).ok()
+}
+
+/// A page without some of its items.
+fn without(
+    kind: ContentKind,
+    page: &str,
+    mut withheld: impl FnMut(&str) -> Option<()>,
+) -> Result<String, Malformed> {
+    let mut cursor = Cursor::new(page);
+    let mut text = String::from("{");
+    cursor.enter(b'{')?;
+    while let Some(key) = cursor.next_key()? {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push('"');
+        text.push_str(key.escaped);
+        text.push_str("\":");
+        let is_list = key.is(kind.member());
+        let mut kept = Vec::new();
+        let mut keep = |item| {
+            let name = name_of(kind, item);
+            if name.is_none_or(|name| withheld(&name).is_none()) {
+                kept.push(item);
+            }
+        };
+        match cursor.peek() {
+            b'{' if is_list => keep(cursor.value()?),
+            b'[' if is_list => {
+                cursor.enter(b'[')?;
+                while cursor.next_item()? {
+                    keep(cursor.value()?);
+                }
+            }
+            _ => {
+                text.push_str(cursor.value()?);
+                continue;
+            }
+        }
+        text.push('[');
+        text.push_str(&kept.join(","));
+        text.push(']');
+    }
+    text.push('}');
+    Ok(text)
+}

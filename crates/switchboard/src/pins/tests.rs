@@ -1,0 +1,140 @@
+//! What is judged of lists, without a host.
+
+use serde_json::{Value, json};
+use switchboard_store::MemoryStore;
+
+use super::*;
+use crate::catalog::{ListLimits, Provenance, ServerCatalog, ToolRules};
+use crate::json::SharedJson;
+use crate::pins::review::{Review, Standing, Subject};
+use crate::remembered::{Outline, Remembered};
+
+/// A server that lists these tools.
+struct Listed {
+    server: ServerName,
+    tools: ServerTools,
+    instructions: Option<String>,
+    bytes: Bytes,
+}
+
+fn listed(tools: &[(&str, &str)], instructions: Option<&str>) -> Listed {
+    let definition = |(name, description): &(&str, &str)| -> Value {
+        json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
+    };
+    let tools: Vec<Value> = tools.iter().map(definition).collect();
+    let catalog = ServerCatalog {
+        tools: vec![SharedJson::from(&json!({"tools": tools}))],
+        instructions: instructions.map(str::to_owned),
+        ..ServerCatalog::default()
+    };
+    let server = ServerName::from("s");
+    let tools = ServerTools::from_pages(
+        &server,
+        &catalog.tools,
+        &ToolRules::default(),
+        Reach::Other,
+        Provenance::Live,
+        ListLimits::default(),
+    );
+    Listed {
+        server,
+        tools,
+        instructions: catalog.instructions.clone(),
+        bytes: Bytes::from(catalog.to_bytes()),
+    }
+}
+
+fn identity() -> ConnectionKey {
+    ConnectionKey::of(&[b"s"])
+}
+
+async fn compared(store: &MemoryStore, listed: &Listed) -> Judgement {
+    let listing = Listing {
+        server: &listed.server,
+        tools: &listed.tools,
+        instructions: listed.instructions.as_deref(),
+        bytes: &listed.bytes,
+        reach: Reach::Other,
+    };
+    let judgement = compare(store, identity(), listing, PinPolicy::Required).await;
+    assert!(judgement.revision.is_some());
+    Judgement {
+        revision: None,
+        is_first: false,
+        ..judgement
+    }
+}
+
+#[tokio::test]
+async fn what_is_new_is_pinned_and_what_differs_is_told() {
+    let store = MemoryStore::new();
+    let same = Judgement::default();
+    let first = listed(&[("a", "1"), ("b", "1")], Some("use a"));
+    assert_eq!(compared(&store, &first).await, same);
+    assert_eq!(compared(&store, &first).await, same);
+    let other_order = listed(&[("b", "1"), ("a", "1")], Some("use a"));
+    assert_eq!(compared(&store, &other_order).await, same);
+
+    let more = listed(&[("c", "1"), ("a", "2")], Some("use a"));
+    let expected = Judgement {
+        changed: vec![("a".into(), vec![Part::Description])],
+        added: vec!["c".into()],
+        ..Judgement::default()
+    };
+    assert_eq!(compared(&store, &more).await, expected);
+    // Once pinned, it is no longer new, and what went away is still pinned.
+    let later = listed(&[("a", "1"), ("b", "2"), ("c", "2")], None);
+    let expected = Judgement {
+        changed: vec![
+            ("b".into(), vec![Part::Description]),
+            ("c".into(), vec![Part::Description]),
+        ],
+        instructions_changed: true,
+        ..Judgement::default()
+    };
+    assert_eq!(compared(&store, &later).await, expected);
+    let tools = expected.apply(later.tools);
+    let names: Vec<_> = tools
+        .tools()
+        .iter()
+        .map(|tool| tool.reference().tool.as_str())
+        .collect();
+    assert_eq!(names, ["a"]);
+    assert_eq!(tools.aside().len(), 2);
+    assert!(tools.withholds_instructions());
+}
+
+#[tokio::test]
+async fn of_two_tools_with_one_name_the_second_is_no_pin() {
+    let store = MemoryStore::new();
+    compared(&store, &listed(&[("a", "kind"), ("a", "evil")], None)).await;
+    let judgement = compared(&store, &listed(&[("a", "evil")], None)).await;
+    assert_eq!(judgement.changed.len(), 1);
+}
+
+#[tokio::test]
+async fn pins_that_cannot_be_read_hold_everything_back_until_it_is_approved_anew() {
+    let store = MemoryStore::new();
+    let key = Key::new(identity().to_hex()).unwrap();
+    let garbage = Write::new(&b"{\"version\":999}"[..]);
+    store.put(PINS, &key, garbage).await.unwrap();
+    let now = listed(&[("a", "1")], None);
+    let judgement = compared(&store, &now).await;
+    assert!(judgement.unreadable.is_some() && judgement.waits());
+    let kept = judgement.apply(listed(&[("a", "1")], None).tools);
+    assert_eq!((kept.tools().len(), kept.aside().len()), (0, 1));
+
+    let outline = Outline {
+        name: now.server.clone(),
+        key: identity(),
+        identity: identity(),
+        rules: ToolRules::default(),
+    };
+    let record = store.get(PINS, &key).await.unwrap().unwrap();
+    let remembered = Remembered::new(Some(now.bytes.clone()), Some(record.value));
+    let review = Review::of(&outline, &remembered).unwrap();
+    assert!(review.pins().iter().all(|pin| pin.standing == Standing::Unreadable));
+    let subject = Subject::Tool("a".into());
+    review.approve(&store, &[subject]).await.unwrap();
+    assert_eq!(compared(&store, &now).await, Judgement::default());
+}

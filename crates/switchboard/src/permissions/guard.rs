@@ -270,7 +270,10 @@ impl Guard {
         if self.grants.has(tool, &asked) {
             return Ok(granted(true, asked));
         }
-        let can_remember = matches!(asked.because, Because::Default | Because::Destructive);
+        let can_remember = matches!(
+            asked.because,
+            Because::Default | Because::Destructive | Because::NoSandbox
+        );
         let question = Question {
             subject: wanted.subject,
             arguments: wanted.arguments,

@@ -11,6 +11,7 @@
 //! | [`Guard`] | the gate: engine, hooks, consent and audit for a [`Host`](crate::Host) |
 //! | [`Approver`] | the front end's way to ask a person |
 //! | [`OwnFiles`] | files that no tool may change |
+//! | [`SecretPlaces`] | files that no tool may read unless a rule names them |
 //!
 //! An embedder has all of it in two lines:
 //!
@@ -37,6 +38,7 @@ mod path;
 pub(crate) mod pattern;
 mod policy;
 mod rule;
+mod secrets;
 mod subject;
 
 pub use approval::{Answer, Approver, Question};
@@ -45,6 +47,7 @@ pub use explain::{Explanation, Loser, Loss};
 pub use guard::{Guard, Wanted};
 pub use own_files::OwnFiles;
 pub use policy::Policy;
+pub use secrets::{SecretPlaces, Secrecy};
 pub use rule::{Because, Grounds, Rule, RuleProblem};
 pub use subject::Subject;
 

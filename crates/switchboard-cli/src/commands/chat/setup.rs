@@ -49,7 +49,8 @@ pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provi
         store: Arc::clone(&session.store),
         shell: Shell::new(environment)
             .without(tokens)
-            .guarded_by(session.servers.guard()),
+            .guarded_by(session.servers.guard())
+            .confined_to(session.servers.bash_sandbox(context)),
         spill_folder: Some(session::spill_folder(context)),
         max_output_tokens: settings.count(Setting::MaxOutputTokens),
         search: match settings.tool_search() {

@@ -268,6 +268,7 @@ impl Core {
             workspace: self.workspace.clone(),
             max_output_tokens: self.options.max_output_tokens,
             spill: self.spill.clone(),
+            secrets: self.options.guard.engine().secrets(),
             progress,
         }
     }

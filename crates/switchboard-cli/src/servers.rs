@@ -13,14 +13,15 @@ use switchboard::auth::vault::Vault;
 use switchboard::auth::vault::sealed::SealedVault;
 use switchboard::catalog::ToolRules;
 use switchboard::names::ServerName;
-use switchboard::recipe::{RecipeError, Recipes};
+use switchboard::recipe::{RecipeError, Recipes, project_files};
 use switchboard::remembered::{self, Outline, Remembered};
+use switchboard::sandbox::Policy;
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::stdio::GuardCommand;
 use switchboard::workspace::{self, Workspace};
 use switchboard_agent::events::FailedServer;
-use switchboard_config::entry::Transport;
+use switchboard_config::entry::{Sandbox, SandboxMode, Transport};
 use switchboard_config::resolve::{Config, Server, Status};
 use switchboard_config::text::visible;
 use switchboard_store::{SqliteStore, StoreError};
@@ -253,6 +254,36 @@ impl Servers {
     #[expect(clippy::unused_self, reason = "servers alone start processes")]
     pub(crate) fn guard(&self) -> Option<GuardCommand> {
         guard()
+    }
+
+    /// The sandbox of the agent's commands; `None` where the user has switched it off, or where this system has none and
+    /// nothing stricter than the default is set: then commands that no rule allows ask.
+    pub(crate) fn bash_sandbox(&self, context: &Context) -> Option<Policy> {
+        let mode = self.config.settings.bash_sandbox();
+        if mode == SandboxMode::Off || self.lacks_bash_sandbox() {
+            return None;
+        }
+        let sandbox = Sandbox {
+            mode,
+            network: None,
+        };
+        let mut policy = Policy::of(Some(sandbox), context.project.clone())?;
+        let folders = context.folders();
+        policy.hidden = vec![folders.config, folders.state];
+        policy.readable = vec![session::spill_folder(context)];
+        // These count without anybody's approval; files of the project have no effect before it.
+        policy.protected.push(folders.home.join(".claude/settings.json"));
+        policy.protected.extend(folders.managed_file);
+        if mode == SandboxMode::Workspace {
+            policy.protected.extend(project_files(&context.project));
+        }
+        Some(policy)
+    }
+
+    /// Whether commands run without the sandbox that they should have, because this system has none.
+    pub(crate) fn lacks_bash_sandbox(&self) -> bool {
+        self.config.settings.bash_sandbox() == SandboxMode::OwnFiles
+            && (self.guard().is_none() || !switchboard::sandbox::is_available())
     }
 
     /// Logins that a model may begin, to every server that can be logged in to.

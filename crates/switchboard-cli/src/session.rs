@@ -417,6 +417,11 @@ pub(crate) fn engine(servers: &Servers, context: &Context, policy: Policy) -> En
     let policy = policy.with_settings(&servers.config.settings);
     let engine =
         Engine::new(&servers.config, &context.folders(), policy).open_folder(spill_folder(context));
+    let engine = if servers.lacks_bash_sandbox() {
+        engine.asking_before_commands()
+    } else {
+        engine
+    };
     if servers.is_embedded(workspace::NAME) {
         // What it says of itself is part of this program.
         engine.trusting(workspace::NAME)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::entry::Reader;
+use crate::entry::{Reader, SandboxMode};
 use crate::entry::keys::{Key, Shape};
 use crate::expand::Environment;
 use crate::format::{self, Format};
@@ -51,6 +51,7 @@ pub enum Setting {
     QuestionsPerMinute,
     Pins,
     Audit,
+    BashSandbox,
 }
 
 /// How an environment variable spells a setting.
@@ -66,7 +67,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 }
 
 #[rustfmt::skip]
-const SETTINGS: [(Setting, Key, Override); 29] = [
+const SETTINGS: [(Setting, Key, Override); 30] = [
     (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools, for servers whose entry sets none. MCP_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TIMEOUT")),
     (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent, for servers and tools whose entry sets nothing. MCP_TOOL_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
     (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
@@ -96,6 +97,7 @@ const SETTINGS: [(Setting, Key, Override); 29] = [
     (Setting::QuestionsPerMinute, key("questions_per_minute", Shape::Count, "How many questions one server may ask you or your model within a minute; more are refused."), Override::None),
     (Setting::Pins, key("pins", Shape::OneOf(PINS), "Whether a tool that cannot be pinned is set aside (required) or offered (best-effort). Of several files that say something the strictest counts."), Override::None),
     (Setting::Audit, key("audit", Shape::OneOf(AUDITS), "Whether a call that cannot be recorded is made with a warning (on) or refused (required). Of several files that say something the strictest counts."), Override::None),
+    (Setting::BashSandbox, key("bash_sandbox", Shape::OneOf(BASH_SANDBOXES), "What commands of the agent may touch: own-files (all but Switchboard's own files), workspace, read-only, off. A project's file can only make it stricter."), Override::None),
 ];
 
 /// `auto` leaves it to the front end: what a person types is allowed, what a model wants is asked about.
@@ -105,6 +107,8 @@ const PINS: &[&str] = &[REQUIRED, "best-effort"];
 const AUDITS: &[&str] = &["on", REQUIRED];
 /// The stricter word of both.
 const REQUIRED: &str = "required";
+/// The strictest last.
+const BASH_SANDBOXES: &[&str] = &["off", "own-files", "workspace", "read-only"];
 
 impl Setting {
     /// Every setting.
@@ -332,6 +336,39 @@ impl Settings {
             || (*origin != SettingOrigin::Default && of_files.into_iter().any(|(value, _)| is_required(value)))
     }
 
+    /// What the agent's commands may touch. Files that others can write (a repository's, a plugin's, fetched ones) can make
+    /// it stricter than the user or the machine says, and never weaker.
+    pub fn bash_sandbox(&self) -> SandboxMode {
+        let effective = self.get(Setting::BashSandbox);
+        let first = std::iter::once((&effective.value, &effective.origin));
+        let shadowed = effective.shadowed.iter();
+        let stated = first.chain(shadowed.map(|(value, origin)| (value, origin)));
+        let mut own = None;
+        let mut strictest = 0;
+        for (value, origin) in stated {
+            let SettingValue::Word(word) = value else {
+                continue;
+            };
+            let strictness = BASH_SANDBOXES.iter().position(|known| known == word);
+            let strictness = strictness.unwrap_or_default();
+            let is_own = match origin {
+                SettingOrigin::Default | SettingOrigin::Environment(_) => true,
+                SettingOrigin::File(origin) => matches!(
+                    origin.scope(),
+                    Scope::Enterprise | Scope::Local | Scope::User
+                ),
+            };
+            if is_own {
+                own.get_or_insert(strictness);
+            } else {
+                strictest = strictest.max(strictness);
+            }
+        }
+        let strictness = own.unwrap_or_default().max(strictest);
+        let word = BASH_SANDBOXES.get(strictness).copied().unwrap_or_default();
+        SandboxMode::from_name(word).unwrap_or(SandboxMode::OwnFiles)
+    }
+
     /// Where the key of the logins is kept.
     pub fn login_store(&self) -> LoginStore {
         match self.get(Setting::LoginStore).value {
@@ -551,6 +588,40 @@ mod tests {
         assert_eq!(settings.count(Setting::RemoteConnections), 20);
         assert_eq!(settings.tool_search(), ToolSearch::Auto(25));
         assert_eq!(settings.login_store(), LoginStore::File);
+    }
+
+    #[test]
+    fn a_project_can_only_make_the_sandbox_of_commands_stricter() {
+        let stated = |scope, word: &str| {
+            let text = format!("[settings]\nbash_sandbox = \"{word}\"\n");
+            let file = SourceFile::new("a.toml", scope, text);
+            let mut diagnostics = Vec::new();
+            let root = format::parse(&file, Format::Toml, &mut diagnostics).unwrap();
+            let mut reader = Reader::new(&file, &mut diagnostics);
+            decode(root.get("settings").unwrap(), &mut reader)
+        };
+        // Files, the highest scope first, and what comes of them.
+        let check = |files: &[(Scope, &str)], expected| {
+            let files: Vec<Stated> = files
+                .iter()
+                .map(|(scope, word)| stated(*scope, word))
+                .collect();
+            let settings = resolve(&files, &environment(&[]), &mut Vec::new());
+            assert_eq!(settings.bash_sandbox(), expected, "{files:?}");
+        };
+        use SandboxMode::{Off, OwnFiles, ReadOnly, Workspace};
+        use Scope::{Cloud, Enterprise, Local, Plugin, Project, User};
+        check(&[], OwnFiles);
+        check(&[(User, "off")], Off);
+        check(&[(Local, "off"), (User, "workspace")], Off);
+        check(&[(Enterprise, "own-files"), (User, "off")], OwnFiles);
+        for scope in [Project, Plugin, Cloud] {
+            check(&[(scope, "off")], OwnFiles);
+            check(&[(scope, "workspace")], Workspace);
+        }
+        check(&[(Project, "off"), (User, "workspace")], Workspace);
+        check(&[(Project, "read-only"), (User, "off")], ReadOnly);
+        check(&[(Local, "off"), (Project, "read-only")], ReadOnly);
     }
 
     #[test]

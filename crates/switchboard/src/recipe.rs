@@ -422,7 +422,7 @@ fn renewals(audit: Audit, server: ServerName) -> Renewals {
 
 /// The files of a project that say what runs in it, those that are there: no server may change what was approved. One
 /// that it adds has no effect before it is approved.
-fn project_files(folder: &Path) -> Vec<PathBuf> {
+pub fn project_files(folder: &Path) -> Vec<PathBuf> {
     let shared = PROJECT_FILES.iter().map(|(name, _)| *name);
     let names = shared.chain([LOCAL_FILE]);
     let paths = names.map(|name| folder.join(name));

@@ -2,12 +2,14 @@
 
 use std::cmp::Reverse;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use switchboard::find::{self, IgnoreRules, Walk, Walked};
+use switchboard::permissions::SecretPlaces;
 use switchboard::service::Cancellation;
 
 use super::files::{resolve, shown};
@@ -19,7 +21,7 @@ use crate::message::ToolDefinition;
 const MAX_PATHS: usize = 200;
 pub(super) const MAX_FILES: usize = 500_000;
 /// What is left for remarks of ours.
-const ROOM_FOR_REMARKS: usize = 200;
+const ROOM_FOR_REMARKS: usize = 300;
 
 const DESCRIPTION: &str = "Find files whose path matches a glob pattern, those changed last first, at most 200. Files that git ignores are left out.";
 
@@ -48,12 +50,14 @@ impl Tool for Glob {
             let wanted: Arguments = arguments(raw)?;
             let folder = resolve(wanted.path.as_deref().unwrap_or("."), context)?;
             let (workspace, characters) = (context.workspace.clone(), limit(context));
+            let secrets = Arc::clone(&context.secrets);
             let output = blocking(move |cancellation| {
                 let found = glob(
                     &wanted.pattern,
                     &folder,
                     &workspace,
                     characters,
+                    &secrets,
                     cancellation,
                 );
                 found.map_or_else(Output::error, Output::text)
@@ -70,6 +74,7 @@ fn glob(
     folder: &Path,
     workspace: &Path,
     characters: usize,
+    secrets: &SecretPlaces,
     cancellation: &Cancellation,
 ) -> Result<String, String> {
     check_pattern(pattern)?;
@@ -82,9 +87,13 @@ fn glob(
         max_files: MAX_FILES,
     };
     let mut found: Vec<(Reverse<SystemTime>, PathBuf)> = Vec::new();
+    let start = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    let mut passed_over = 0_usize;
     let walked = find::walk(&walk, cancellation, |entry| {
         let inner = entry.path().strip_prefix(&folder).unwrap_or(entry.path());
-        if matcher.is_match(inner) {
+        if matcher.is_match(inner) && secrets.skips(&start.join(inner), &start) {
+            passed_over += 1;
+        } else if matcher.is_match(inner) {
             let modified = entry
                 .metadata()
                 .ok()
@@ -120,12 +129,23 @@ fn glob(
             &format!("{more} more files match; narrow the pattern"),
         );
     }
+    note_passed_over(&mut text, passed_over);
     if walked == Walked::Partly {
         let note = format!("only {MAX_FILES} files were looked at; name a folder in path");
         remark(&mut text, &note);
     }
     text.truncate(text.trim_end().len());
     Ok(text)
+}
+
+/// Tells that files were left out because secrets are in them.
+pub(super) fn note_passed_over(text: &mut String, count: usize) {
+    if count > 0 {
+        let note = format!(
+            "{count} files passed over: secrets are kept there, and only the user can allow reading them"
+        );
+        remark(text, &note);
+    }
 }
 
 /// Refuses a pattern that leads elsewhere: which folder is meant is to be seen in `path`, by permissions too.

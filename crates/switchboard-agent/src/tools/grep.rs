@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -14,10 +15,11 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContex
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use switchboard::find::{self, IgnoreRules, Walk, Walked};
+use switchboard::permissions::SecretPlaces;
 use switchboard::service::Cancellation;
 
 use super::files::{open, resolve, shown};
-use super::glob::MAX_FILES;
+use super::glob::{MAX_FILES, note_passed_over};
 use super::prepare::{arguments, blocking, definition, first, limit, or_told, remark};
 use super::{Output, Tool, ToolContext};
 use crate::message::ToolDefinition;
@@ -83,8 +85,9 @@ impl Tool for Grep {
             let wanted: Arguments = arguments(raw)?;
             let start = resolve(wanted.path.as_deref().unwrap_or("."), context)?;
             let (workspace, characters) = (context.workspace.clone(), limit(context));
+            let secrets = Arc::clone(&context.secrets);
             let output = blocking(move |cancellation| {
-                let found = grep(&wanted, &start, &workspace, characters, cancellation);
+                let found = grep(&wanted, &start, &workspace, characters, &secrets, cancellation);
                 found.map_or_else(Output::error, Output::text)
             })
             .await;
@@ -99,10 +102,23 @@ fn grep(
     start: &Path,
     workspace: &Path,
     characters: usize,
+    secrets: &SecretPlaces,
     cancellation: &Cancellation,
 ) -> Result<String, String> {
     let expression = expression(wanted)?;
-    let (files, walked) = files(wanted, start, workspace, cancellation)?;
+    let (mut files, walked) = files(wanted, start, workspace, cancellation)?;
+    let found_files = files.len();
+    let real = start.canonicalize().unwrap_or_else(|_| start.to_owned());
+    files.retain(|path| {
+        let inner = path.strip_prefix(start).unwrap_or(path);
+        let path = if inner.as_os_str().is_empty() {
+            real.clone()
+        } else {
+            real.join(inner)
+        };
+        !secrets.skips(&path, &real)
+    });
+    let passed_over = found_files - files.len();
     let context = match wanted.mode {
         Mode::Content => wanted.context.min(MAX_CONTEXT),
         Mode::Files | Mode::Count => 0,
@@ -156,6 +172,7 @@ fn grep(
             "there may be more; narrow with path, glob or pattern, or raise limit",
         );
     }
+    note_passed_over(&mut text, passed_over);
     if walked == Walked::Partly {
         let note = format!("only {MAX_FILES} files were looked at; name a folder in path");
         remark(&mut text, &note);

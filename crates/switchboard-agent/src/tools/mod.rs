@@ -33,7 +33,7 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::value::RawValue;
 use switchboard::call::spill::SpillFolder;
-use switchboard::permissions::Preview;
+use switchboard::permissions::{Preview, SecretPlaces};
 
 use crate::message::{Content, ToolDefinition};
 
@@ -93,6 +93,8 @@ pub struct ToolContext {
     pub max_output_tokens: u64,
     /// Where larger output goes.
     pub spill: Option<SpillFolder>,
+    /// Places with secrets, which searches pass over.
+    pub secrets: Arc<SecretPlaces>,
     /// Who is told how a long call gets on. It must be short.
     pub progress: Arc<dyn Fn(String) + Send + Sync>,
 }

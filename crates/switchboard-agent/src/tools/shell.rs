@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::sync::Arc;
 
+use switchboard::sandbox::Policy;
 use switchboard::transport::stdio::GuardCommand;
 
 /// Variables that hold secrets of Switchboard's own.
@@ -26,6 +27,7 @@ const SECRET_ENDINGS: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PA
 pub struct Shell {
     pub(super) environment: Arc<[(OsString, OsString)]>,
     pub(super) guard: Option<GuardCommand>,
+    pub(super) sandbox: Option<Policy>,
 }
 
 impl Shell {
@@ -35,6 +37,7 @@ impl Shell {
         Self {
             environment: environment.filter(|(name, _)| !is_withheld(name)).collect(),
             guard: None,
+            sandbox: None,
         }
     }
 
@@ -55,6 +58,13 @@ impl Shell {
         self.guard = guard;
         self
     }
+
+    /// Commands run in this sandbox, which needs a guard. One that cannot be kept is an error of every command.
+    #[must_use]
+    pub fn confined_to(mut self, sandbox: Option<Policy>) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
 }
 
 /// Values may be secrets of the user, so their number has to do.
@@ -64,6 +74,7 @@ impl fmt::Debug for Shell {
             .debug_struct("Shell")
             .field("environment", &self.environment.len())
             .field("guard", &self.guard)
+            .field("sandbox", &self.sandbox)
             .finish()
     }
 }

@@ -48,6 +48,7 @@ impl World {
             workspace: workspace.clone(),
             max_output_tokens: 4000,
             spill: Some(SpillFolder::new(root.join("spill"))),
+            secrets: Arc::default(),
             progress: Arc::new(move |text| teller.lock().unwrap().push(text)),
         };
         Self {

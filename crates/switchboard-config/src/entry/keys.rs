@@ -125,7 +125,7 @@ pub(crate) const TRANSPORTS: &[&str] = &[
     "websocket",
 ];
 pub(crate) const PERMISSIONS: &[&str] = &["allow", "ask", "deny"];
-pub(crate) const SANDBOXES: &[&str] = &["off", "read-only", "workspace"];
+pub(crate) const SANDBOXES: &[&str] = &["off", "own-files", "read-only", "workspace"];
 pub(crate) const GRANTS: &[&str] = &[
     "authorization_code",
     "client_credentials",

@@ -313,14 +313,17 @@ pub enum SandboxMode {
     ReadOnly,
     /// Read all, write below the workspace.
     Workspace,
+    /// Every file the user may, except Switchboard's own.
+    OwnFiles,
 }
 
 impl SandboxMode {
     /// Every mode.
-    pub const ALL: [SandboxMode; 3] = [
+    pub const ALL: [SandboxMode; 4] = [
         SandboxMode::Off,
-        SandboxMode::ReadOnly,
+        SandboxMode::OwnFiles,
         SandboxMode::Workspace,
+        SandboxMode::ReadOnly,
     ];
 
     /// The name used in files and output.
@@ -329,6 +332,7 @@ impl SandboxMode {
             SandboxMode::Off => "off",
             SandboxMode::ReadOnly => "read-only",
             SandboxMode::Workspace => "workspace",
+            SandboxMode::OwnFiles => "own-files",
         }
     }
 

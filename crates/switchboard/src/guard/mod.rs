@@ -15,12 +15,15 @@
 //! | `mains` | the main processes of all servers, and the reaping |
 //! | `descendants` | whose process is whose, and how they are ended |
 //! | `parent_death` | a child that does not outlive its parent |
+//! | `watcher` | the process above it that ends what it leaves if it is killed |
 
 mod confined;
 pub(crate) mod descendants;
 mod mains;
 pub(crate) mod parent_death;
 mod server;
+#[cfg(target_os = "linux")]
+mod watcher;
 pub(crate) mod wire;
 
 use std::io::{self, Write};
@@ -28,6 +31,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -53,21 +57,53 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// Standard input has to be the socket that the host gave it.
 pub fn run() -> ExitCode {
-    match serve() {
+    let host = parent();
+    #[cfg(target_os = "linux")]
+    match begin() {
+        Ok(watcher::Role::Supervisor) => {}
+        Ok(watcher::Role::Watcher(supervisor)) => return watcher::watch(supervisor),
+        Err(error) => return unable(&error),
+    }
+    let lineage = Lineage {
+        host,
+        parent: parent(),
+    };
+    match serve(*LINEAGE.get_or_init(|| lineage)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Nothing can be done about a standard error that is closed.
-            let _ = writeln!(
-                io::stderr(),
-                "the guard of servers cannot work: {error} (it is started by the host, not by hand)"
-            );
-            ExitCode::FAILURE
-        }
+        Err(error) => unable(&error),
     }
 }
 
-fn serve() -> io::Result<()> {
-    let host_id = parent();
+fn unable(error: &io::Error) -> ExitCode {
+    // Nothing can be done about a standard error that is closed.
+    let _ = writeln!(
+        io::stderr(),
+        "the guard of servers cannot work: {error} (it is started by the host, not by hand)"
+    );
+    ExitCode::FAILURE
+}
+
+/// Becomes two processes, if there is a host to work for.
+#[cfg(target_os = "linux")]
+fn begin() -> io::Result<watcher::Role> {
+    // Whatever else it may be is no host.
+    rustix::net::sockopt::socket_type(io::stdin().as_fd())?;
+    watcher::split()
+}
+
+/// Whose processes these are.
+#[derive(Debug, Clone, Copy)]
+struct Lineage {
+    /// The host, which is the parent of the watcher where there is one.
+    host: Option<u32>,
+    /// The parent of this process: the watcher, or the host.
+    parent: Option<u32>,
+}
+
+/// That of this process, which is set once.
+static LINEAGE: OnceLock<Lineage> = OnceLock::new();
+
+fn serve(lineage: Lineage) -> io::Result<()> {
     let host = BlockingStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // Whatever else it may be is no host.
     rustix::net::sockopt::socket_type(&host)?;
@@ -81,7 +117,7 @@ fn serve() -> io::Result<()> {
         .build()?;
     LocalSet::new().block_on(&runtime, async {
         let host = UnixStream::from_std(host)?;
-        let signals = Signals::new(host_id)?;
+        let signals = Signals::new(lineage.parent)?;
         watch_over(host, signals).await;
         Ok(())
     })
@@ -186,19 +222,19 @@ struct Signals {
     interrupt: Signal,
     hang_up: Signal,
     parent_death: Signal,
-    host: Option<u32>,
+    parent: Option<u32>,
 }
 
 impl Signals {
-    /// Listens from now on, and lets the system tell when the host ends.
-    fn new(host: Option<u32>) -> io::Result<Self> {
+    /// Listens from now on, and lets the system tell when the parent ends, which ends with the host.
+    fn new(parent: Option<u32>) -> io::Result<Self> {
         let signals = Self {
             child: signal(SignalKind::child())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
             parent_death: signal(SignalKind::user_defined1())?,
-            host,
+            parent,
         };
         #[cfg(any(target_os = "linux", target_os = "android"))]
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::USR1))?;
@@ -214,7 +250,7 @@ impl Signals {
                 _ = self.hang_up.recv() => return Event::EndAll,
                 // The system sends this when the *thread* that started the guard ends, and anybody else may send it.
                 _ = self.parent_death.recv() => {
-                    if parent() != self.host {
+                    if parent() != self.parent {
                         return Event::EndAll;
                     }
                 }
@@ -224,7 +260,8 @@ impl Signals {
 }
 
 fn host_has_gone(host: u32) -> bool {
-    parent() != Some(host)
+    let lineage = LINEAGE.get();
+    lineage.is_none_or(|lineage| lineage.host != Some(host) || lineage.parent != parent())
 }
 
 fn parent() -> Option<u32> {

@@ -325,6 +325,8 @@ fn put_policy(body: &mut Vec<u8>, policy: Option<&Policy>) {
     put_list(body, parts.into_iter());
     put_list(body, policy.hidden.iter().map(|path| path.as_os_str()));
     put_list(body, policy.protected.iter().map(|path| path.as_os_str()));
+    put_list(body, policy.readable.iter().map(|path| path.as_os_str()));
+    put_list(body, policy.writable.iter().map(|path| path.as_os_str()));
 }
 
 fn take_policy(rest: &mut &[u8]) -> Result<Option<Policy>, Malformed> {
@@ -345,6 +347,8 @@ fn take_policy(rest: &mut &[u8]) -> Result<Option<Policy>, Malformed> {
         workspace: workspace.into(),
         hidden: paths()?,
         protected: paths()?,
+        readable: paths()?,
+        writable: paths()?,
     }))
 }
 
@@ -392,6 +396,8 @@ mod tests {
                 workspace: "/w".into(),
                 hidden: vec!["/h".into()],
                 protected: vec!["/p".into(), "/q".into()],
+                readable: vec!["/h/open".into()],
+                writable: vec!["/tmp/report".into()],
             }),
             after_close: Duration::from_secs(2),
             after_terminate: Duration::from_millis(1),

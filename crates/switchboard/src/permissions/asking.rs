@@ -49,7 +49,10 @@ impl Guard {
             if self.grants.has(tool, &asked, wanted.arguments, base) {
                 return None;
             }
-            let is_default = matches!(asked.because, Because::Default | Because::Destructive);
+            let is_default = matches!(
+                asked.because,
+                Because::Default | Because::Destructive | Because::NoSandbox
+            );
             let offers = Offer::of(&wanted.subject, wanted.arguments, base, is_default);
             let preview = match (wanted.previewer, wanted.arguments) {
                 (Some(previewer), Some(arguments)) => previewer.preview(arguments).await,

@@ -12,11 +12,13 @@ use switchboard_config::entry::{Field, Permission};
 use switchboard_config::files::Folders;
 use switchboard_config::policy::HookEvent;
 use switchboard_config::resolve::{Config, Status};
+use switchboard_config::scope::Scope;
 
-use super::own_files::OwnFiles;
+use super::own_files::{OwnFiles, Reach};
 use super::pattern::{Names, Reading, Target};
 use super::policy::Policy;
 use super::rule::{Because, Grounds, Rule, RuleProblem};
+use super::secrets::{Reading as Read, SecretPlaces, Secrecy};
 use super::subject::Subject;
 use crate::catalog::disguise::BUILT_INS;
 use crate::catalog::{Catalog, LiveAnnotations};
@@ -31,6 +33,9 @@ pub struct Engine {
     pub(super) rules: Vec<Rule>,
     pub(super) policy: Policy,
     pub(super) own_files: OwnFiles,
+    secrets: Arc<SecretPlaces>,
+    /// Whether commands ask that no rule allows, whatever the policy says.
+    asks_before_commands: bool,
     pub(super) hooks: HookList,
     problems: Vec<RuleProblem>,
     servers: BTreeSet<String>,
@@ -70,6 +75,8 @@ struct FixedGrounds {
     read_only: Arc<Grounds>,
     destructive: Arc<Grounds>,
     default: Arc<Grounds>,
+    outside: Arc<Grounds>,
+    no_sandbox: Arc<Grounds>,
 }
 
 impl Engine {
@@ -79,6 +86,8 @@ impl Engine {
             rules: Vec::new(),
             policy,
             own_files: OwnFiles::default(),
+            secrets: Arc::default(),
+            asks_before_commands: false,
             hooks: HookList::default(),
             problems: Vec::new(),
             servers: BTreeSet::new(),
@@ -92,6 +101,7 @@ impl Engine {
     pub fn new(config: &Config, folders: &Folders, policy: Policy) -> Self {
         let mut engine = Self::without_rules(policy);
         engine.own_files = OwnFiles::new(folders);
+        engine.secrets = Arc::new(SecretPlaces::new(folders));
         engine.servers = config
             .servers
             .iter()
@@ -140,8 +150,24 @@ impl Engine {
     /// Lets tools use a folder within Switchboard's own, such as the one for output that was too long.
     #[must_use]
     pub fn open_folder(mut self, folder: PathBuf) -> Self {
+        if let Some(secrets) = Arc::get_mut(&mut self.secrets) {
+            secrets.open(&folder);
+        }
         self.own_files = self.own_files.except(folder);
         self
+    }
+
+    /// Asks before each command that no rule allows, whatever the policy says: where no sandbox keeps commands from
+    /// Switchboard's own files.
+    #[must_use]
+    pub fn asking_before_commands(mut self) -> Self {
+        self.asks_before_commands = true;
+        self
+    }
+
+    /// Where secrets are, which searches pass over.
+    pub fn secrets(&self) -> Arc<SecretPlaces> {
+        Arc::clone(&self.secrets)
     }
 
     /// Adds hooks that are part of the program.
@@ -187,16 +213,12 @@ impl Engine {
         subject: &Subject<'_>,
         arguments: Option<&RawValue>,
     ) -> Decision {
-        if !self.is_read_only(subject)
-            && let Some(argument) = self.own_files.named_by(subject, arguments)
-        {
-            let because = Because::OwnFile {
-                argument: argument.into_owned(),
-            };
+        let base = self.own_files.base_of(subject.server);
+        let read = self.secrets.read_by(subject, arguments, base);
+        if let Some(because) = self.reaches_own(subject, arguments, read.as_ref()) {
             return Decision::on(Arc::new(Grounds::new(Permission::Deny, because)));
         }
         let plain = tool.plain.and_then(|index| self.rules.get(index));
-        let base = self.own_files.base_of(subject.server);
         // The strictest come first, so the first that holds is the strictest that does.
         let conditional = tool
             .conditional
@@ -204,9 +226,72 @@ impl Engine {
             .filter_map(|index| self.rules.get(*index))
             .take_while(|rule| plain.is_none_or(|plain| rule.action > plain.action))
             .find(|rule| rule.holds(arguments, base));
-        match conditional.or(plain) {
+        let rule = conditional.or(plain);
+        if let Some(read) = read {
+            return self.decide_about_reading(subject, rule, read);
+        }
+        match rule {
             Some(rule) => Decision::on(Arc::clone(&rule.grounds)),
             None => self.decide_without_rule(subject),
+        }
+    }
+
+    /// Why a call is denied that would read or change what is Switchboard's own.
+    fn reaches_own(
+        &self,
+        subject: &Subject<'_>,
+        arguments: Option<&RawValue>,
+        read: Option<&Read<'_>>,
+    ) -> Option<Because> {
+        if let Some(read) = read {
+            let argument = read.argument.clone().into_owned();
+            let is_own = read.secrecy == Some(Secrecy::Own)
+                || subject.server.is_none() && self.own_files.has_hard_link(&read.argument);
+            return is_own.then_some(Because::OwnSecret { argument });
+        }
+        let is_read_only = self.is_read_only(subject);
+        let reach = if is_read_only {
+            Reach::Read
+        } else {
+            Reach::Change
+        };
+        let argument = self.own_files.named_by(subject, arguments, reach)?;
+        let argument = argument.into_owned();
+        Some(match reach {
+            Reach::Read => Because::OwnSecret { argument },
+            Reach::Change => Because::OwnFile { argument },
+        })
+    }
+
+    /// Decides about a tool of ours that reads files.
+    fn decide_about_reading(
+        &self,
+        subject: &Subject<'_>,
+        rule: Option<&Rule>,
+        read: Read<'_>,
+    ) -> Decision {
+        if read.secrecy >= Some(Secrecy::Denied) {
+            // A rule about the tool as a whole does not mean these; neither does one that came with a repository.
+            let names_it = |rule: &&Rule| {
+                let scope = rule.origin.scope();
+                let is_own = matches!(scope, Scope::Enterprise | Scope::Local | Scope::User);
+                rule.action != Permission::Allow || is_own && !rule.tests.is_empty()
+            };
+            return match rule.filter(names_it) {
+                Some(rule) => Decision::on(Arc::clone(&rule.grounds)),
+                None => {
+                    let because = Because::Secret {
+                        argument: read.argument.into_owned(),
+                    };
+                    Decision::on(Arc::new(Grounds::new(Permission::Deny, because)))
+                }
+            };
+        }
+        match rule {
+            Some(rule) => Decision::on(Arc::clone(&rule.grounds)),
+            None if read.is_inside && read.secrecy.is_none() => self.decide_without_rule(subject),
+            None if read.is_inside => Decision::on(Arc::clone(&self.fixed.default)),
+            None => Decision::on(Arc::clone(&self.fixed.outside)),
         }
     }
 
@@ -264,6 +349,10 @@ impl Engine {
 
     fn decide_without_rule(&self, subject: &Subject<'_>) -> Decision {
         let policy = self.policy;
+        let is_command = subject.server.is_none() && subject.tool == "Bash";
+        if is_command && self.asks_before_commands && policy.default == Permission::Allow {
+            return Decision::on(Arc::clone(&self.fixed.no_sandbox));
+        }
         if policy.annotations && policy.default < Permission::Deny {
             if self.is_read_only(subject) {
                 return Decision::on(Arc::clone(&self.fixed.read_only));
@@ -321,6 +410,8 @@ impl FixedGrounds {
             read_only: grounds(Permission::Allow, Because::ReadOnly),
             destructive: grounds(Permission::Ask, Because::Destructive),
             default: grounds(policy.default, Because::Default),
+            outside: grounds(policy.default, Because::Outside),
+            no_sandbox: grounds(Permission::Ask, Because::NoSandbox),
         }
     }
 }

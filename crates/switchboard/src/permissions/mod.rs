@@ -13,6 +13,7 @@
 //! | [`ConsentView`] | what a person is shown before a call is approved |
 //! | [`Offer`] | what can be allowed besides one call, in exact words |
 //! | [`OwnFiles`] | files that no tool may change |
+//! | [`SecretPlaces`] | files that no tool may read unless a rule names them |
 //!
 //! An embedder has all of it in two lines:
 //!
@@ -43,6 +44,7 @@ mod path;
 pub(crate) mod pattern;
 mod policy;
 mod rule;
+mod secrets;
 mod subject;
 
 pub use approval::{Answer, Approver, GrantPlace, Previewer, Question};
@@ -53,6 +55,7 @@ pub use grants::Offer;
 pub use guard::{Guard, Wanted};
 pub use own_files::OwnFiles;
 pub use policy::Policy;
+pub use secrets::{SecretPlaces, Secrecy};
 pub use rule::{Because, Grounds, Rule, RuleProblem};
 pub use subject::Subject;
 

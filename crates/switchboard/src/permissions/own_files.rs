@@ -3,7 +3,8 @@
 //! Owns a layer that no rule reaches: whoever can write these files can grant itself everything else. A call of a tool
 //! that is not known to be read-only is refused when one of its arguments, resolved, is such a file. Arguments that
 //! hold a command line are searched for the paths, too, but that is a best effort: a shell can spell a path in more
-//! ways than anybody can list, which is what a sandbox is for. A hard link is not noticed either.
+//! ways than anybody can list, which is what a sandbox is for. Tools of our own are kept from hard links as well: a file
+//! with several names is compared with all of ours.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -33,6 +34,24 @@ const OWN_VARIABLES: [&str; 3] = [
     "SWITCHBOARD_STATE_DIR",
     "SWITCHBOARD_MANAGED_FILE",
 ];
+
+/// More files of ours than anybody has.
+const MOST_OWN_FILES: usize = 50_000;
+
+/// What a tool would do with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Read,
+    Change,
+}
+
+/// In whose name a path is looked at.
+#[derive(Clone, Copy)]
+struct Whose<'a> {
+    place: &'a Place,
+    reach: Reach,
+    looks_at_links: bool,
+}
 
 /// The files and folders that no tool may change.
 #[derive(Debug, Default)]
@@ -114,16 +133,24 @@ impl OwnFiles {
         &self.place_of(server).base
     }
 
-    /// The first argument that is one of our files, as it was written. The tool must not be known to be read-only.
+    /// The first argument that is one of our files, as it was written: one that the tool would change, or, if it is known
+    /// to be read-only, one in our folders.
     pub(super) fn named_by<'a>(
         &self,
         subject: &Subject<'_>,
         arguments: Option<&'a RawValue>,
+        reach: Reach,
     ) -> Option<Cow<'a, str>> {
         if self.folders.is_empty() && self.files.is_empty() {
             return None;
         }
         let place = self.place_of(subject.server);
+        let whose = Whose {
+            place,
+            reach,
+            // Hard links are looked for where the tool is ours, which takes any path as it is.
+            looks_at_links: subject.server.is_none(),
+        };
         let text = arguments?.get();
         let mut cursor = Cursor::new(text);
         let mut is_command = false;
@@ -134,8 +161,8 @@ impl OwnFiles {
             let is_key = cursor.peek() == b':';
             if contents.escaped.len() <= LONGEST * 2 || is_command {
                 let found = contents.decode();
-                let is_own = self.is_named(&found, place, &mut links)
-                    || (is_command && !is_key && self.is_in_command(&found, place, &mut links));
+                let is_own = self.is_named(&found, whose, &mut links)
+                    || (is_command && !is_key && self.is_in_command(&found, whose, &mut links));
                 if is_own {
                     return Some(found);
                 }
@@ -161,8 +188,8 @@ impl OwnFiles {
             .iter()
             .filter(|file| file.parent() == Some(&base.folder));
         Place {
-            is_own: self.is_own(&base.folder)
-                || path::real(&base.folder).is_some_and(|real| self.is_own(&real)),
+            is_own: self.is_own(&base.folder, Reach::Change)
+                || path::real(&base.folder).is_some_and(|real| self.is_own(&real, Reach::Change)),
             names: names
                 .filter_map(|file| Some(file.file_name()?.to_str()?.to_owned()))
                 .collect(),
@@ -173,7 +200,8 @@ impl OwnFiles {
     }
 
     /// Whether a text, taken for a path, is one of our files.
-    fn is_named(&self, text: &str, place: &Place, links: &mut Links) -> bool {
+    fn is_named(&self, text: &str, whose: Whose<'_>, links: &mut Links) -> bool {
+        let place = whose.place;
         let text = text.trim();
         if text.is_empty() || text.len() > LONGEST {
             return false;
@@ -181,39 +209,100 @@ impl OwnFiles {
         let looks_like_path = text.starts_with(['~', '.'])
             || memchr::memchr3(b'/', b'\\', b':', text.as_bytes()).is_some();
         if looks_like_path {
-            return self.is_path(text, &place.base);
+            return self.is_path(text, whose);
         }
         place.is_own
-            || place.names.iter().any(|name| name == text)
-            || (links.has(text, place) && self.is_path(text, &place.base))
+            || (whose.reach == Reach::Change && place.names.iter().any(|name| name == text))
+            || ((links.has(text, place) || whose.looks_at_links) && self.is_path(text, whose))
     }
 
-    fn is_path(&self, text: &str, base: &Base) -> bool {
+    fn is_path(&self, text: &str, whose: Whose<'_>) -> bool {
         // A server may read these as separators, whatever the system does.
         let text = if text.contains('\\') && cfg!(unix) {
             Cow::Owned(text.replace('\\', "/"))
         } else {
             Cow::Borrowed(text)
         };
-        let Some(resolved) = base.resolve(&text) else {
+        let Some(resolved) = whose.place.base.resolve(&text) else {
             return false;
         };
-        self.is_own(&resolved.written) || resolved.real.is_some_and(|real| self.is_own(&real))
+        self.is_own(&resolved.written, whose.reach)
+            || resolved.real.is_some_and(|real| {
+                self.is_own(&real, whose.reach) || whose.looks_at_links && self.is_hard_link(&real)
+            })
     }
 
-    fn is_own(&self, path: &Path) -> bool {
+    /// Whether a path, as a tool of ours takes it, is another name of a file of ours.
+    pub(super) fn has_hard_link(&self, text: &str) -> bool {
+        self.is_hard_link(&self.base.folder.join(text))
+    }
+
+    /// Whether a file is one of ours under another name. Files with one name, which is nearly all, cost one question to
+    /// the system.
+    #[cfg(unix)]
+    fn is_hard_link(&self, path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let Ok(metadata) = path.metadata() else {
+            return false;
+        };
+        if !metadata.is_file() || metadata.nlink() < 2 {
+            return false;
+        }
+        let is_same = |other: &std::fs::Metadata| {
+            (other.dev(), other.ino()) == (metadata.dev(), metadata.ino())
+        };
+        let is_in_open = |path: &Path| self.open.iter().any(|open| path.starts_with(open));
+        let mut left: Vec<PathBuf> = self.folders.iter().chain(&self.files).cloned().collect();
+        let mut looked_at = 0_usize;
+        while let Some(own) = left.pop() {
+            let Ok(found) = own.symlink_metadata() else {
+                continue;
+            };
+            if is_same(&found) {
+                return true;
+            }
+            looked_at += 1;
+            // Nobody has so many; what cannot be looked at is taken for ours.
+            if looked_at > MOST_OWN_FILES {
+                return true;
+            }
+            if found.is_dir() && !is_in_open(&own) {
+                let entries = std::fs::read_dir(&own).into_iter().flatten().flatten();
+                left.extend(entries.map(|entry| entry.path()));
+            }
+        }
+        false
+    }
+
+    #[cfg(not(unix))]
+    #[expect(clippy::unused_self, reason = "there is no way to tell there")]
+    fn is_hard_link(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn is_own(&self, path: &Path, reach: Reach) -> bool {
         let is_in = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
         let has_own_name = || {
             let name = path.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| name.starts_with(OWN_PREFIX))
         };
-        (is_in(&self.folders) && !is_in(&self.open))
-            || self.files.iter().any(|file| file == path)
-            || has_own_name()
+        let is_in_folder = is_in(&self.folders) && !is_in(&self.open);
+        match reach {
+            Reach::Read => is_in_folder,
+            Reach::Change => {
+                is_in_folder || self.files.iter().any(|file| file == path) || has_own_name()
+            }
+        }
     }
 
     /// Whether a command line names one of our files, as far as can be seen.
-    fn is_in_command(&self, command: &str, place: &Place, links: &mut Links) -> bool {
+    fn is_in_command(&self, command: &str, whose: Whose<'_>, links: &mut Links) -> bool {
+        let place = whose.place;
+        // The words of a command are many, and the sandbox holds hard links off.
+        let whose = Whose {
+            looks_at_links: false,
+            ..whose
+        };
         if OWN_VARIABLES.iter().any(|name| command.contains(name)) {
             return true;
         }
@@ -229,7 +318,7 @@ impl OwnFiles {
             |character: char| character.is_whitespace() || ";|&<>()`=,:{}$".contains(character);
         bare.split(ends_word)
             .filter(|word| !word.is_empty())
-            .any(|word| self.is_named(word, place, links) || self.is_globbed(word, place))
+            .any(|word| self.is_named(word, whose, links) || self.is_globbed(word, place))
     }
 
     /// Whether a shell could find one of our files for this word.
@@ -359,7 +448,7 @@ mod tests {
                 server,
                 ..Subject::built_in("Write")
             };
-            let found = own.named_by(&subject, Some(&raw)).is_some();
+            let found = own.named_by(&subject, Some(&raw), Reach::Change).is_some();
             assert_eq!(found, expected, "{arguments}");
         };
         let check = |arguments, expected| check_on(None, arguments, expected);

@@ -98,7 +98,21 @@ pub enum Because {
     Destructive,
     /// No rule is about it.
     Default,
-    /// It would reach one of Switchboard's own files.
+    /// It is a command, and this system has no sandbox that would keep it from Switchboard's own files.
+    NoSandbox,
+    /// It would read a file outside the workspace.
+    Outside,
+    /// It would read a place where secrets are kept.
+    Secret {
+        /// The argument, as written.
+        argument: String,
+    },
+    /// It would read Switchboard's own configuration, state or keys.
+    OwnSecret {
+        /// The argument, as written.
+        argument: String,
+    },
+    /// It would change one of Switchboard's own files.
     OwnFile {
         /// The argument, as written.
         argument: String,
@@ -224,6 +238,10 @@ impl Because {
             Self::ReadOnly => "read-only",
             Self::Destructive => "destructive",
             Self::Default => "default",
+            Self::NoSandbox => "no-sandbox",
+            Self::Outside => "outside",
+            Self::Secret { .. } => "secret",
+            Self::OwnSecret { .. } => "own-secret",
             Self::OwnFile { .. } => "own-file",
             Self::Person { .. } => "person",
             Self::NoAnswer => "no-answer",
@@ -261,6 +279,17 @@ impl fmt::Display for Because {
                 formatter.write_str("it may destroy something, by its server's word")
             }
             Self::Default => formatter.write_str("no rule is about it"),
+            Self::NoSandbox => formatter.write_str(
+                "no sandbox keeps commands from Switchboard's own files on this system, and no rule allows it",
+            ),
+            Self::Outside => {
+                formatter.write_str("it reads outside the workspace, and no rule allows it")
+            }
+            Self::Secret { .. } => formatter.write_str(
+                "secrets are kept there; only a rule of yours that names the path can allow it",
+            ),
+            Self::OwnSecret { .. } => formatter
+                .write_str("no tool may read Switchboard's configuration, state or keys"),
             Self::OwnFile { .. } => formatter
                 .write_str("no tool may change Switchboard's own files, and an argument names one"),
             Self::Person { asked, .. } => {

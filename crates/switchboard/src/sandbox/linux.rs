@@ -1,6 +1,9 @@
 //! The sandbox on Linux: Landlock and seccomp, for the thread that asks for them and all it starts from then on.
+//!
+//! Owns the order of the steps and the rules about files. The system calls are in `syscalls` and `filter`, what the
+//! supervisor is asked about in `mediate`, and a view of the files without the hidden ones in `mounts`.
 
-use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -8,12 +11,12 @@ use landlock::{
     Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, apply_filter,
-};
+use seccompiler::apply_filter;
 use switchboard_config::entry::SandboxMode;
 
+use super::filter::{self, Filters};
+use super::mediate::{self, Mediator};
+use super::mounts;
 use super::walk::{self, Grant};
 use super::{Policy, SandboxError};
 
@@ -31,23 +34,67 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
-/// Confines the calling thread, and everything it starts from now on, for good. `temporary` is a folder of the
-/// server's own.
-pub(crate) fn confine(policy: &Policy, temporary: &Path) -> Result<(), SandboxError> {
+/// The memory of the machine, beside its disks.
+const MEMORY: [&str; 3] = ["/dev/mem", "/dev/kmem", "/dev/port"];
+
+/// By writing here, root can have the kernel start a program outside any sandbox.
+const KERNEL_SETTINGS: [&str; 3] = ["/proc/sys", "/proc/sysrq-trigger", "/sys"];
+
+/// Confines the calling thread, and everything it starts from now on, for good. `temporary` is a folder of its own, if
+/// it has one. What is returned has to be served, on a thread that is not confined, for the calls that the kernel asks
+/// about to be answered.
+pub(crate) fn confine(
+    policy: &Policy,
+    temporary: Option<&Path>,
+) -> Result<Option<Mediator>, SandboxError> {
+    let filters = filter::of(policy).ok_or(SandboxError::NoSeccomp)?;
+    let mut scope = None;
     if policy.files != SandboxMode::Off {
-        restrict_files(policy, temporary)?;
+        scope = restrict_files(policy, temporary)?;
     } else if !policy.network {
         restrict_ports()?;
     }
-    drop_capabilities();
-    for program in filters(policy).ok_or(SandboxError::NoSeccomp)? {
-        apply_filter(&program).map_err(|_| SandboxError::NoSeccomp)?;
-    }
-    Ok(())
+    drop_capabilities(policy.files);
+    apply(&filters, scope)
 }
 
-fn restrict_files(policy: &Policy, temporary: &Path) -> Result<(), SandboxError> {
+/// Whether the kernel has the Landlock that it takes.
+pub(super) fn is_available() -> bool {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(LEAST));
+    ruleset.and_then(Ruleset::create).is_ok()
+}
+
+fn apply(
+    filters: &Filters,
+    scope: Option<mediate::Scope>,
+) -> Result<Option<Mediator>, SandboxError> {
+    for program in &filters.programs {
+        apply_filter(program).map_err(|_| SandboxError::NoSeccomp)?;
+    }
+    let (Some(scope), Some(program)) = (scope, &filters.mediated) else {
+        return Ok(None);
+    };
+    match mediate::listen(program) {
+        Ok(listener) => Ok(Some(Mediator { listener, scope })),
+        // Another listener is above us, as in some containers.
+        Err(_) => {
+            let refused = filters.unmediated.as_ref().ok_or(SandboxError::NoSeccomp)?;
+            apply_filter(refused).map_err(|_| SandboxError::NoSeccomp)?;
+            Ok(None)
+        }
+    }
+}
+
+/// Applies the rules about files. Returns what may be changed by the calls that Landlock does not know; `None` where
+/// that need not be asked, since what is hidden cannot even be named.
+fn restrict_files(
+    policy: &Policy,
+    temporary: Option<&Path>,
+) -> Result<Option<mediate::Scope>, SandboxError> {
     let unable = |_| SandboxError::NoLandlock;
+    // Before anything else: a thread that Landlock confines can mount nothing. A kernel without it is told first.
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(LEAST))
@@ -55,8 +102,8 @@ fn restrict_files(policy: &Policy, temporary: &Path) -> Result<(), SandboxError>
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST))
         .map_err(unable)?
-        // Nobody outside may be signalled, nor reached through a socket without a file.
-        .scope(Scope::from_all(NEWEST))
+        // No process outside may be signalled, nor reached through a socket without a file.
+        .scope(scopes(policy))
         .map_err(unable)?;
     if !policy.network {
         ruleset = ruleset
@@ -65,22 +112,54 @@ fn restrict_files(policy: &Policy, temporary: &Path) -> Result<(), SandboxError>
     }
     let mut ruleset = ruleset.create().map_err(unable)?;
 
-    let hidden = with_targets(&policy.hidden);
+    let mut hidden = with_targets(&policy.hidden);
+    let mut protected = with_targets(&policy.protected);
+    let mut is_mounted = false;
+    if policy.files == SandboxMode::OwnFiles {
+        let missing = mounts::hide(&hidden, &policy.readable, &protected);
+        if let Some(missing) = missing {
+            is_mounted = true;
+            hidden.clear();
+            protected = missing;
+        }
+    }
+    hidden.extend(disks());
     let unopened = |_| SandboxError::NoWorkspace;
-    // The names of files may be read everywhere, their contents where nothing is hidden.
-    let root = walk::without(Path::new("/"), &[]).map_err(unopened)?;
-    ruleset = grant(ruleset, root, AccessFs::ReadDir | AccessFs::Execute)?;
     let readable = walk::without(Path::new("/"), &hidden).map_err(unopened)?;
     ruleset = grant(ruleset, readable, AccessFs::from_read(NEWEST))?;
-
-    if policy.files == SandboxMode::Workspace {
-        let mut kept_back = with_targets(&policy.protected);
-        kept_back.extend(hidden);
-        let writable = walk::without(&policy.workspace, &kept_back).map_err(unopened)?;
-        ruleset = grant(ruleset, writable, AccessFs::from_all(NEWEST))?;
+    for folder in &policy.readable {
+        let folder = walk::without(folder, &[]).map_err(unopened)?;
+        ruleset = grant(ruleset, folder, AccessFs::ReadFile | AccessFs::ReadDir)?;
     }
-    let own = walk::without(temporary, &[]).map_err(unopened)?;
-    ruleset = grant(ruleset, own, AccessFs::from_all(NEWEST))?;
+
+    let mut scope = mediate::Scope {
+        hidden: hidden.clone(),
+        ..mediate::Scope::default()
+    };
+    let root = match policy.files {
+        SandboxMode::Workspace => Some(policy.workspace.clone()),
+        SandboxMode::OwnFiles => Some(PathBuf::from("/")),
+        SandboxMode::ReadOnly | SandboxMode::Off => None,
+    };
+    if let Some(root) = root {
+        let mut kept_back = protected;
+        kept_back.extend(hidden);
+        if policy.files == SandboxMode::OwnFiles {
+            kept_back.extend(KERNEL_SETTINGS.map(PathBuf::from));
+            // The names of files may be listed everywhere: who could not list their home could hardly work.
+            let names = walk::without(Path::new("/"), &[]).map_err(unopened)?;
+            ruleset = grant(ruleset, names, AccessFs::ReadDir.into())?;
+        }
+        let writable = walk::without(&root, &kept_back).map_err(unopened)?;
+        ruleset = grant(ruleset, writable, AccessFs::from_all(NEWEST))?;
+        scope.kept_back = kept_back;
+        scope.writable.extend(with_targets(&[root]));
+    }
+    for own in policy.writable.iter().map(PathBuf::as_path).chain(temporary) {
+        let opened = walk::without(own, &[]).map_err(unopened)?;
+        ruleset = grant(ruleset, opened, AccessFs::from_all(NEWEST))?;
+        scope.writable.extend(with_targets(&[own.to_owned()]));
+    }
     for device in DEVICES {
         let device = walk::without(Path::new(device), &[]).map_err(unopened)?;
         let access = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -92,7 +171,15 @@ fn restrict_files(policy: &Policy, temporary: &Path) -> Result<(), SandboxError>
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(SandboxError::NoLandlock);
     }
-    Ok(())
+    Ok((!is_mounted).then_some(scope))
+}
+
+/// In `own-files` the sockets of the user's programs stay within reach.
+fn scopes(policy: &Policy) -> BitFlags<Scope> {
+    match policy.files {
+        SandboxMode::OwnFiles if policy.network => Scope::Signal.into(),
+        _ => Scope::from_all(NEWEST),
+    }
 }
 
 /// A second lock on the door that seccomp closes. Older kernels do without.
@@ -141,18 +228,37 @@ fn with_targets(paths: &[PathBuf]) -> Vec<PathBuf> {
     });
     let mut all: Vec<PathBuf> = targets.collect();
     all.extend(paths.iter().cloned());
+    all.sort();
+    all.dedup();
     all
 }
 
-/// Takes from a server that runs as root what would lead around the rest. Who is not root has none of it.
-fn drop_capabilities() {
-    for capability in CAPABILITIES {
+/// The devices through which root could read files past every rule about paths.
+fn disks() -> Vec<PathBuf> {
+    let mut disks: Vec<PathBuf> = MEMORY.map(PathBuf::from).to_vec();
+    let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let blocks = entries.filter(|entry| {
+        let kind = entry.file_type();
+        kind.is_ok_and(|kind| kind.is_block_device())
+    });
+    disks.extend(blocks.map(|entry| entry.path()));
+    disks
+}
+
+/// Takes from a process that runs as root what would lead around the rest. Who is not root has none of it.
+fn drop_capabilities(mode: SandboxMode) {
+    let confined: &[CapabilitySet] = match mode {
+        // Everything else is as the user has it.
+        SandboxMode::OwnFiles => &[],
+        _ => &CONFINED_CAPABILITIES,
+    };
+    for capability in CAPABILITIES.iter().chain(confined) {
         // Without the right to drop it, there is none to be had either.
-        let _ = remove_capability_from_bounding_set(capability);
+        let _ = remove_capability_from_bounding_set(*capability);
     }
 }
 
-const CAPABILITIES: [CapabilitySet; 13] = [
+const CAPABILITIES: [CapabilitySet; 8] = [
     CapabilitySet::SYS_ADMIN,
     CapabilitySet::SYS_PTRACE,
     CapabilitySet::PERFMON,
@@ -160,154 +266,17 @@ const CAPABILITIES: [CapabilitySet; 13] = [
     CapabilitySet::CHECKPOINT_RESTORE,
     CapabilitySet::SYS_RAWIO,
     CapabilitySet::SYS_MODULE,
+    CapabilitySet::MKNOD,
+];
+
+const CONFINED_CAPABILITIES: [CapabilitySet; 9] = [
     CapabilitySet::SYS_BOOT,
     CapabilitySet::SYS_TIME,
-    CapabilitySet::MKNOD,
+    CapabilitySet::SYS_NICE,
+    CapabilitySet::SYS_RESOURCE,
+    CapabilitySet::LINUX_IMMUTABLE,
+    CapabilitySet::IPC_OWNER,
     CapabilitySet::NET_ADMIN,
     CapabilitySet::NET_RAW,
     CapabilitySet::DAC_READ_SEARCH,
-];
-
-/// The filters: what is refused, and what is said not to exist, so that libraries do it the other way.
-fn filters(policy: &Policy) -> Option<Vec<BpfProgram>> {
-    let mut refused: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    for number in REFUSED {
-        refused.insert(*number, Vec::new());
-    }
-    let namespaces = libc::CLONE_NEWUSER
-        | libc::CLONE_NEWNS
-        | libc::CLONE_NEWNET
-        | libc::CLONE_NEWPID
-        | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUTS
-        | libc::CLONE_NEWCGROUP;
-    let bits = (0..32).map(|bit| 1_u64 << bit);
-    let wanted = u64::from(namespaces.cast_unsigned());
-    let rules = bits.filter(|bit| wanted & bit != 0).map(|bit| {
-        let condition = SeccompCmpOp::MaskedEq(bit);
-        rule(&[(0, condition, bit)])
-    });
-    refused.insert(libc::SYS_clone, rules.collect::<Option<_>>()?);
-    // A terminal takes what is pushed into its input for what its user has typed.
-    let pushes = [TIOCSTI, TIOCLINUX].into_iter();
-    let pushes = pushes.map(|request| rule(&[(1, SeccompCmpOp::Eq, request)]));
-    refused.insert(libc::SYS_ioctl, pushes.collect::<Option<_>>()?);
-    let families: &[i32] = match (policy.files, policy.network) {
-        (SandboxMode::Off, true) => return Some(Vec::new()),
-        (SandboxMode::Off, false) => &[libc::AF_UNIX],
-        // Behind a socket in a file there may be somebody who does what is asked, files and all.
-        (_, true) => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
-        (_, false) => &[],
-    };
-    let other_families: Option<Vec<_>> = families
-        .iter()
-        .map(|family| {
-            let family = u64::from(family.cast_unsigned());
-            condition(0, SeccompCmpOp::Ne, family)
-        })
-        .collect();
-    let sockets = match other_families? {
-        none if none.is_empty() => Vec::new(),
-        conditions => vec![SeccompRule::new(conditions).ok()?],
-    };
-    refused.insert(libc::SYS_socket, sockets);
-
-    let absent = [(libc::SYS_clone3, Vec::new())].into_iter().collect();
-    Some(vec![
-        compiled(with_other_numbers(refused), libc::EPERM)?,
-        compiled(with_other_numbers(absent), libc::ENOSYS)?,
-    ])
-}
-
-/// On `x86_64` every call has a second number, of an interface that hardly a kernel has switched on.
-fn with_other_numbers(rules: BTreeMap<i64, Vec<SeccompRule>>) -> BTreeMap<i64, Vec<SeccompRule>> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        const X32: i64 = 0x4000_0000;
-        let others: Vec<(i64, Vec<SeccompRule>)> = rules
-            .iter()
-            .map(|(number, rules)| (number | X32, rules.clone()))
-            .collect();
-        rules.into_iter().chain(others).collect()
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    rules
-}
-
-fn compiled(rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32) -> Option<BpfProgram> {
-    let architecture: TargetArch = std::env::consts::ARCH.try_into().ok()?;
-    let refuse = SeccompAction::Errno(error.cast_unsigned());
-    SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)
-        .ok()?
-        .try_into()
-        .ok()
-}
-
-fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Option<SeccompRule> {
-    let conditions = conditions
-        .iter()
-        .map(|(argument, operator, value)| condition(*argument, operator.clone(), *value));
-    SeccompRule::new(conditions.collect::<Option<_>>()?).ok()
-}
-
-/// All arguments that are looked at are 32 bits wide to the kernel.
-fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> Option<SeccompCondition> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value).ok()
-}
-
-/// The same numbers on every architecture that has filters; C libraries differ only in their type.
-const TIOCSTI: u64 = 0x5412;
-const TIOCLINUX: u64 = 0x541C;
-
-/// Calls that no server needs and that lead around a sandbox, or into the kernel.
-const REFUSED: &[i64] = &[
-    // other processes
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_process_madvise,
-    libc::SYS_kcmp,
-    // another view of the files
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_unshare,
-    libc::SYS_setns,
-    // work that is done where no filter looks
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    // the keys of the user
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    // the machine
-    libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_syslog,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_adjtimex,
-    libc::SYS_clock_adjtime,
 ];

@@ -7,13 +7,24 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `linux` | Landlock for files, ports, signals and abstract sockets; seccomp for everything that would lead around them |
+//! | `linux` | the steps, and Landlock: files, ports, signals and abstract sockets |
+//! | `syscalls`, `filter` | every system call with what is decided about it; the seccomp filters made from that |
+//! | `mediate` | calls that the supervisor makes for a process in the sandbox, such as `chmod` |
+//! | `mounts` | a view of the files without the hidden ones, for `own-files` where mounts are possible |
 //! | `walk` | what may be granted where something within must not be |
 //!
 //! The reasons are in `docs/sandbox.md`.
 
 #[cfg(target_os = "linux")]
+mod filter;
+#[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod mediate;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod syscalls;
 #[cfg(target_os = "linux")]
 mod walk;
 
@@ -24,6 +35,14 @@ use switchboard_config::entry::{Sandbox, SandboxMode};
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::confine;
+
+/// Whether this system can keep rules about files. Asks the kernel.
+pub fn is_available() -> bool {
+    #[cfg(target_os = "linux")]
+    return linux::is_available();
+    #[cfg(not(target_os = "linux"))]
+    false
+}
 
 /// What a server's process may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +57,10 @@ pub struct Policy {
     pub hidden: Vec<PathBuf>,
     /// What it may not write, wherever it lies.
     pub protected: Vec<PathBuf>,
+    /// Folders in hidden ones that it may read all the same.
+    pub readable: Vec<PathBuf>,
+    /// Files and folders that it may write in any mode.
+    pub writable: Vec<PathBuf>,
 }
 
 /// Why a policy cannot be kept.
@@ -100,7 +123,20 @@ impl Policy {
             workspace,
             hidden: Vec::new(),
             protected: Vec::new(),
+            readable: Vec::new(),
+            writable: Vec::new(),
         })
+    }
+
+    /// Whether new files in this folder could not be written, since something in it is hidden.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn splits(&self, folder: &std::path::Path) -> bool {
+        let real = folder.canonicalize();
+        let folder = real.as_deref().unwrap_or(folder);
+        let kept_back = self.hidden.iter().chain(&self.protected);
+        kept_back
+            .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()))
+            .any(|path| path.starts_with(folder))
     }
 }
 
@@ -128,7 +164,7 @@ impl State {
         let policy = match &self.policy {
             None => json!({"type": "danger-full-access"}),
             Some(policy) => match policy.files {
-                SandboxMode::Off => json!({
+                SandboxMode::Off | SandboxMode::OwnFiles => json!({
                     "type": "external-sandbox",
                     "network_access": if policy.network { "enabled" } else { "restricted" },
                 }),

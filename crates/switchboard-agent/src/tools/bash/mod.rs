@@ -88,7 +88,9 @@ impl Bash {
         // Without it the command runs as well, and its folder is not kept.
         let report = NamedTempFile::with_prefix("switchboard-folder-").ok();
         let script = script(report.as_ref().map(NamedTempFile::path));
-        let mut program = match self.start(&script, &arguments.command, &folder).await {
+        let report_file = report.as_ref().map(NamedTempFile::path);
+        let started = self.start(&script, &arguments.command, &folder, report_file);
+        let mut program = match started.await {
             Ok(program) => program,
             Err(error) => return Output::error(format!("the shell cannot be started: {error}")),
         };
@@ -170,6 +172,7 @@ impl Bash {
         script: &str,
         command: &str,
         folder: &Path,
+        report: Option<&Path>,
     ) -> Result<Program, TransportError> {
         let mut connector = StdioConnector::new("bash");
         connector.args = ["-c", script, "bash", command].map(Into::into).to_vec();
@@ -179,6 +182,10 @@ impl Bash {
         connector.env = vec![("TERM".to_owned(), "dumb".into())];
         connector.cwd = Some(folder.to_owned());
         connector.guard = self.shell.guard.clone();
+        connector.sandbox = self.shell.sandbox.clone().map(|mut policy| {
+            policy.writable.extend(report.map(Path::to_owned));
+            policy
+        });
         connector.grace = Grace {
             after_close: Duration::ZERO,
             after_terminate: GRACE,
@@ -253,7 +260,7 @@ async fn follow(
 fn script(report: Option<&Path>) -> String {
     let trap = report.and_then(Path::to_str).map(|path| {
         // Written also where the command has forbidden to overwrite files.
-        let report = format!("pwd -P >|{} 2>/dev/null", quoted(path));
+        let report = format!("pwd -P 2>/dev/null >|{}", quoted(path));
         format!("trap {} EXIT; ", quoted(&report))
     });
     format!("exec 2>&1; {}eval \"$1\"", trap.unwrap_or_default())

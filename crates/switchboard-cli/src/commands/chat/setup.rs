@@ -63,7 +63,8 @@ pub(super) fn agent_of(
         unavailable: session.unavailable.clone(),
         shell: Shell::new(environment)
             .without(tokens)
-            .guarded_by(configured.guard()),
+            .guarded_by(configured.guard())
+            .confined_to(configured.bash_sandbox(context)),
         spill_folder: Some(session::spill_folder(context)),
         max_output_tokens: settings.count(Setting::MaxOutputTokens),
         search: match settings.tool_search() {

@@ -1,0 +1,281 @@
+//! From the table of system calls to programs that the kernel runs before each call.
+//!
+//! Owns what depends on the arguments of a call. Which call is decided how is in `syscalls`.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+use switchboard_config::entry::SandboxMode;
+
+use super::Policy;
+use super::syscalls::{ActsOn, Decision, Group, HIGHEST, TABLE};
+
+/// The programs of a policy.
+pub(super) struct Filters {
+    /// What is refused, and what is answered as if it did not exist.
+    pub(super) programs: Vec<BpfProgram>,
+    /// What the supervisor is asked about; `None` where it is asked about nothing.
+    pub(super) mediated: Option<BpfProgram>,
+    /// The same calls, refused: where no supervisor can be asked.
+    pub(super) unmediated: Option<BpfProgram>,
+}
+
+/// The programs of a policy; `None` if this architecture has none.
+pub(super) fn of(policy: &Policy) -> Option<Filters> {
+    let mut refused: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    let mut absent = BTreeMap::new();
+    let mut unsupported = BTreeMap::new();
+    let mut mediated = BTreeMap::new();
+    for group in TABLE {
+        let decision = decision(group, policy.files);
+        for (_, number) in group.calls() {
+            let number = *number;
+            match decision {
+                Decision::Allow => {}
+                Decision::Refuse => drop(refused.insert(number, Vec::new())),
+                Decision::Absent => drop(absent.insert(number, Vec::new())),
+                Decision::Unsupported => drop(unsupported.insert(number, Vec::new())),
+                Decision::Mediate => drop(mediated.insert(number, Vec::new())),
+                Decision::OnlyItself => {
+                    let others = rule(&[(0, SeccompCmpOp::Ne, 0)])?;
+                    refused.insert(number, vec![others]);
+                }
+                Decision::Arguments => match by_arguments(number, policy)? {
+                    Refusal::Never => {}
+                    Refusal::Always => drop(refused.insert(number, Vec::new())),
+                    Refusal::If(rules) => drop(refused.insert(number, rules)),
+                },
+            }
+        }
+    }
+    let numbers: Vec<i64> = mediated.keys().copied().collect();
+    let mut programs = vec![unknown_numbers()];
+    let by_error = [
+        (refused, libc::EPERM),
+        (absent, libc::ENOSYS),
+        (unsupported, libc::EOPNOTSUPP),
+    ];
+    for (rules, error) in by_error {
+        if !rules.is_empty() {
+            programs.push(compiled(rules, error)?);
+        }
+    }
+    let unmediated = (!numbers.is_empty()).then(|| compiled(mediated, libc::EPERM));
+    Some(Filters {
+        programs,
+        mediated: (!numbers.is_empty()).then(|| asked(&numbers)),
+        unmediated: match unmediated {
+            Some(program) => Some(program?),
+            None => None,
+        },
+    })
+}
+
+fn decision(group: &Group, mode: SandboxMode) -> Decision {
+    match mode {
+        SandboxMode::ReadOnly | SandboxMode::Workspace => group.confined,
+        SandboxMode::OwnFiles => group.own_files,
+        // Only the network is taken away: files stay as they are, and other processes, which have it, out of reach.
+        SandboxMode::Off if group.acts_on == ActsOn::Files => match group.confined {
+            Decision::Arguments => Decision::Arguments,
+            _ => Decision::Allow,
+        },
+        SandboxMode::Off => group.confined,
+    }
+}
+
+/// When a call is refused.
+enum Refusal {
+    Never,
+    Always,
+    /// If one of these holds.
+    If(Vec<SeccompRule>),
+}
+
+fn by_arguments(number: i64, policy: &Policy) -> Option<Refusal> {
+    use SeccompCmpOp::{Eq, MaskedEq, Ne};
+
+    let equals = |argument: u8, values: &[u64]| {
+        let rules = values.iter().map(|value| rule(&[(argument, Eq, *value)]));
+        rules.collect::<Option<Vec<_>>>().map(Refusal::If)
+    };
+    let is_off = policy.files == SandboxMode::Off;
+    match number {
+        libc::SYS_socket => sockets(policy),
+        libc::SYS_socketpair => pairs(policy),
+        libc::SYS_clone => {
+            let bits = NAMESPACES.iter();
+            let rules = bits.map(|bit| rule(&[(0, MaskedEq(*bit), *bit)]));
+            rules.collect::<Option<Vec<_>>>().map(Refusal::If)
+        }
+        libc::SYS_setpriority => Some(Refusal::If(vec![
+            rule(&[(0, Ne, PRIO_PROCESS)])?,
+            rule(&[(1, Ne, 0)])?,
+        ])),
+        libc::SYS_ioprio_set => Some(Refusal::If(vec![
+            rule(&[(0, Ne, IOPRIO_WHO_PROCESS)])?,
+            rule(&[(1, Ne, 0)])?,
+        ])),
+        libc::SYS_prctl => equals(0, &[PR_SCHED_CORE]),
+        libc::SYS_fcntl if is_off => Some(Refusal::Never),
+        libc::SYS_fcntl => equals(1, &[F_SETLEASE, F_NOTIFY]),
+        libc::SYS_ioctl if is_off => equals(1, &[TIOCSTI, TIOCLINUX]),
+        libc::SYS_ioctl => equals(1, &IOCTLS),
+        _ if is_off => Some(Refusal::Never),
+        libc::SYS_openat => set_id_on_open(2, 3).map(Refusal::If),
+        libc::SYS_mknodat => set_id(2).map(Refusal::If),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => set_id_on_open(1, 2).map(Refusal::If),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_creat | libc::SYS_mknod => set_id(1).map(Refusal::If),
+        // What is in the table to be decided by its arguments and not here is refused.
+        _ => Some(Refusal::Always),
+    }
+}
+
+fn sockets(policy: &Policy) -> Option<Refusal> {
+    let families: &[i32] = match (policy.files, policy.network) {
+        // A Unix socket leads to processes that have the network.
+        (_, false) => return Some(Refusal::Always),
+        (SandboxMode::Off | SandboxMode::OwnFiles, true) => return Some(Refusal::Never),
+        // The process behind a socket in a file may do what it is asked, files and all.
+        (_, true) => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+    };
+    let others = families.iter().map(|family| {
+        let family = u64::from(family.cast_unsigned());
+        (0, SeccompCmpOp::Ne, family)
+    });
+    let others: Vec<_> = others.collect();
+    Some(Refusal::If(vec![rule(&others)?]))
+}
+
+/// A pair is for a process and its children. One of datagrams could send to the path of any socket, though it is
+/// connected; one of streams or packets cannot.
+fn pairs(policy: &Policy) -> Option<Refusal> {
+    if policy.network && matches!(policy.files, SandboxMode::Off | SandboxMode::OwnFiles) {
+        return Some(Refusal::Never);
+    }
+    let unix = u64::from(libc::AF_UNIX.cast_unsigned());
+    let mut rules = vec![rule(&[(0, SeccompCmpOp::Ne, unix)])?];
+    let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| u64::from(kind.cast_unsigned()));
+    for kind in (0..=SOCK_TYPE_MASK).filter(|kind| !connected.contains(kind)) {
+        rules.push(rule(&[(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), kind)])?);
+    }
+    Some(Refusal::If(rules))
+}
+
+/// A mode with a bit by which a program runs as its owner.
+fn set_id(mode: u8) -> Option<Vec<SeccompRule>> {
+    let rules = SET_ID.map(|bit| rule(&[(mode, SeccompCmpOp::MaskedEq(bit), bit)]));
+    rules.into_iter().collect()
+}
+
+/// The same, where the mode counts only if the flags say that a file may be made.
+fn set_id_on_open(flags: u8, mode: u8) -> Option<Vec<SeccompRule>> {
+    let mut rules = Vec::new();
+    for making in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
+        let making = u64::from(making.cast_unsigned());
+        for bit in SET_ID {
+            rules.push(rule(&[
+                (flags, SeccompCmpOp::MaskedEq(making), making),
+                (mode, SeccompCmpOp::MaskedEq(bit), bit),
+            ])?);
+        }
+    }
+    Some(rules)
+}
+
+fn compiled(rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32) -> Option<BpfProgram> {
+    let architecture: TargetArch = std::env::consts::ARCH.try_into().ok()?;
+    let refuse = SeccompAction::Errno(error.cast_unsigned());
+    SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)
+        .ok()?
+        .try_into()
+        .ok()
+}
+
+/// Answers `ENOSYS` to numbers that the table does not have: those of newer kernels, and on x86-64 those of the x32
+/// interface. A filter that is compiled from rules ends whatever comes from a foreign architecture.
+fn unknown_numbers() -> BpfProgram {
+    let highest = u32::try_from(HIGHEST).unwrap_or_default();
+    vec![
+        statement(LOAD, NUMBER_OFFSET),
+        jump(JUMP_IF_GREATER, highest, 0, 1),
+        statement(RETURN, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()),
+        statement(RETURN, libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// Asks the supervisor about these calls.
+fn asked(numbers: &[i64]) -> BpfProgram {
+    let mut program = vec![statement(LOAD, NUMBER_OFFSET)];
+    for number in numbers {
+        let number = u32::try_from(*number).unwrap_or(u32::MAX);
+        program.push(jump(JUMP_IF_EQUAL, number, 0, 1));
+        program.push(statement(RETURN, libc::SECCOMP_RET_USER_NOTIF));
+    }
+    program.push(statement(RETURN, libc::SECCOMP_RET_ALLOW));
+    program
+}
+
+// Instructions of a filter, and where it finds the number of the call.
+const LOAD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_GREATER: u16 = 0x25;
+const RETURN: u16 = 0x06;
+const NUMBER_OFFSET: u32 = 0;
+
+fn statement(code: u16, k: u32) -> sock_filter {
+    jump(code, k, 0, 0)
+}
+
+fn jump(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Option<SeccompRule> {
+    let conditions = conditions
+        .iter()
+        .map(|(argument, operator, value)| condition(*argument, operator.clone(), *value));
+    SeccompRule::new(conditions.collect::<Option<_>>()?).ok()
+}
+
+/// All arguments that are looked at are 32 bits wide to the kernel.
+fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> Option<SeccompCondition> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value).ok()
+}
+
+/// The flags of `clone` that make namespaces.
+const NAMESPACES: [u64; 7] = [
+    libc::CLONE_NEWUSER as u64,
+    libc::CLONE_NEWNS as u64,
+    libc::CLONE_NEWNET as u64,
+    libc::CLONE_NEWPID as u64,
+    libc::CLONE_NEWIPC as u64,
+    libc::CLONE_NEWUTS as u64,
+    libc::CLONE_NEWCGROUP as u64,
+];
+
+// The same numbers on every architecture that has filters; C libraries differ only in their types.
+const TIOCSTI: u64 = 0x5412;
+const TIOCLINUX: u64 = 0x541C;
+/// A terminal takes what is pushed into its input for what its user has typed; the rest change attributes of a file
+/// that was opened to be read.
+const IOCTLS: [u64; 6] = [
+    TIOCSTI,
+    TIOCLINUX,
+    0x4008_6602, // FS_IOC_SETFLAGS
+    0x4004_6602, // FS_IOC32_SETFLAGS
+    0x401C_5820, // FS_IOC_FSSETXATTR
+    0x4008_7602, // FS_IOC_SETVERSION
+];
+const F_SETLEASE: u64 = 1024;
+const F_NOTIFY: u64 = 1026;
+const PR_SCHED_CORE: u64 = 62;
+const PRIO_PROCESS: u64 = 0;
+const IOPRIO_WHO_PROCESS: u64 = 1;
+const SOCK_TYPE_MASK: u64 = 0xf;
+const SET_ID: [u64; 2] = [0o4000, 0o2000];

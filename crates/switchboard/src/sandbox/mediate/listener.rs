@@ -1,0 +1,120 @@
+//! The kernel's side: how a filter is installed that asks us, and how calls arrive and are answered.
+
+#![expect(
+    unsafe_code,
+    reason = "neither the standard library nor a crate of ours has these calls"
+)]
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use seccompiler::BpfProgram;
+
+/// Where calls arrive.
+pub(in crate::sandbox) struct Listener(OwnedFd);
+
+/// A call that waits for its answer.
+pub(super) struct Call {
+    id: u64,
+    /// The thread that makes it.
+    pub(super) thread: u32,
+    pub(super) number: i64,
+    pub(super) arguments: [u64; 6],
+}
+
+/// Installs a filter for the calling thread and all that it starts, with a listener for the calls that it asks about.
+pub(in crate::sandbox) fn listen(program: &BpfProgram) -> io::Result<Listener> {
+    rustix::thread::set_no_new_privs(true)?;
+    let filter = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+        filter: program.as_ptr().cast_mut().cast(),
+    };
+    // SAFETY: The kernel copies the program out of `filter`, which describes a slice that lives until the call returns,
+    // and writes nothing. `seccompiler::sock_filter` and `libc::sock_filter` are both the C struct of that name.
+    let descriptor = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const filter,
+        )
+    };
+    let descriptor = i32::try_from(descriptor).map_err(|_| io::ErrorKind::InvalidData)?;
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: The kernel has just made this descriptor for us, closed on exec, and nobody else knows it.
+    Ok(Listener(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+}
+
+impl Listener {
+    /// Waits for the next call; `None` when nobody is left who could make one.
+    pub(super) fn next(&self) -> Option<Call> {
+        loop {
+            let mut wait = [PollFd::new(&self.0, PollFlags::IN)];
+            match poll(&mut wait, None) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(_) => return None,
+            }
+            let [waited] = &wait;
+            if !waited.revents().contains(PollFlags::IN) {
+                return None;
+            }
+            // SAFETY: All of it is integers, for which zero is a value, and the kernel wants it zeroed.
+            let mut notice: libc::seccomp_notif = unsafe { mem::zeroed() };
+            // SAFETY: The request takes a pointer to this struct, which the kernel fills.
+            let received = unsafe {
+                libc::ioctl(
+                    self.0.as_raw_fd(),
+                    libc::SECCOMP_IOCTL_NOTIF_RECV,
+                    &raw mut notice,
+                )
+            };
+            // Whoever called may have been killed since.
+            if received == 0 {
+                return Some(Call {
+                    id: notice.id,
+                    thread: notice.pid,
+                    number: i64::from(notice.data.nr),
+                    arguments: notice.data.args,
+                });
+            }
+        }
+    }
+
+    /// Whether the call still waits, and so its thread is still the one that made it.
+    pub(super) fn is_waiting(&self, call: &Call) -> bool {
+        // SAFETY: The request takes a pointer to the id, which the kernel reads.
+        let valid = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_ID_VALID,
+                &raw const call.id,
+            )
+        };
+        valid == 0
+    }
+
+    /// What the call returns to whoever made it.
+    pub(super) fn answer(&self, call: &Call, outcome: Result<i64, Errno>) {
+        let mut response = libc::seccomp_notif_resp {
+            id: call.id,
+            val: outcome.unwrap_or(0),
+            error: outcome.err().map_or(0, |error| -error.raw_os_error()),
+            flags: 0,
+        };
+        // SAFETY: The request takes a pointer to this struct, which the kernel reads. It fails where the caller is gone,
+        // and then there is nobody to tell.
+        let _ = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_SEND,
+                &raw mut response,
+            )
+        };
+    }
+}

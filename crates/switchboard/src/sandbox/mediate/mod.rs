@@ -1,0 +1,189 @@
+//! The supervisor makes calls for a process in the sandbox that Landlock has no right for: the mode, the owner and the
+//! times of a file, and watches on folders.
+//!
+//! The kernel stops the caller and tells us the call. We open the file that it names, once, look where it really is, and
+//! act on what we have opened: so nothing that the caller changes meanwhile has an effect. No call is ever let through
+//! as it was. Where the kernel has another listener already, all of these calls are refused.
+//!
+//! Runs on a thread of its own, outside the sandbox, until nothing that is in the sandbox is left.
+
+mod listener;
+mod request;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, fstat, inotify, open, openat};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, geteuid, pidfd_getfd, pidfd_open};
+
+pub(super) use listener::{Listener, listen};
+use request::{Change, Place, Request};
+
+/// What the calls may act on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scope {
+    /// Folders whose files may be changed.
+    pub(super) writable: Vec<PathBuf>,
+    /// What may not be changed in them.
+    pub(super) kept_back: Vec<PathBuf>,
+    /// What may not be watched.
+    pub(super) hidden: Vec<PathBuf>,
+}
+
+/// Answers the calls of one sandbox.
+pub(crate) struct Mediator {
+    pub(super) listener: Listener,
+    pub(super) scope: Scope,
+}
+
+impl Mediator {
+    /// Answers until nothing that could call is left.
+    pub(crate) fn serve(self) {
+        while let Some(call) = self.listener.next() {
+            let outcome = Request::of(&call).and_then(|request| {
+                // The caller may have been killed, and its id be that of another process by now.
+                if !self.listener.is_waiting(&call) {
+                    return Err(Errno::SRCH);
+                }
+                self.scope.carry_out(&request)
+            });
+            self.listener.answer(&call, outcome);
+        }
+    }
+}
+
+impl Scope {
+    fn carry_out(&self, request: &Request) -> Result<i64, Errno> {
+        // A caller with another identity must not borrow ours.
+        if request.caller.user()? != geteuid().as_raw() {
+            return Err(Errno::PERM);
+        }
+        let file = opened(request)?;
+        let real = real_path(&file)?;
+        let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+        if let Change::Watch { queue, mask } = request.change {
+            if is_in(&self.hidden, &real) {
+                return Err(Errno::ACCESS);
+            }
+            let queue = descriptor_of(request.caller.process()?, queue)?;
+            let flags = inotify::WatchFlags::from_bits_retain(mask) & !inotify::WatchFlags::DONT_FOLLOW;
+            return inotify::add_watch(&queue, itself, flags).map(i64::from);
+        }
+        let stat = fstat(&file)?;
+        // A file without a name, or that was deleted, is only in the caller's hands.
+        let is_nobody_elses = stat.st_nlink == 0 || !real.is_absolute();
+        if !is_nobody_elses && !self.may_change(&real) {
+            return Err(Errno::PERM);
+        }
+        match &request.change {
+            Change::Mode(mode) => {
+                let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+                if is_file && mode & SET_ID != 0 {
+                    return Err(Errno::PERM);
+                }
+                rustix::fs::chmod(itself, Mode::from_raw_mode(*mode))?;
+            }
+            Change::Owner(user, group) => {
+                let user = (*user != UNCHANGED).then(|| Uid::from_raw(*user));
+                let group = (*group != UNCHANGED).then(|| Gid::from_raw(*group));
+                rustix::fs::chownat(&file, "", user, group, AtFlags::EMPTY_PATH)?;
+            }
+            Change::Times(times) => {
+                if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+                    rustix::fs::utimensat(&file, "", times, AtFlags::EMPTY_PATH)?;
+                } else {
+                    rustix::fs::utimensat(CWD, itself, times, AtFlags::empty())?;
+                }
+            }
+            Change::Watch { .. } => {}
+        }
+        Ok(0)
+    }
+
+    fn may_change(&self, real: &Path) -> bool {
+        is_in(&self.writable, real) && !is_in(&self.kept_back, real)
+    }
+}
+
+const SET_ID: u32 = 0o6000;
+/// The owner that means: stays as it is.
+const UNCHANGED: u32 = u32::MAX;
+
+fn is_in(folders: &[PathBuf], path: &Path) -> bool {
+    folders.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Opens what a call names, without reading or writing it, as its caller would find it.
+fn opened(request: &Request) -> Result<OwnedFd, Errno> {
+    let of_caller = |name: &str| format!("/proc/{}/{name}", request.caller.thread());
+    let folder = |folder: i32| match folder {
+        libc::AT_FDCWD => open(of_caller("cwd"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()),
+        number => descriptor(&of_caller("fd"), number),
+    };
+    match &request.place {
+        Place::Descriptor(number) => descriptor(&of_caller("fd"), *number),
+        Place::Path {
+            folder: start,
+            path,
+            follow,
+        } => {
+            let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+            if !follow {
+                flags |= OFlags::NOFOLLOW;
+            }
+            // These mean the process that asks, which is the caller.
+            for own in ["/proc/self/", "/proc/thread-self/"] {
+                if let Ok(rest) = path.strip_prefix(own) {
+                    return open(Path::new(&of_caller("")).join(rest), flags, Mode::empty());
+                }
+            }
+            if path.is_absolute() {
+                return open(path, flags, Mode::empty());
+            }
+            openat(folder(*start)?, path, flags, Mode::empty())
+        }
+    }
+}
+
+fn descriptor(folder: &str, number: i32) -> Result<OwnedFd, Errno> {
+    if number < 0 {
+        return Err(Errno::BADF);
+    }
+    let opened = open(
+        format!("{folder}/{number}"),
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+    );
+    opened.map_err(|error| match error {
+        Errno::NOENT => Errno::BADF,
+        other => other,
+    })
+}
+
+/// A descriptor of another process, as one of ours.
+fn descriptor_of(process: Pid, number: i32) -> Result<OwnedFd, Errno> {
+    let process = pidfd_open(process, PidfdFlags::empty())?;
+    pidfd_getfd(&process, number, PidfdGetfdFlags::empty())
+}
+
+/// Where an opened file is, by the kernel's word.
+fn real_path(file: &OwnedFd) -> Result<PathBuf, Errno> {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    std::fs::read_link(link).map_err(|error| errno(&error))
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+/// Reads memory of a thread.
+fn read_memory(thread: u32, address: u64, room: &mut [u8]) -> Result<usize, Errno> {
+    use std::os::unix::fs::FileExt as _;
+    let memory = File::open(format!("/proc/{thread}/mem")).map_err(|error| errno(&error))?;
+    memory
+        .read_at(room, address)
+        .map_err(|_| Errno::FAULT)
+}

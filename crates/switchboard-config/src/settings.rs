@@ -41,6 +41,8 @@ pub enum Setting {
     AuditMaxAge,
     AuditMaxBytes,
     LoginStore,
+    HealthFailures,
+    InstallTimeout,
 }
 
 /// How an environment variable spells a setting.
@@ -56,7 +58,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 }
 
 #[rustfmt::skip]
-const SETTINGS: [(Setting, Key, Override); 19] = [
+const SETTINGS: [(Setting, Key, Override); 21] = [
     (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools."), Override::Milliseconds("MCP_TIMEOUT")),
     (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
     (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
@@ -76,6 +78,8 @@ const SETTINGS: [(Setting, Key, Override); 19] = [
     (Setting::AuditMaxAge, key("audit_max_age_sec", Shape::Seconds, "How long the audit log remembers."), Override::None),
     (Setting::AuditMaxBytes, key("audit_max_bytes", Shape::Count, "How large the audit log may become."), Override::None),
     (Setting::LoginStore, key("login_store", Shape::OneOf(&LoginStore::WORDS), "Where the key of the logins is kept: auto, keyring, file."), Override::None),
+    (Setting::HealthFailures, key("health_failures", Shape::Count, "How many probes in a row may fail before a connection counts as lost."), Override::None),
+    (Setting::InstallTimeout, key("install_timeout_sec", Shape::Seconds, "How long a package runner (npx, uvx, …) may install while it makes progress."), Override::None),
 ];
 
 /// `auto` leaves it to the front end: what a person types is allowed, what a model wants is asked about.

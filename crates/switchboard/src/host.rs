@@ -225,6 +225,25 @@ impl Host {
         self.settled_or(|_| false).await;
     }
 
+    /// Waits until every server has settled or is tried again after failures that nobody should wait out. Those that
+    /// wait for their first use do not count.
+    pub async fn started(&self) {
+        let mut view = self.0.view.clone();
+        let _ = view
+            .wait_for(|view| !view.statuses.iter().any(ServerStatus::is_coming_up))
+            .await;
+    }
+
+    /// Waits until one server has settled, whatever it takes; `None` if there is none of that name.
+    pub async fn settled_one(&self, name: &ServerName) -> Option<ServerStatus> {
+        let mut view = self.0.view.clone();
+        let view = view.wait_for(|view| {
+            let status = view.status(name);
+            status.is_none_or(|status| status.state.is_settled() || status.is_lazy)
+        });
+        view.await.ok()?.status(name).cloned()
+    }
+
     /// Waits until every server has settled, or the catalogue has what is wanted.
     pub(crate) async fn settled_or(&self, is_there: impl Fn(&Catalog) -> bool) {
         let mut view = self.0.view.clone();

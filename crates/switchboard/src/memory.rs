@@ -39,6 +39,16 @@ impl Memory {
         self.put(ERAS, key, write).await;
     }
 
+    /// Forgets which revision was spoken, so that the server is asked anew.
+    pub(crate) async fn forget_revision(&self, key: ConnectionKey) {
+        let Ok(key) = Key::new(key.to_hex()) else {
+            return;
+        };
+        if let Err(error) = self.0.remove(ERAS, &key, Expected::Anything).await {
+            tracing::warn!(%error, "failed to remove a cache record");
+        }
+    }
+
     /// What the server listed last time, and what is pinned of it.
     pub(crate) async fn catalog(&self, key: ConnectionKey, identity: ConnectionKey) -> Remembered {
         Remembered::new(

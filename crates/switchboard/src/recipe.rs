@@ -20,7 +20,9 @@ use crate::audit::{Audit, What};
 use crate::auth::vault::{MemoryVault, Vault};
 use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, Renewals, SecretSource};
 use crate::catalog::ToolRules;
+use crate::link_key::key;
 use crate::names::ServerName;
+use crate::roots::Roots;
 use crate::sandbox::{Policy, State};
 use crate::service::Service;
 use crate::spec::{ConnectionKey, ServerSpec, Start};
@@ -122,6 +124,7 @@ impl Recipes {
                 folder: self.folder.clone(),
             },
             trust_annotations: entry.trust_annotations.unwrap_or_default(),
+            roots: Roots::of(entry, &self.folder, &self.cwd(entry)),
             ..ServerSpec::new(server.name.as_str(), connector, key(&server.name, entry))
         })
     }
@@ -160,10 +163,7 @@ impl Recipes {
         settings: &Settings,
     ) -> Result<StdioConnector, RecipeError> {
         let command = entry.command.as_ref().ok_or(RecipeError::NoEndpoint)?;
-        let cwd = entry
-            .cwd
-            .as_ref()
-            .map_or_else(|| self.folder.clone(), |cwd| self.folder.join(cwd));
+        let cwd = self.cwd(entry);
         Ok(StdioConnector {
             program: command.into(),
             args: entry.args.iter().map(OsString::from).collect(),
@@ -180,6 +180,12 @@ impl Recipes {
             },
             grace: Grace::default(),
         })
+    }
+
+    /// The folder that the server of an entry starts in.
+    fn cwd(&self, entry: &ServerEntry) -> PathBuf {
+        let cwd = entry.cwd.as_ref();
+        cwd.map_or_else(|| self.folder.clone(), |cwd| self.folder.join(cwd))
     }
 
     /// What the server of an entry may do. Where it cannot be held to that, it is no server.
@@ -389,41 +395,11 @@ pub(crate) fn identity(name: &str, entry: &ServerEntry) -> ConnectionKey {
 }
 
 /// The parts of a fingerprint that say what a server may do, and not who it is.
-const ALLOWANCES: [&str; 4] = ["trust_annotations", "pin", "sandbox", "allowed tools"];
+const ALLOWANCES: [&str; 5] = [
+    "trust_annotations",
+    "pin",
+    "sandbox",
+    "allowed tools",
+    "roots",
+];
 
-/// What the link of an entry depends on.
-pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
-    // Everything an entry says about its tools and deadlines is left out: it can change under a connection.
-    let link = ServerEntry {
-        enabled: None,
-        required: None,
-        startup_timeout: None,
-        tool_timeout: None,
-        tool_max: None,
-        enabled_tools: Vec::new(),
-        disabled_tools: Vec::new(),
-        tools: Vec::new(),
-        trust_annotations: None,
-        pin: None,
-        shared: None,
-        idle_shutdown: None,
-        ..entry.clone()
-    };
-    let mut parts: Vec<u8> = Vec::new();
-    let mut text = |text: &str| {
-        parts.extend_from_slice(&(text.len() as u64).to_le_bytes());
-        parts.extend_from_slice(text.as_bytes());
-    };
-    text(name);
-    // `Debug` shows no secret, so the secrets follow by themselves.
-    text(&format!("{link:?}"));
-    let pairs = link.env.iter().chain(&link.headers);
-    let oauth = link
-        .oauth
-        .iter()
-        .filter_map(|oauth| oauth.client_secret.as_ref());
-    for secret in pairs.map(|(_, secret)| secret).chain(oauth) {
-        text(secret.expose());
-    }
-    ConnectionKey::of(&[&parts])
-}

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::entry::{Permission, ServerEntry};
+use crate::entry::{Permission, RootsEntry, ServerEntry};
 use crate::expand::references;
 use crate::mask;
 use crate::secret::Secret;
@@ -174,6 +174,12 @@ impl Fingerprint {
             .sandbox
             .map(|sandbox| format!("{} network={:?}", sandbox.mode.name(), sandbox.network));
         components.text("sandbox", &sandbox.unwrap_or_default());
+        match &entry.roots {
+            None => {}
+            Some(RootsEntry::Workspace) => components.text("roots", "workspace"),
+            Some(RootsEntry::None) => components.text("roots", "none"),
+            Some(RootsEntry::Folders(folders)) => components.texts("roots", folders),
+        }
         let grants = entry
             .tools
             .iter()

@@ -14,8 +14,10 @@
 //! | `confined` | how a server gets into its sandbox |
 //! | `mains` | the main processes of all servers, and the reaping |
 //! | `descendants` | whose process is whose, and how they are ended |
+//! | `activity` | whether a server that is being installed makes progress |
 //! | `parent_death` | a child that does not outlive its parent |
 
+pub(crate) mod activity;
 mod confined;
 pub(crate) mod descendants;
 mod mains;

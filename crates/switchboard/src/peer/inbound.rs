@@ -54,6 +54,8 @@ pub enum Notice<'a> {
     TaskChanged(&'a Task<'a>),
     /// The server will tell of what it was asked to.
     SubscriptionAcknowledged,
+    /// The process of the server runs, under this id.
+    Started(u32),
 }
 
 /// The lists a server can have.

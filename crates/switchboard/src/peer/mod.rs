@@ -236,12 +236,26 @@ impl Peer {
             Era::Stateful => Method::Ping,
             Era::Stateless => Method::Discover,
         };
-        match self
-            .request(method, None, &RequestOptions::within(deadline))
-            .await
-        {
-            // An error is an answer: somebody is there.
-            Ok(_) | Err(RequestError::Rejected(_)) => Ok(()),
+        self.answers(method, deadline).await
+    }
+
+    /// Asks whether the server is there by a list that it has: for those that leave `ping` unanswered.
+    pub async fn probe_by_list(&self, deadline: Duration) -> Result<(), RequestError> {
+        let method = match &self.0.facts.capabilities {
+            Some(said) if !said.offers_tools() && said.offers_resources() => Method::ResourcesList,
+            Some(said) if !said.offers_tools() && said.offers_prompts() => Method::PromptsList,
+            _ => Method::ToolsList,
+        };
+        self.answers(method, deadline).await
+    }
+
+    /// Whether there is any answer, an error included: then somebody is there.
+    async fn answers(&self, method: Method, deadline: Duration) -> Result<(), RequestError> {
+        // Whatever is asked, it is no use of the server.
+        let _upkeep = self.0.usage.upkeep(Method::Ping);
+        let options = RequestOptions::within(deadline);
+        match self.exchange(method, None, &options).await {
+            Ok(_) | Err(RequestError::Rejected(_) | RequestError::Malformed(_)) => Ok(()),
             Err(RequestError::Refused(refusal)) if refusal.status == TOO_MANY_REQUESTS => Ok(()),
             Err(error) => Err(error),
         }

@@ -174,6 +174,10 @@ impl Link for StdioLink {
     fn process(&self) -> Option<u32> {
         self.shared.process.id()
     }
+
+    fn left_unread(&self) -> bool {
+        self.shared.writer.left_unread()
+    }
 }
 
 impl Drop for StdioLink {

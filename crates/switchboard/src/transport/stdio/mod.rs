@@ -6,6 +6,7 @@
 //! | `unix/`, `windows` | starting and ending the process, with a guard or without |
 //! | `frames`, `intake` | lines out of what the server writes |
 //! | `writer` | messages into what the server reads |
+//! | `runner` | programs that install a server before they start it |
 //! | `link` | the open link, and how it ends |
 //! | `program` | a program that is no server, started and ended the same way |
 //!
@@ -18,6 +19,7 @@ mod intake;
 mod link;
 mod lookup;
 mod program;
+mod runner;
 mod writer;
 
 #[cfg(unix)]
@@ -154,6 +156,14 @@ impl Connector for StdioConnector {
 
     fn destination(&self) -> Destination {
         Destination::Program(self.program.display().to_string())
+    }
+
+    fn may_install(&self) -> bool {
+        runner::is_runner(&self.program, &self.args)
+    }
+
+    fn withheld_variables(&self) -> Vec<String> {
+        environment::withheld(self)
     }
 }
 

@@ -61,6 +61,11 @@ impl Outlet {
         self.0.try_write(bytes)
     }
 
+    /// How many bytes are in the pipe that nobody has read; none where the system does not say.
+    pub(super) fn unread(&self) -> u64 {
+        rustix::io::ioctl_fionread(&self.0).unwrap_or_default()
+    }
+
     /// Waits until the pipe takes something, and writes it.
     pub(super) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {

@@ -18,7 +18,7 @@ use crate::printer::{Printer, Verbosity};
 use crate::report;
 
 /// What every command works with.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) printer: Printer,
     pub(crate) environment: Environment,

@@ -30,7 +30,7 @@ const MACHINE_FILE: &str = r"C:\ProgramData\Switchboard\managed.toml";
 const MACHINE_FILE: &str = "/etc/switchboard/managed.toml";
 
 /// Everything that is taken from the environment.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Environment {
     /// Every variable, for the servers that are started.
     pub(crate) all: Arc<[(OsString, OsString)]>,
@@ -47,7 +47,7 @@ pub(crate) struct Environment {
 }
 
 /// The enterprise file that counts, and what was asked for in vain.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Managed {
     pub(crate) file: Option<PathBuf>,
     /// Why the file that the environment names is not honoured.

@@ -78,7 +78,7 @@ pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
 struct Fields(Vec<Vec<u8>>);
 
 impl Fields {
-    fn add<'p>(&mut self, name: &str, parts: impl IntoIterator<Item = &'p str>) {
+    fn add<'p>(&mut self, name: &'p str, parts: impl IntoIterator<Item = &'p str>) {
         let mut field = Vec::new();
         // The length before each part keeps ["a b"] and ["a", "b"] apart.
         for part in [name].into_iter().chain(parts) {

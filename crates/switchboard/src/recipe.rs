@@ -179,6 +179,7 @@ impl Recipes {
                 max_queued_bytes: max_message_bytes(settings).saturating_mul(4),
             },
             grace: Grace::default(),
+            install_timeout: settings.duration(Setting::InstallTimeout),
         })
     }
 

@@ -14,6 +14,7 @@ use crate::catalog::disguise::KnownServers;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
+use crate::link_key;
 use crate::memory::{CATALOGS, Memory};
 use crate::names::ServerName;
 use crate::pins::{self, Listing, PINS};
@@ -39,7 +40,7 @@ impl Outline {
         let entry = server.effective();
         Self {
             name: server.name.as_str().into(),
-            key: recipe::key(&server.name, entry),
+            key: link_key::key(&server.name, entry),
             identity: recipe::identity(&server.name, entry),
             rules: ToolRules::of(entry),
         }

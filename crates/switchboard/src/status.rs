@@ -137,23 +137,23 @@ pub enum Cause {
 
 impl Failure {
     /// Whether the same attempt may succeed a moment later: nobody listened, no answer in time, a server that is
-    /// overloaded, a name that could not be looked up. A program that is missing or ends by itself will do so again.
+    /// overloaded, a name that could not be looked up. A program that is missing, ends by itself or does not get ready
+    /// within its whole deadline will do so again.
     pub fn may_pass(&self, transport: Transport) -> bool {
-        let is_remote = !transport.is_local();
+        if transport.is_local() {
+            return false;
+        }
         match self.cause {
-            Cause::Timeout | Cause::Transport(TransportErrorKind::Timeout) => true,
-            Cause::Transport(kind) => {
-                is_remote
-                    && matches!(
-                        kind,
-                        TransportErrorKind::Dns
-                            | TransportErrorKind::Refused
-                            | TransportErrorKind::Unreachable
-                            | TransportErrorKind::Io
-                            | TransportErrorKind::Closed
-                    )
-            }
-            Cause::Lost | Cause::Unavailable => is_remote,
+            Cause::Transport(kind) => matches!(
+                kind,
+                TransportErrorKind::Dns
+                    | TransportErrorKind::Refused
+                    | TransportErrorKind::Unreachable
+                    | TransportErrorKind::Timeout
+                    | TransportErrorKind::Io
+                    | TransportErrorKind::Closed
+            ),
+            Cause::Timeout | Cause::Lost | Cause::Unavailable => true,
             Cause::Exited
             | Cause::Unauthorized
             | Cause::Protocol

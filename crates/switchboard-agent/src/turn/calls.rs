@@ -1,5 +1,6 @@
 //! The calls of one answer: those that change nothing side by side, the others one after the other.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::value::RawValue;
 use switchboard::peer::{Progress, ProgressSink};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::{Emitter, State, Turn};
 use crate::budget::Budget;
@@ -165,27 +166,30 @@ impl Caller<'_> {
             };
             self.emitter.tell(begins).await;
             let started = Instant::now();
-            let output = match prepared {
-                Prepared::Hopeless(output, why) => {
-                    self.core.note_hopeless(&call, why);
-                    output
-                }
-                Prepared::Server {
-                    name, arguments, ..
-                } => {
-                    // What a model knows without having been told of it becomes part of what it is told of.
-                    self.core.found.add([name.clone()]);
-                    let progress = self.progress(&call.id);
-                    self.core.call_server(name, arguments, progress).await
-                }
-                Prepared::BuiltIn { tool, arguments } => {
-                    self.core
-                        .call_built_in(tool, arguments, |arguments| {
-                            self.run(&call.id, tool, arguments)
-                        })
-                        .await
+            let work = async {
+                match prepared {
+                    Prepared::Hopeless(output, why) => {
+                        self.core.note_hopeless(&call, why);
+                        output
+                    }
+                    Prepared::Server {
+                        name, arguments, ..
+                    } => {
+                        // What a model knows without having been told of it becomes part of what it is told of.
+                        self.core.found.add([name.clone()]);
+                        let progress = self.progress(&call.id);
+                        self.core.call_server(name, arguments, progress).await
+                    }
+                    Prepared::BuiltIn { tool, arguments } => {
+                        self.core
+                            .call_built_in(tool, arguments, |arguments| {
+                                self.run(&call.id, tool, arguments)
+                            })
+                            .await
+                    }
                 }
             };
+            let output = self.with_signs_of_life(&call.id, started, work).await;
             Ended {
                 call,
                 arguments,
@@ -194,6 +198,33 @@ impl Caller<'_> {
             }
         }
         .boxed()
+    }
+
+    /// Tells now and then that a call is still running, however silent its tool is (CALL-6).
+    async fn with_signs_of_life<T>(
+        &self,
+        call: &str,
+        started: Instant,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = pin!(work);
+        let pause = self.core.options.host.progress_interval();
+        let mut next = started + pause;
+        loop {
+            tokio::select! {
+                output = &mut work => return output,
+                () = sleep_until(next) => {
+                    next = Instant::now() + pause;
+                    self.emitter.hint(SessionEvent::CallProgress {
+                        id: call.to_owned(),
+                        progress: None,
+                        total: None,
+                        message: None,
+                        elapsed_ms: u64::try_from(started.elapsed().as_millis()).ok(),
+                    });
+                }
+            }
+        }
     }
 
     /// Runs a built-in tool that was permitted.
@@ -215,6 +246,7 @@ impl Caller<'_> {
                     progress: None,
                     total: None,
                     message: Some(message),
+                    elapsed_ms: None,
                 });
             };
             let context = self.core.context(Arc::new(progress));
@@ -273,6 +305,7 @@ impl Caller<'_> {
                 progress: Some(progress.progress),
                 total: progress.total,
                 message: progress.message,
+                elapsed_ms: None,
             });
         })
     }

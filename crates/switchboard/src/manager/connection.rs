@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, pending};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use switchboard_config::entry::Transport;
 use switchboard_protocol::types::subscription::{
     SubscriptionFilter, SubscriptionsListenRequestParams,
@@ -455,7 +456,7 @@ impl Connection {
                 closed = peer.closed() => return self.lost(&closed),
                 () = self.signals.woken.notified() => {
                     if Signals::take(&self.signals.probe)
-                        && let Err(failure) = self.probe(peer, &mut health).await
+                        && let Err(failure) = self.probe_at_once(peer, &mut health).await
                     {
                         return failure;
                     }
@@ -617,6 +618,47 @@ impl Connection {
         let pause = backoff::before_attempt(health.failures - 1);
         health.next = Instant::now() + pause.max(SHORTEST_WAIT);
         Ok(())
+    }
+
+    /// Asks whether the server is there when there is reason to doubt it: a call met with trouble, or the machine slept.
+    /// Callers wait for the outcome, so the probes overlap.
+    async fn probe_at_once(&self, peer: &Peer, health: &mut Health) -> Result<(), Failure> {
+        let settings = &self.settings;
+        let count = settings.health_failures.max(1);
+        let pause = settings.health_timeout / count.saturating_mul(4);
+        let begun = Instant::now();
+        let mut probes: FuturesUnordered<_> = (0..count)
+            .map(|number| async move {
+                sleep(pause * number).await;
+                if number % 2 == 0 {
+                    peer.probe(settings.health_timeout).await
+                } else {
+                    peer.probe_by_list(settings.health_timeout).await
+                }
+            })
+            .collect();
+        let mut last = None;
+        while let Some(answer) = probes.next().await {
+            match answer {
+                Ok(()) => {
+                    self.report(Report::Probed(begun.elapsed())).await;
+                    health.alive(peer.heard(), settings.health_interval);
+                    return Ok(());
+                }
+                Err(_) if peer.heard() >= begun => {
+                    health.alive(peer.heard(), settings.health_interval);
+                    return Ok(());
+                }
+                Err(error) if error.session_expired() || error.wants_authorization() => {
+                    return Err(self.unanswered(1, &error));
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        match last {
+            Some(error) => Err(self.unanswered(count, &error)),
+            None => Ok(()),
+        }
     }
 
     fn unanswered(&self, probes: u32, error: &RequestError) -> Failure {

@@ -63,7 +63,7 @@ impl Connection {
                     // What makes progress may go on, up to what an installation may take in all.
                     let limit = begun + self.settings.install_timeout.max(patience);
                     deadline = deadline.max((Instant::now() + patience).min(limit));
-                    permit = None;
+                    drop(permit.take());
                     if !std::mem::replace(&mut is_told, true) {
                         self.report(Report::Installing(true)).await;
                     }

@@ -90,6 +90,8 @@ pub(crate) enum Command {
     Subscribe(ServerName, String, bool, oneshot::Sender<bool>),
     /// The end.
     Shutdown(oneshot::Sender<()>),
+    /// The end of a program that does not wait for its servers.
+    Leave(oneshot::Sender<()>),
 }
 
 /// What a call has met with.
@@ -203,6 +205,8 @@ enum Turn {
     Tick,
 }
 
+/// How long telling servers that a program ends may take.
+const LEAVING: Duration = Duration::from_millis(30);
 /// How often the clocks are compared, and logins looked for.
 const TICK: Duration = Duration::from_secs(5);
 /// How far they may drift apart before the machine counts as having slept.
@@ -247,6 +251,11 @@ impl Manager {
                 Turn::Command(None) => return self.shut_down().await,
                 Turn::Command(Some(Command::Shutdown(done))) => {
                     self.shut_down().await;
+                    let _ = done.send(());
+                    return;
+                }
+                Turn::Command(Some(Command::Leave(done))) => {
+                    self.leave().await;
                     let _ = done.send(());
                     return;
                 }
@@ -332,7 +341,7 @@ impl Manager {
                 }
                 let _ = done.send(known.is_some());
             }
-            Command::Shutdown(done) => drop(done),
+            Command::Shutdown(done) | Command::Leave(done) => drop(done),
         }
     }
 
@@ -782,6 +791,20 @@ impl Manager {
             &previous,
         );
         self.view.send_replace(Arc::new(view));
+    }
+
+    /// Tells every server that it is over, and leaves the rest to the guard.
+    async fn leave(mut self) {
+        let mut leaving = JoinSet::new();
+        for (_, managed) in std::mem::take(&mut self.servers) {
+            if let ConnectionState::Connected(connected) = managed.state {
+                let peer = connected.peer.clone();
+                drop(connected);
+                leaving.spawn(async move { peer.leave(LEAVING).await });
+            }
+        }
+        self.publish();
+        while leaving.join_next().await.is_some() {}
     }
 
     async fn shut_down(mut self) {

@@ -5,7 +5,7 @@
 //! and skipped.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ use switchboard_protocol::types::method::{
 };
 use switchboard_protocol::types::task::Task;
 use switchboard_protocol::types::wire::Number;
-use switchboard_protocol::{Limits, Message, Method, RequestId, parse, salvage};
+use switchboard_protocol::{Limits, Message, Method, Quirk, RequestId, parse, salvage};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -106,6 +106,7 @@ pub(super) struct Receiver {
     observer: Arc<dyn Observer>,
     questions: mpsc::Sender<Question>,
     opened: Instant,
+    told_of_version: AtomicBool,
     /// Milliseconds after `opened` when something was last heard.
     heard: AtomicU64,
 }
@@ -130,6 +131,7 @@ impl Receiver {
             observer,
             questions,
             opened: Instant::now(),
+            told_of_version: AtomicBool::new(false),
             heard: AtomicU64::new(0),
         };
         (Arc::new(inbound), receiver)
@@ -254,6 +256,14 @@ impl Receiver {
         self.observer.notice(Notice::Noise(text));
     }
 
+    /// A message that says it is of another JSON-RPC is read as what it looks like, and told of once.
+    #[cold]
+    fn other_version(&self) {
+        if !self.told_of_version.swap(true, Ordering::Relaxed) {
+            self.noise("the server's messages do not say jsonrpc \"2.0\"; they are read all the same");
+        }
+    }
+
     /// A frame that cannot be read fails the request it seems to answer.
     fn unreadable(&self, frame: &[u8], why: &str) {
         let salvaged = salvage(frame);
@@ -277,7 +287,12 @@ impl Inbound for Receiver {
             Ok(incoming) => {
                 for received in incoming.into_messages() {
                     match received {
-                        Ok(received) => self.message(&frame, received.message),
+                        Ok(received) => {
+                            if received.quirks.contains(Quirk::OtherVersion) {
+                                self.other_version();
+                            }
+                            self.message(&frame, received.message);
+                        }
                         Err(error) => self.noise(&format!("a message in a batch: {error}")),
                     }
                 }

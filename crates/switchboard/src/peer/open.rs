@@ -598,6 +598,7 @@ impl Opening<'_> {
             attending: wire.attending,
             working: AtomicUsize::new(0),
             usage: super::usage::Usage::default(),
+            cancelling: Arc::default(),
         }))
     }
 

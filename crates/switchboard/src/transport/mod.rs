@@ -113,6 +113,12 @@ pub trait Link: Send + Sync + 'static {
     /// started are gone, a session is deleted. Idempotent, and bounded in time by the transport itself.
     fn close(&self) -> BoxFuture<'_, ()>;
 
+    /// Ends the link as [`close`](Link::close) does and returns as soon as the other side has been told, where something
+    /// else sees to the rest: the guard of a child process. For a program that is about to end.
+    fn leave(&self) -> BoxFuture<'_, ()> {
+        self.close()
+    }
+
     /// The process behind the link, if there is one.
     fn process(&self) -> Option<u32> {
         None

@@ -232,7 +232,7 @@ async fn toggle(
     session: &Session<'_>,
 ) -> Result<(), Failure> {
     let flags = session.context.flags.clone();
-    on_a_thread(|| mcp::run(command, flags))??;
+    on_a_thread(move || mcp::run(command, flags)).await??;
     current.reload(session).await
 }
 
@@ -242,6 +242,6 @@ async fn add(words: &[String], current: &Current, session: &Session<'_>) -> Resu
             .hint("/mcp add NAME URL, or /mcp add NAME -- COMMAND ARGUMENTS"));
     }
     let (flags, words) = (session.context.flags.clone(), words.to_vec());
-    on_a_thread(|| mcp::run(McpCommand::Add { words }, flags))??;
+    on_a_thread(move || mcp::run(McpCommand::Add { words }, flags)).await??;
     current.reload(session).await
 }

@@ -71,6 +71,9 @@ pub struct StdioConnector {
     pub limits: StdioLimits,
     /// How long the server may take to end.
     pub grace: Grace,
+    /// How long a package runner may go on installing, as long as it makes progress, once the server is not wanted any
+    /// longer: killed in the middle, it could leave its cache broken. Needs a guard.
+    pub install_timeout: Duration,
 }
 
 /// How a guard is started: a program that calls [`guard::run`](crate::guard::run) when it gets these arguments.
@@ -115,6 +118,7 @@ impl StdioConnector {
             sandbox: None,
             limits: StdioLimits::default(),
             grace: Grace::default(),
+            install_timeout: Duration::from_secs(600),
         }
     }
 }
@@ -194,6 +198,9 @@ struct Recipe {
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no sandboxes there"))]
     sandbox: Option<Policy>,
     grace: Grace,
+    /// How long a package runner may go on; zero for any other program.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no guards there"))]
+    to_finish: Duration,
     /// What the environment of everything that it starts is marked with, where that is how they are found.
     #[cfg_attr(not(unix), expect(dead_code, reason = "nobody can look there"))]
     mark: Option<String>,
@@ -243,6 +250,11 @@ impl Recipe {
             guard: connector.guard.clone(),
             sandbox: connector.sandbox.clone(),
             grace: connector.grace,
+            to_finish: if connector.may_install() {
+                connector.install_timeout
+            } else {
+                Duration::ZERO
+            },
             mark: None,
         })
     }

@@ -150,6 +150,17 @@ impl Process {
         let _ = self.orders.try_send(Order::End);
     }
 
+    /// There is no guard that could see to it.
+    #[expect(clippy::unused_self, reason = "other systems have guards")]
+    pub(super) fn leave(&self) -> bool {
+        false
+    }
+
+    /// There is no guard that could see to it, so it ends like any other.
+    pub(super) fn finish(&self) {
+        self.end();
+    }
+
     /// Kills it.
     pub(super) fn kill(&self) {
         let _ = self.orders.try_send(Order::Kill);

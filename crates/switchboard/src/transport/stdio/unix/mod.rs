@@ -133,6 +133,25 @@ impl Process {
         }
     }
 
+    /// Begins the orderly end, and lets the guard see to it when this process is gone; `false` without one.
+    pub(super) fn leave(&self) -> bool {
+        match self {
+            Self::Guarded(handle) => {
+                handle.leave();
+                true
+            }
+            Self::Alone(_) => false,
+        }
+    }
+
+    /// Lets a package runner go on as long as it makes progress, where a guard can see to it.
+    pub(super) fn finish(&self) {
+        match self {
+            Self::Guarded(handle) => handle.finish(),
+            Self::Alone(handle) => handle.end(),
+        }
+    }
+
     /// Ends it from here, whatever its guard does: it, and all that can be found of it.
     pub(super) fn kill(&self) {
         match self {

@@ -63,6 +63,8 @@ pub struct AgentOptions {
     pub unavailable: Unavailable,
     /// How long the first message waits for servers that are not required. Those that come later join the session.
     pub patience: Duration,
+    /// How much longer it waits for servers that a package runner is installing. Zero where there will be a next turn.
+    pub install_patience: Duration,
 }
 
 /// When tools are searched for instead of listed: what `ENABLE_TOOL_SEARCH` says.
@@ -117,6 +119,7 @@ impl AgentOptions {
             max_tokens: None,
             unavailable: Unavailable::default(),
             patience: Duration::from_secs(10),
+            install_patience: Duration::ZERO,
         }
     }
 }
@@ -180,13 +183,15 @@ impl Inner {
             if known.is_empty() {
                 options.host.apply(missing.collect()).await;
                 options.host.connect_all().await;
-                let _ = timeout(options.patience, options.host.settled()).await;
+                let _ = timeout(options.patience, options.host.started()).await;
             } else {
                 // What cannot be connected is told with the state of its server.
                 let added = join_all(missing.map(|spec| options.host.add_server(spec)));
-                let settled = added.then(|_| options.host.settled());
+                let settled = added.then(|_| options.host.started());
                 let _ = timeout(options.patience, settled).await;
             }
+            // What is being installed may be there only for the next turn, unless there is none.
+            let _ = timeout(options.install_patience, options.host.installed()).await;
             options.host.ready().await
         };
         self.connected.get_or_try_init(|| connect).await?;

@@ -82,7 +82,7 @@ pub enum SessionEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
-    /// A call gets on.
+    /// A call gets on, or is merely still running: at least every `progress_interval_sec`.
     CallProgress {
         /// The call's id.
         id: String,
@@ -95,6 +95,9 @@ pub enum SessionEvent {
         /// What is being done.
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// How long the call has been running, in milliseconds, where the tool itself said nothing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        elapsed_ms: Option<u64>,
     },
     /// A call has ended.
     CallEnds {

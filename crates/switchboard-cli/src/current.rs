@@ -80,7 +80,8 @@ impl Current {
 
     /// Reads the configuration anew, makes the host's servers what it says, and waits for those that are new.
     pub(crate) async fn reload(&self, session: &Session<'_>) -> Result<(), Failure> {
-        let servers = on_a_thread(|| Servers::load(session.context, None))??;
+        let context = session.context.clone();
+        let servers = on_a_thread(move || Servers::load(&context, None)).await??;
         let running = session.host.statuses();
         let is_running = |name: &ServerName| running.iter().any(|status| status.name == *name);
         self.adopt(servers, session).await;
@@ -113,7 +114,8 @@ impl Current {
         };
         loop {
             watcher.changed().await;
-            let Ok(servers) = on_a_thread(|| Servers::load_quietly(context)) else {
+            let reader = context.clone();
+            let Ok(servers) = on_a_thread(move || Servers::load_quietly(&reader)).await else {
                 continue;
             };
             // Nobody ends their servers by an unfinished edit.
@@ -233,8 +235,33 @@ fn differences(before: &[ServerSpec], now: &[ServerSpec], held_back: &[HeldBack]
         .collect()
 }
 
-/// Runs what reads files, and may fetch something: it has no business on a runtime.
-pub(crate) fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
-    let done = std::thread::scope(|scope| scope.spawn(work).join());
-    done.map_err(|_| Failure::failed("the command ended unexpectedly"))
+/// Runs what reads files, and may fetch something for seconds: it has no business on the runtime, whose only thread goes on
+/// with calls and servers meanwhile. A thread whose result nobody waits for any longer does not hold up the program's end.
+pub(crate) async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let (sender, done) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name("configuration".to_owned());
+    let started = thread.spawn(move || drop(sender.send(work())));
+    started.map_err(|error| Failure::failed("could not read the configuration").because(error))?;
+    done.await
+        .map_err(|_| Failure::failed("the command ended unexpectedly"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runtime_goes_on_while_the_configuration_is_read() {
+        let runtime = session::runtime().unwrap();
+        let (let_go, held) = std::sync::mpsc::channel::<()>();
+        let order = runtime.block_on(async {
+            let reading = on_a_thread(move || held.recv().is_ok());
+            // Only work on the same thread lets the reading end.
+            let calling = async { let_go.send(()) };
+            tokio::join!(reading, calling)
+        });
+        assert!(order.0.unwrap() && order.1.is_ok());
+    }
 }

@@ -42,6 +42,7 @@ const HARMLESS: &[&str] = &[
     "enabled_tools",
     "disabled_tools",
     "env_vars",
+    "roots",
     "bearer_token_env_var",
     "client_secret_env_var",
     "private_key_env_var",

@@ -66,6 +66,8 @@ pub(crate) struct Session<'c> {
     pub(crate) lent: Arc<Lent>,
     /// Where calls and logins are written down.
     pub(crate) audit: Audit,
+    /// Whether one command is all there is: nobody is asked, and there is no next turn.
+    pub(crate) is_scripted: bool,
     told: OnceCell<()>,
 }
 
@@ -159,9 +161,11 @@ pub(crate) fn run_in(
         let guard = guard(servers, context, audit.clone(), &manner);
         let lent = Arc::new(Lent::default());
         let logins = manner.logins.then(|| servers.logins(context));
+        let is_scripted = !manner.attended && manner.clients.is_none();
         let missed = Unavailable::default();
         missed.set(unavailable(&held_back));
         let session = Session {
+            is_scripted,
             unavailable: missed,
             host: Host::new(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
@@ -185,7 +189,8 @@ pub(crate) fn run_in(
             told: OnceCell::new(),
         };
         let outcome = work(&session, interrupts).await;
-        session.host.shutdown().await;
+        // The answer is out. Servers end by themselves, and their guard makes sure of it.
+        session.host.leave().await;
         audit.close().await;
         outcome
     });
@@ -211,6 +216,8 @@ impl Session<'_> {
     /// Starts one server that the command cannot do without, and tells why it cannot be used.
     pub(crate) async fn start_one(&self, name: &str) -> Result<(), Failure> {
         self.bring_up(|each| each.as_str() == name).await;
+        // What the command cannot do without is worth all attempts.
+        startup::follow_one(&self.host, &name.into(), &self.context.printer).await;
         self.need(name)
     }
 
@@ -371,7 +378,12 @@ impl Session<'_> {
                 printer.warning(message, None);
             }
             State::Connected => printer.detail(format!("{name} is connected")),
-            State::Pending | State::Disabled => {}
+            State::Pending => {
+                if let Some(reason) = reason(status) {
+                    printer.warning(format!("{name} is not connected yet: {reason}"), None);
+                }
+            }
+            State::Disabled => {}
         }
     }
 }

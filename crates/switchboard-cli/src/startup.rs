@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use switchboard::Host;
+use switchboard::catalog::text::neutralise;
 use switchboard::names::ServerName;
 use switchboard::status::{ServerStatus, State};
 use switchboard_config::text::visible;
@@ -19,9 +20,27 @@ const PATIENCE: Duration = Duration::from_millis(150);
 /// Longer names are cut.
 const WIDEST_NAME: usize = 30;
 
-/// Waits until every server has settled, and shows meanwhile how these come up.
+/// Waits until every server has settled or is tried again in the background, and shows meanwhile how these come up.
 pub(crate) async fn follow(host: &Host, starting: &[ServerName], printer: &Printer) {
-    let mut settled = std::pin::pin!(host.settled());
+    show(host, starting, printer, host.started()).await;
+}
+
+/// Waits until a server has settled, however often it is tried, and shows meanwhile how it comes up.
+pub(crate) async fn follow_one(host: &Host, name: &ServerName, printer: &Printer) {
+    let settled = async {
+        host.started().await;
+        host.settled_one(name).await;
+    };
+    show(host, std::slice::from_ref(name), printer, settled).await;
+}
+
+async fn show(
+    host: &Host,
+    starting: &[ServerName],
+    printer: &Printer,
+    settled: impl Future<Output = ()>,
+) {
+    let mut settled = std::pin::pin!(settled);
     if !printer.is_live() {
         return settled.await;
     }
@@ -34,7 +53,8 @@ pub(crate) async fn follow(host: &Host, starting: &[ServerName], printer: &Print
             _ = ticks.tick() => {
                 let mut statuses = host.statuses();
                 statuses.retain(|status| starting.contains(&status.name));
-                live.draw(&lines(&statuses, started.elapsed(), turn));
+                let said = |status: &ServerStatus| last_words(host, status);
+                live.draw(&lines(&statuses, said, started.elapsed(), turn));
             }
         }
     }
@@ -47,7 +67,12 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
 }
 
 /// A line for each server. Those that are still coming up stand first, so that they are seen on a low terminal.
-fn lines(statuses: &[ServerStatus], elapsed: Duration, turn: usize) -> Vec<Line> {
+fn lines(
+    statuses: &[ServerStatus],
+    said: impl Fn(&ServerStatus) -> String,
+    elapsed: Duration,
+    turn: usize,
+) -> Vec<Line> {
     let name = |status: &ServerStatus| {
         let name = visible(status.name.as_str()).into_owned();
         fitted(&name, WIDEST_NAME).into_owned()
@@ -59,7 +84,7 @@ fn lines(statuses: &[ServerStatus], elapsed: Duration, turn: usize) -> Vec<Line>
     let line = |status: &&ServerStatus| {
         let name = name(status);
         let gap = width.saturating_sub(name.width()) + 2;
-        let (mark, style, text) = described(status, elapsed, turn);
+        let (mark, style, text) = described(status, &said(status), elapsed, turn);
         vec![
             (style, format!("{mark} ")),
             (style::NAME, name),
@@ -69,14 +94,36 @@ fn lines(statuses: &[ServerStatus], elapsed: Duration, turn: usize) -> Vec<Line>
     sorted.iter().map(line).collect()
 }
 
+/// The last line that the package runner of a server wrote while it installs it.
+fn last_words(host: &Host, status: &ServerStatus) -> String {
+    if !status.is_installing {
+        return String::new();
+    }
+    let lines = host.logs(&status.name);
+    let last = lines.iter().rev().find(|line| !line.text.trim().is_empty());
+    last.map_or_else(String::new, |line| {
+        let line = visible(&neutralise(line.text.trim())).into_owned();
+        format!(": {line}")
+    })
+}
+
 fn described(
     status: &ServerStatus,
+    said: &str,
     elapsed: Duration,
     turn: usize,
 ) -> (&'static str, Style, String) {
     match status.state {
         State::Pending => {
-            let text = format!("starting, {} s", elapsed.as_secs());
+            let seconds = elapsed.as_secs();
+            let text = match (status.is_installing, status.failed_attempts) {
+                (true, _) => format!("installing, {seconds} s{said}"),
+                (false, 0) => format!("starting, {seconds} s"),
+                (false, failed) => {
+                    let reason = session::reason(status).unwrap_or_default();
+                    format!("attempt {}, {seconds} s: {reason}", failed + 1)
+                }
+            };
             (spinner(turn), style::HINT, text)
         }
         State::Connected => {

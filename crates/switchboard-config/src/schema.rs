@@ -104,6 +104,10 @@ fn shape(shape: Shape) -> Value {
         Shape::Table(keys) => table(keys),
         Shape::MapOf(keys) => json!({ "type": "object", "additionalProperties": table(keys) }),
         Shape::WordOrTable(words, keys) => json!({ "anyOf": [{ "enum": words }, table(keys)] }),
+        Shape::WordOrList(words) => json!({ "anyOf": [
+            { "enum": words },
+            { "type": "array", "items": { "type": "string", "minLength": 1 } },
+        ] }),
         Shape::PatternList => json!({
             "type": "array",
             "items": { "anyOf": [

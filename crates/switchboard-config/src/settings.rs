@@ -52,6 +52,8 @@ pub enum Setting {
     Pins,
     Audit,
     BashSandbox,
+    HealthFailures,
+    InstallTimeout,
 }
 
 /// How an environment variable spells a setting.
@@ -67,7 +69,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 }
 
 #[rustfmt::skip]
-const SETTINGS: [(Setting, Key, Override); 30] = [
+const SETTINGS: [(Setting, Key, Override); 32] = [
     (Setting::StartupTimeout, key("startup_timeout_sec", Shape::Seconds, "Deadline from starting a server to having its tools, for servers whose entry sets none. MCP_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TIMEOUT")),
     (Setting::ToolTimeout, key("tool_timeout_sec", Shape::Seconds, "How long a call may be silent, for servers and tools whose entry sets nothing. MCP_TOOL_TIMEOUT (milliseconds) overrides it."), Override::Milliseconds("MCP_TOOL_TIMEOUT")),
     (Setting::ToolMax, key("tool_max_sec", Shape::Seconds, "How long a call may take in all."), Override::None),
@@ -98,6 +100,8 @@ const SETTINGS: [(Setting, Key, Override); 30] = [
     (Setting::Pins, key("pins", Shape::OneOf(PINS), "Whether a tool that cannot be pinned is set aside (required) or offered (best-effort). Of several files that say something the strictest counts."), Override::None),
     (Setting::Audit, key("audit", Shape::OneOf(AUDITS), "Whether a call that cannot be recorded is made with a warning (on) or refused (required). Of several files that say something the strictest counts."), Override::None),
     (Setting::BashSandbox, key("bash_sandbox", Shape::OneOf(BASH_SANDBOXES), "What commands of the agent may touch: own-files (all but Switchboard's own files), workspace, read-only, off. A project's file can only make it stricter."), Override::None),
+    (Setting::HealthFailures, key("health_failures", Shape::Count, "How many probes in a row may fail before a connection counts as lost."), Override::None),
+    (Setting::InstallTimeout, key("install_timeout_sec", Shape::Seconds, "How long a package runner (npx, uvx, …) may install while it makes progress."), Override::None),
 ];
 
 /// `auto` leaves it to the front end: what a person types is allowed, what a model wants is asked about.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use switchboard_config::entry::{
-    OAuthEntry, Permission, Sandbox, SandboxMode, ServerEntry, ToolEntry, Transport,
+    OAuthEntry, Permission, RootsEntry, Sandbox, SandboxMode, ServerEntry, ToolEntry, Transport,
 };
 use switchboard_config::files::{Folders, InMemory};
 use switchboard_config::resolve::{Config, Inputs};
@@ -69,6 +69,7 @@ fn everything() -> ServerEntry {
         }),
         shared: Some(true),
         idle_shutdown: Some(Duration::from_secs(600)),
+        roots: Some(RootsEntry::Folders(vec!["/srv".into(), "docs".into()])),
         ..ServerEntry::default()
     }
 }
@@ -130,6 +131,7 @@ pin = false
 sandbox = { mode = "workspace", network = false }
 shared = true
 idle_shutdown_sec = 600
+roots = ["/srv", "docs"]
 tools.a = { timeout_sec = 9, permission = "ask", hidden = true }
 
 [mcp_servers.remote]
@@ -169,6 +171,7 @@ dpop = true
     "inheritEnv": false, "cwd": "/tmp", "disabled": false, "required": true, "startupTimeoutSec": 1.5, "timeout": 5000,
     "toolMaxSec": 50, "enabledTools": ["a", "b"], "disabledTools": ["b"], "trustAnnotations": true, "pin": false,
     "sandbox": { "mode": "workspace", "network": false }, "shared": true, "idleShutdownSec": 600,
+    "roots": ["/srv", "docs"],
     "tools": { "a": { "timeoutSec": 9, "permission": "ask", "hidden": true } }, // a comment
   },
   "remote": {
@@ -207,6 +210,7 @@ mcp_servers "all" {
   pin                 = false
   shared              = true
   idle_shutdown_sec   = 600
+  roots               = ["/srv", "docs"]
   sandbox {
     mode    = "workspace"
     network = false
@@ -513,6 +517,26 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     check(
         "command = 'x'\nsandbox = 'workspce'",
         &["error toml:3:11: `sandbox` cannot be \"workspce\"; did you mean \"workspace\"?"],
+    );
+    check(
+        "command = 'x'\nroots = 'workspce'",
+        &["error toml:3:9: `roots` cannot be \"workspce\"; did you mean \"workspace\"?"],
+    );
+    check(
+        "command = 'x'\nroots = '/srv'",
+        &[
+            "error toml:3:9: `roots` is one folder, and must be a list of folders; put it in brackets",
+        ],
+    );
+    check(
+        "command = 'x'\nroots = ['/srv', ' ']",
+        &[
+            "error toml:3:9: `roots` has an empty folder in it; remove it, or write \"workspace\" for the folder of the project",
+        ],
+    );
+    check(
+        "command = 'x'\nroots = true",
+        &["error toml:3:9: `roots` must be a list of strings, but is a boolean; write roots = [\"…\"]"],
     );
     check(
         "command = 'x'\nsandbox = { network = true }",

@@ -16,7 +16,7 @@ use arbitrary::any_entry;
 use proptest::prelude::*;
 use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::entry::{
-    OAuthEntry, Permission, Sandbox, SandboxMode, ServerEntry, ToolEntry, Transport,
+    OAuthEntry, Permission, RootsEntry, Sandbox, SandboxMode, ServerEntry, ToolEntry, Transport,
 };
 use switchboard_config::foreign::{
     Imported, ImportedServer, Places, Platform, Tool, export, import,
@@ -226,6 +226,7 @@ fn each_tool_is_told_what_it_cannot_express() {
         }),
         shared: Some(true),
         idle_shutdown: Some(Duration::from_secs(60)),
+        roots: Some(RootsEntry::Workspace),
         ..ServerEntry::default()
     };
     let remote = ServerEntry {

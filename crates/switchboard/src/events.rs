@@ -31,6 +31,15 @@ pub enum Event {
         /// Those that are not, each with its reason.
         failed: Vec<(ServerName, String)>,
     },
+    /// The package runner of a server that is being started installs it, and makes progress. Told about once a second.
+    Installing {
+        /// The server.
+        server: ServerName,
+        /// How long it has been at it.
+        elapsed: Duration,
+        /// The last line that it wrote for people, as it wrote it.
+        line: Option<String>,
+    },
     /// A server's state has changed.
     StateChanged {
         /// The server.

@@ -229,6 +229,33 @@ impl Host {
         self.settled_or(|_| false).await;
     }
 
+    /// Waits until every server has settled or is tried again after failures that nobody should wait out. Those that
+    /// wait for their first use do not count.
+    pub async fn started(&self) {
+        let mut view = self.0.view.clone();
+        let _ = view
+            .wait_for(|view| !view.statuses.iter().any(ServerStatus::is_coming_up))
+            .await;
+    }
+
+    /// Waits until no package runner is installing a server.
+    pub async fn installed(&self) {
+        let mut view = self.0.view.clone();
+        let _ = view
+            .wait_for(|view| !view.statuses.iter().any(|status| status.is_installing))
+            .await;
+    }
+
+    /// Waits until one server has settled, whatever it takes; `None` if there is none of that name.
+    pub async fn settled_one(&self, name: &ServerName) -> Option<ServerStatus> {
+        let mut view = self.0.view.clone();
+        let view = view.wait_for(|view| {
+            let status = view.status(name);
+            status.is_none_or(|status| status.state.is_settled() || status.is_lazy)
+        });
+        view.await.ok()?.status(name).cloned()
+    }
+
     /// Waits until every server has settled, or the catalogue has what is wanted.
     pub(crate) async fn settled_or(&self, is_there: impl Fn(&Catalog) -> bool) {
         let mut view = self.0.view.clone();
@@ -287,6 +314,32 @@ impl Host {
     /// Who answers what servers ask.
     pub fn handler(&self) -> &Arc<dyn ClientHandler> {
         &self.0.options.handler
+    }
+
+    /// Waits until a server has been told of every call to it that was cancelled: by a notification, or by the end of the
+    /// call's stream where that is how it is told. The error says why it was not.
+    pub async fn cancellations_told(
+        &self,
+        server: &ServerName,
+        within: Duration,
+    ) -> Result<(), String> {
+        let live = self.view().live.get(server).cloned();
+        match live {
+            Some(live) => live.peer.cancellations_told(within).await,
+            None => Err("the connection is lost".to_owned()),
+        }
+    }
+
+    /// How often a call that takes long shows that it is alive.
+    pub fn progress_interval(&self) -> Duration {
+        self.0.options.settings.progress_interval
+    }
+
+    /// Ends every connection and returns as soon as all servers have been told, within some ten milliseconds: for a program
+    /// that is about to end. Servers under a guard end by themselves in the background, in the same steps and times as
+    /// with [`shutdown`](Self::shutdown), and the guard makes sure of it. Those without one are waited for no longer.
+    pub async fn leave(&self) {
+        self.command(Command::Leave).await;
     }
 
     pub(crate) fn options(&self) -> &HostOptions {

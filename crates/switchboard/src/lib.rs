@@ -18,7 +18,7 @@
 //! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
 //! | [`find`] | files of a folder, as git sees it |
 //! | [`doctor`] | what is wrong with a server, and how to mend it |
-//! | [`handler`] | what servers may ask of the client |
+//! | [`handler`], [`roots`] | what servers may ask of the client, and which folders each is told about |
 //! | [`events`], [`status`], [`logs`] | what happens, how servers stand, what they said |
 //! | `memory`, [`remembered`], [`watch`] | what is kept between runs, what of it a program may look at, and files that change |
 //! | [`names`], [`json`] | ids that cannot be mixed up, and JSON that is passed on without being copied |
@@ -38,6 +38,7 @@ pub mod hooks;
 pub mod host;
 mod id_map;
 pub mod json;
+mod link_key;
 pub mod logs;
 mod manager;
 mod memory;
@@ -49,6 +50,7 @@ pub mod person;
 pub mod pins;
 pub mod recipe;
 pub mod remembered;
+pub mod roots;
 pub mod sandbox;
 pub mod search;
 pub mod service;

@@ -42,6 +42,16 @@ impl Memory {
         self.put(ERAS, key, write).await;
     }
 
+    /// Forgets which revision was spoken, so that the server is asked anew.
+    pub(crate) async fn forget_revision(&self, key: ConnectionKey) {
+        let Ok(key) = Key::new(key.to_hex()) else {
+            return;
+        };
+        if let Err(error) = self.0.remove(ERAS, &key, Expected::Anything).await {
+            tracing::warn!(%error, "failed to remove a cache record");
+        }
+    }
+
     /// What the server listed last time, and what is pinned of it; nothing where that cannot be read.
     pub(crate) async fn catalog(&self, outline: &Outline) -> Remembered {
         let read = |space, keys: Vec<Key>| async move { self.0.get_many(space, &keys).await };

@@ -26,10 +26,14 @@ pub struct HostSettings {
     pub health_interval: Duration,
     /// How long a probe may take.
     pub health_timeout: Duration,
-    /// How often a lost connection is tried again.
+    /// How many probes in a row may fail before a connection counts as lost.
+    pub health_failures: u32,
+    /// How often a connection that was lost, or failed for a reason that may pass, is tried again.
     pub reconnect_attempts: u32,
     /// How long is waited before each of these attempts.
     pub backoff: Backoff,
+    /// How long a package runner may install a server while it makes progress.
+    pub install_timeout: Duration,
     /// How long a server's lists are believed.
     pub catalog_ttl: Duration,
     /// How long one page of a list, or one resource, may take.
@@ -78,8 +82,10 @@ impl Default for HostSettings {
             remote_connections: 20,
             health_interval: Duration::from_secs(30),
             health_timeout: Duration::from_secs(5),
+            health_failures: 5,
             reconnect_attempts: 5,
             backoff: Backoff::default(),
+            install_timeout: Duration::from_secs(600),
             catalog_ttl: Duration::from_secs(300),
             list_timeout: Duration::from_secs(60),
             needs_auth_memory: Duration::from_secs(900),
@@ -101,6 +107,9 @@ impl From<&Settings> for HostSettings {
             remote_connections: count(Setting::RemoteConnections),
             health_interval: settings.duration(Setting::HealthInterval),
             health_timeout: settings.duration(Setting::HealthTimeout),
+            health_failures: u32::try_from(settings.count(Setting::HealthFailures))
+                .unwrap_or(u32::MAX),
+            install_timeout: settings.duration(Setting::InstallTimeout),
             reconnect_attempts: u32::try_from(settings.count(Setting::ReconnectAttempts))
                 .unwrap_or(u32::MAX),
             backoff: Backoff {

@@ -23,7 +23,9 @@ use crate::audit::{Audit, What};
 use crate::auth::vault::{MemoryVault, Vault};
 use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, Renewals, SecretSource};
 use crate::catalog::ToolRules;
+use crate::link_key::key;
 use crate::names::ServerName;
+use crate::roots::Roots;
 use crate::sandbox::{Policy, State};
 use crate::service::Service;
 use crate::spec::{ConnectionKey, ServerSpec, Start};
@@ -133,6 +135,7 @@ impl Recipes {
                 folder: self.folder.clone(),
             },
             trust_annotations: entry.trust_annotations.unwrap_or_default(),
+            roots: Roots::of(entry, &self.folder, &self.cwd(entry)),
             ..ServerSpec::new(server.name.as_str(), connector, key(&server.name, entry))
         })
     }
@@ -171,10 +174,7 @@ impl Recipes {
         settings: &Settings,
     ) -> Result<StdioConnector, RecipeError> {
         let command = entry.command.as_ref().ok_or(RecipeError::NoEndpoint)?;
-        let cwd = entry
-            .cwd
-            .as_ref()
-            .map_or_else(|| self.folder.clone(), |cwd| self.folder.join(cwd));
+        let cwd = self.cwd(entry);
         Ok(StdioConnector {
             program: command.into(),
             args: entry.args.iter().map(OsString::from).collect(),
@@ -190,7 +190,14 @@ impl Recipes {
                 max_queued_bytes: max_message_bytes(settings).saturating_mul(4),
             },
             grace: Grace::default(),
+            install_timeout: settings.duration(Setting::InstallTimeout),
         })
+    }
+
+    /// The folder that the server of an entry starts in.
+    fn cwd(&self, entry: &ServerEntry) -> PathBuf {
+        let cwd = entry.cwd.as_ref();
+        cwd.map_or_else(|| self.folder.clone(), |cwd| self.folder.join(cwd))
     }
 
     /// What the server of an entry may do. Where it cannot be held to that, it is no server.
@@ -446,39 +453,3 @@ pub(crate) fn identity(name: &str, entry: &ServerEntry) -> ConnectionKey {
     ConnectionKey::of(&parts)
 }
 
-/// What the link of an entry depends on.
-pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
-    // Everything an entry says about its tools and deadlines is left out: it can change under a connection.
-    let link = ServerEntry {
-        enabled: None,
-        required: None,
-        startup_timeout: None,
-        tool_timeout: None,
-        tool_max: None,
-        enabled_tools: Vec::new(),
-        disabled_tools: Vec::new(),
-        tools: Vec::new(),
-        trust_annotations: None,
-        pin: None,
-        shared: None,
-        idle_shutdown: None,
-        ..entry.clone()
-    };
-    let mut parts: Vec<u8> = Vec::new();
-    let mut text = |text: &str| {
-        parts.extend_from_slice(&(text.len() as u64).to_le_bytes());
-        parts.extend_from_slice(text.as_bytes());
-    };
-    text(name);
-    // `Debug` shows no secret, so the secrets follow by themselves.
-    text(&format!("{link:?}"));
-    let pairs = link.env.iter().chain(&link.headers);
-    let oauth = link
-        .oauth
-        .iter()
-        .filter_map(|oauth| oauth.client_secret.as_ref());
-    for secret in pairs.map(|(_, secret)| secret).chain(oauth) {
-        text(secret.expose());
-    }
-    ConnectionKey::of(&[&parts])
-}

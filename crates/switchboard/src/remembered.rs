@@ -16,6 +16,7 @@ use crate::catalog::disguise::KnownServers;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
+use crate::link_key;
 use crate::memory::{CATALOGS, Memory};
 use crate::names::ServerName;
 use crate::pins::{self, ContentKind, Listing, PINS};
@@ -41,7 +42,7 @@ impl Outline {
         let entry = server.effective();
         Self {
             name: server.name.as_str().into(),
-            key: recipe::key(&server.name, entry),
+            key: link_key::key(&server.name, entry),
             identity: recipe::identity(&server.name, entry),
             rules: ToolRules::of(entry).with_settings(settings),
         }

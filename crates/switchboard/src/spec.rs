@@ -10,6 +10,7 @@ use switchboard_config::entry::ServerEntry;
 
 use crate::catalog::ToolRules;
 use crate::names::ServerName;
+use crate::roots::Roots;
 use crate::sandbox::State;
 use crate::transport::Connector;
 
@@ -47,6 +48,8 @@ pub struct ServerSpec {
     pub sandbox: State,
     /// Whether its hints about its tools count for permissions.
     pub trust_annotations: bool,
+    /// Which folders it is told about.
+    pub roots: Roots,
 }
 
 /// When a server is connected.
@@ -116,6 +119,7 @@ impl ServerSpec {
             rules: ToolRules::of(&ServerEntry::default()),
             sandbox: State::default(),
             trust_annotations: false,
+            roots: Roots::OfHandler,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::catalog::ToolCount;
 use crate::catalog::text::neutralise;
 use crate::names::ServerName;
 use crate::peer::{OpenErrorKind, OpenStep};
+use switchboard_protocol::negotiate::Failure as Negotiation;
 use crate::transport::TransportErrorKind;
 
 /// The state of a server.
@@ -80,6 +81,26 @@ pub struct ServerStatus {
     pub process: Option<u32>,
     /// Why it is not connected, or was not the last time.
     pub failure: Option<Box<Failure>>,
+    /// How many attempts to connect have failed in a row; while it is pending, another one is under way or about to be.
+    pub failed_attempts: u32,
+    /// Whether its package runner is installing it, and makes progress.
+    pub is_installing: bool,
+}
+
+/// From so many failed attempts on, nobody who starts several servers waits for the next one.
+const PROMPT_ATTEMPTS: u32 = 3;
+
+impl ServerStatus {
+    /// Whether it is being connected and may be there in a moment. One that has failed several times, or only after its
+    /// whole deadline, is tried again all the same, with nobody waiting for it.
+    pub fn is_coming_up(&self) -> bool {
+        let is_slow = |failure: &Failure| {
+            failure.cause == Cause::Timeout || self.failed_attempts > PROMPT_ATTEMPTS
+        };
+        self.state == State::Pending
+            && !self.is_lazy
+            && !self.failure.as_deref().is_some_and(is_slow)
+    }
 }
 
 /// Why a server's tools are not there, although the server is configured and switched on.
@@ -192,6 +213,32 @@ impl Failure {
         reason
     }
 
+    /// Whether the same attempt may succeed a moment later: nobody listened, no answer in time, a server that is
+    /// overloaded, a name that could not be looked up. A program that is missing, ends by itself or does not get ready
+    /// within its whole deadline will do so again.
+    pub fn may_pass(&self, transport: Transport) -> bool {
+        if transport.is_local() {
+            return false;
+        }
+        match self.cause {
+            Cause::Transport(kind) => matches!(
+                kind,
+                TransportErrorKind::Dns
+                    | TransportErrorKind::Refused
+                    | TransportErrorKind::Unreachable
+                    | TransportErrorKind::Timeout
+                    | TransportErrorKind::Io
+                    | TransportErrorKind::Closed
+            ),
+            Cause::Timeout | Cause::Lost | Cause::Unavailable => true,
+            Cause::Exited
+            | Cause::Unauthorized
+            | Cause::Protocol
+            | Cause::Rejected
+            | Cause::Configuration => false,
+        }
+    }
+
     /// The first line of what went wrong, with the step.
     pub fn summary(&self) -> String {
         match self.step {
@@ -208,6 +255,19 @@ impl From<&OpenErrorKind> for Cause {
             OpenErrorKind::Closed(_) => Self::Exited,
             OpenErrorKind::Unauthorized(_) => Self::Unauthorized,
             OpenErrorKind::Unavailable(_) => Self::Unavailable,
+            OpenErrorKind::Negotiation(Negotiation::NotMcp { status })
+                if is_unavailable(*status) =>
+            {
+                Self::Unavailable
+            }
+            OpenErrorKind::Request(RequestError::Refused(refusal))
+                if is_unavailable(refusal.status) =>
+            {
+                Self::Unavailable
+            }
+            OpenErrorKind::Transport(error) if error.status().is_some_and(is_unavailable) => {
+                Self::Unavailable
+            }
             OpenErrorKind::Transport(error)
             | OpenErrorKind::Request(RequestError::NotSent(error)) => Self::Transport(error.kind),
             OpenErrorKind::Request(RequestError::Rejected(_)) => Self::Rejected,
@@ -220,4 +280,9 @@ impl From<&OpenErrorKind> for Cause {
             }
         }
     }
+}
+
+/// Whether an HTTP status says that the server cannot answer now, and may later.
+const fn is_unavailable(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..=599)
 }

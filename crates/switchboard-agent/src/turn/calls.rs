@@ -1,5 +1,6 @@
 //! The calls of one answer: those that change nothing side by side, the others one after the other.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use switchboard::json::SharedJson;
 use switchboard::names::ToolRef;
 use switchboard::peer::{Progress, ProgressSink};
 use switchboard::person::working_time;
+use tokio::time::{Instant, sleep_until};
 
 use super::{Emitter, State, Turn};
 use crate::budget::Budget;
@@ -180,7 +182,9 @@ impl Caller<'_> {
                 parent: self.emitter.parent.clone(),
             };
             self.emitter.tell(begins).await;
-            let running = async { match prepared {
+            let started = Instant::now();
+            let work = async {
+                match prepared {
                 Prepared::Hopeless(output, why) => {
                     self.core.note_hopeless(&call, why);
                     output
@@ -206,7 +210,9 @@ impl Caller<'_> {
                         })
                         .await
                 }
-            } };
+            }
+            };
+            let running = self.with_signs_of_life(&call.id, started, work);
             // While a person thinks, the call does nothing.
             let (output, elapsed) = working_time(running).await;
             Ended {
@@ -219,6 +225,33 @@ impl Caller<'_> {
             }
         }
         .boxed()
+    }
+
+    /// Tells now and then that a call is still running, however silent its tool is (CALL-6).
+    async fn with_signs_of_life<T>(
+        &self,
+        call: &str,
+        started: Instant,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = pin!(work);
+        let pause = self.core.options.host.progress_interval();
+        let mut next = started + pause;
+        loop {
+            tokio::select! {
+                output = &mut work => return output,
+                () = sleep_until(next) => {
+                    next = Instant::now() + pause;
+                    self.emitter.hint(SessionEvent::CallProgress {
+                        id: call.to_owned(),
+                        progress: None,
+                        total: None,
+                        message: None,
+                        elapsed_ms: u64::try_from(started.elapsed().as_millis()).ok(),
+                    });
+                }
+            }
+        }
     }
 
     /// Runs a built-in tool that was permitted.
@@ -240,6 +273,7 @@ impl Caller<'_> {
                     progress: None,
                     total: None,
                     message: Some(message),
+                    elapsed_ms: None,
                 });
             };
             let context = self.core.context(Arc::new(progress));
@@ -298,6 +332,7 @@ impl Caller<'_> {
                 progress: Some(progress.progress),
                 total: progress.total,
                 message: progress.message,
+                elapsed_ms: None,
             });
         })
     }

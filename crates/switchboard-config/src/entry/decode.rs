@@ -3,8 +3,8 @@
 use super::keys::{self, Field, Key};
 use super::validate::{header_fault, validate, variable_fault};
 use super::{
-    Decoded, OAuthEntry, Permission, Reader, Sandbox, SandboxMode, ServerEntry, ToolEntry,
-    Transport,
+    Decoded, OAuthEntry, Permission, Reader, RootsEntry, Sandbox, SandboxMode, ServerEntry,
+    ToolEntry, Transport,
 };
 use crate::tree::{Member, Node, Span};
 
@@ -130,6 +130,7 @@ fn member_into(
         Field::Sandbox => entry.sandbox = sandbox(key, node, reader),
         Field::Shared => entry.shared = reader.boolean(key, node),
         Field::IdleShutdown => entry.idle_shutdown = reader.seconds(key, node),
+        Field::Roots => entry.roots = roots(key, node, reader),
     }
     Some(field)
 }
@@ -203,6 +204,37 @@ fn sandbox(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<Sa
     Some(Sandbox {
         mode: mode?,
         network,
+    })
+}
+
+fn roots(key: &str, node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Option<RootsEntry> {
+    if let Some(text) = node.as_str() {
+        // A folder alone is a likely slip, and no word is near it.
+        if text.contains(['/', '\\', '$', '~']) || text.starts_with('.') {
+            reader.error(
+                "bad-value",
+                node.span,
+                format!("`{key}` is one folder, and must be a list of folders"),
+                "put it in brackets",
+            );
+            return None;
+        }
+        return reader.word(key, node, keys::ROOTS, RootsEntry::from_name);
+    }
+    let folders = reader.texts(key, node)?;
+    if folders.iter().any(|folder| folder.trim().is_empty()) {
+        reader.error(
+            "bad-value",
+            node.span,
+            format!("`{key}` has an empty folder in it"),
+            "remove it, or write \"workspace\" for the folder of the project",
+        );
+        return None;
+    }
+    Some(if folders.is_empty() {
+        RootsEntry::None
+    } else {
+        RootsEntry::Folders(folders)
     })
 }
 

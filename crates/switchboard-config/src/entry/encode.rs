@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::keys::Field;
-use super::{OAuthEntry, Sandbox, ServerEntry, ToolEntry};
+use super::{OAuthEntry, RootsEntry, Sandbox, ServerEntry, ToolEntry};
 use crate::secret::Secret;
 use crate::tree::{Node, Value};
 
@@ -47,6 +47,7 @@ impl ServerEntry {
         table.node(Field::Sandbox, self.sandbox.map(sandbox));
         table.flag(Field::Shared, self.shared);
         table.seconds(Field::IdleShutdown, self.idle_shutdown);
+        table.node(Field::Roots, self.roots.as_ref().map(roots));
         Node::table(table.0)
     }
 }
@@ -122,6 +123,14 @@ fn sandbox(sandbox: Sandbox) -> Node<'static> {
     match sandbox.network {
         None => mode,
         Some(network) => Node::table([("mode", mode), ("network", Node::detached(network))]),
+    }
+}
+
+fn roots(roots: &RootsEntry) -> Node<'_> {
+    match roots {
+        RootsEntry::Workspace => Node::detached("workspace"),
+        RootsEntry::None => Node::detached("none"),
+        RootsEntry::Folders(folders) => list(folders),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Expansion of every text in an entry.
 
-use super::{Field, ServerEntry};
+use super::{Field, RootsEntry, ServerEntry};
 use crate::expand::{ExpandError, Variables, expand};
 
 impl ServerEntry {
@@ -25,6 +25,7 @@ impl ServerEntry {
             || list(&self.disabled_tools)
             || option(&self.bearer_token_env_var)
             || option(&self.ca_file)
+            || matches!(&self.roots, Some(RootsEntry::Folders(folders)) if list(folders))
             || self.oauth.is_some()
     }
 
@@ -49,6 +50,11 @@ impl ServerEntry {
         ] {
             for text in texts {
                 each(field, text);
+            }
+        }
+        if let Some(RootsEntry::Folders(folders)) = &mut entry.roots {
+            for folder in folders {
+                each(Field::Roots, folder);
             }
         }
         for (field, text) in [

@@ -33,6 +33,7 @@ pub enum Field {
     Sandbox,
     Shared,
     IdleShutdown,
+    Roots,
 }
 
 /// What a key's value looks like.
@@ -80,6 +81,8 @@ pub enum Shape {
     MapOf(&'static [Key]),
     /// A word, or a table with these keys.
     WordOrTable(&'static [&'static str], &'static [Key]),
+    /// A word, or a list of texts.
+    WordOrList(&'static [&'static str]),
 }
 
 /// One key: its name, what stands behind it, and a line for people.
@@ -126,6 +129,7 @@ pub(crate) const TRANSPORTS: &[&str] = &[
 ];
 pub(crate) const PERMISSIONS: &[&str] = &["allow", "ask", "deny"];
 pub(crate) const SANDBOXES: &[&str] = &["off", "own-files", "read-only", "workspace"];
+pub(crate) const ROOTS: &[&str] = &["workspace", "none"];
 pub(crate) const GRANTS: &[&str] = &[
     "authorization_code",
     "client_credentials",
@@ -166,6 +170,7 @@ pub const KEYS: [(Field, Key); 26] = [
     (Field::Sandbox, key("sandbox", Shape::WordOrTable(SANDBOXES, SANDBOX_KEYS), "What the program may touch.")),
     (Field::Shared, key("shared", Shape::Bool, "Whether sessions may share one process of the server.")),
     (Field::IdleShutdown, key("idle_shutdown_sec", Shape::Seconds, "End the server after this many idle seconds.")),
+    (Field::Roots, key("roots", Shape::WordOrList(ROOTS), "Folders that the server is told about: `workspace`, `none`, or a list. When absent: the workspace, unless its own arguments name folders.")),
 ];
 
 /// The keys of `tools.NAME`.

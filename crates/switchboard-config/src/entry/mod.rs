@@ -76,6 +76,8 @@ pub struct ServerEntry {
     pub shared: Option<bool>,
     /// How long it may idle before it is ended.
     pub idle_shutdown: Option<Duration>,
+    /// Which folders it is told about; when absent, the workspace unless its own arguments name folders.
+    pub roots: Option<RootsEntry>,
 }
 
 impl ServerEntry {
@@ -128,6 +130,28 @@ impl ServerEntry {
             named.filter_map(|(key, name)| Some((Field::OAuth, key, name?)))
         });
         bearer.into_iter().chain(oauth).filter(move |_| is_remote)
+    }
+}
+
+/// Which folders a server is told about (`roots`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RootsEntry {
+    /// The folder of the project.
+    Workspace,
+    /// None: the server is not offered roots at all.
+    None,
+    /// These folders, from the folder of the project if they are relative. Never empty.
+    Folders(Vec<String>),
+}
+
+impl RootsEntry {
+    /// The words that stand for themselves; anything else is a list of folders.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "workspace" => Some(RootsEntry::Workspace),
+            "none" => Some(RootsEntry::None),
+            _ => None,
+        }
     }
 }
 

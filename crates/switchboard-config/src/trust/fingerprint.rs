@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::bound::{BoundFile, FileContent, Leads};
-use crate::entry::{OAuthEntry, ServerEntry, ToolEntry};
+use crate::entry::{OAuthEntry, RootsEntry, ServerEntry, ToolEntry};
 use crate::mask;
 use crate::secret::Secret;
 
@@ -73,6 +73,7 @@ impl Fingerprint {
             trust_annotations,
             pin,
             sandbox,
+            roots,
             shared,
             idle_shutdown,
         } = entry;
@@ -124,6 +125,12 @@ impl Fingerprint {
         let sandbox =
             sandbox.map(|sandbox| format!("{} network={:?}", sandbox.mode.name(), sandbox.network));
         components.text("sandbox", &sandbox.unwrap_or_default());
+        match roots {
+            None => {}
+            Some(RootsEntry::Workspace) => components.text("roots", "workspace"),
+            Some(RootsEntry::None) => components.text("roots", "none"),
+            Some(RootsEntry::Folders(folders)) => components.texts("roots", folders),
+        }
         components.flag("shared", *shared);
         components.seconds("idle_shutdown_sec", *idle_shutdown);
         components.files(&leads.files);

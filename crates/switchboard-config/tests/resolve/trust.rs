@@ -189,6 +189,12 @@ fn an_approval_is_bound_to_what_was_approved() {
         &program(r#", "sandbox": "off""#),
         &["sandbox"],
     );
+    check(&base, &program(r#", "roots": ["/"]"#), &["roots"]);
+    check(
+        &program(r#", "roots": "none""#),
+        &program(r#", "roots": "workspace""#),
+        &["roots"],
+    );
     // A value that decides which code runs is part of what was approved.
     let options =
         |value: &str| format!(r#"{{"command": "node", "env": {{"NODE_OPTIONS": "{value}"}}}}"#);

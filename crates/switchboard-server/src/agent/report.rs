@@ -57,6 +57,16 @@ impl<'a> Report<'a> {
                 self.tell(&format!("{name} begins"));
                 self.calls.insert(id, name);
             }
+            SessionEvent::CallProgress {
+                id,
+                elapsed_ms: Some(elapsed_ms),
+                ..
+            } => {
+                if let Some(name) = self.calls.get(&id).cloned() {
+                    let seconds = Duration::from_millis(elapsed_ms).as_secs();
+                    self.tell(&format!("{name} is still running after {seconds} s"));
+                }
+            }
             SessionEvent::CallProgress { id, message, .. } => {
                 if let (Some(name), Some(message)) = (self.calls.get(&id), message) {
                     self.text = format!("{name}: {message}");

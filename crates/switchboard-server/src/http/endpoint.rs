@@ -16,8 +16,8 @@ use switchboard_protocol::headers::{self, ReceivedHeaders};
 use switchboard_protocol::meta::DeclaredMeta;
 use switchboard_protocol::serve::{self, Opening, Serving};
 use switchboard_protocol::{
-    Era, ErrorCode, ErrorObject, Feature, Incoming, Limits, Message, Method, ParseError, Revision,
-    parse,
+    Era, ErrorCode, ErrorObject, Feature, Incoming, Limits, Message, Method, ParseError, Quirk,
+    Revision, parse,
 };
 use tokio::time::timeout;
 
@@ -122,6 +122,15 @@ impl Endpoint {
         let incoming = parse(&frame, &within).map_err(|error| unreadable(&error))?;
         let received = received(&head.headers);
         match incoming {
+            Incoming::Single(single) if single.quirks.contains(Quirk::OtherVersion) => {
+                let id = match &single.message {
+                    Message::Request { id, .. } => Some(id),
+                    _ => None,
+                };
+                let error =
+                    ErrorObject::new(ErrorCode::INVALID_REQUEST, "jsonrpc must be \"2.0\"");
+                Err(answer::error(StatusCode::BAD_REQUEST, id, &error))
+            }
             Incoming::Single(single) => match single.message {
                 Message::Request { id, method, params } => {
                     let request = Asked {

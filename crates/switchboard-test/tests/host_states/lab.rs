@@ -47,6 +47,8 @@ pub(crate) struct Lab {
     pub(crate) stuck: AtomicBool,
     /// Whether the next call cannot be sent, though the connection lives.
     pub(crate) hitch: Arc<AtomicBool>,
+    /// The method whose requests get lost.
+    pub(crate) unanswered: Arc<Mutex<Option<String>>>,
     open: Mutex<Vec<Arc<dyn Inbound>>>,
     /// The methods of all that was sent.
     sent: Arc<Mutex<Vec<String>>>,
@@ -67,6 +69,7 @@ impl Lab {
             silent: Arc::default(),
             stuck: AtomicBool::new(false),
             hitch: Arc::default(),
+            unanswered: Arc::default(),
             open: Mutex::default(),
             sent: Arc::default(),
         })
@@ -138,6 +141,7 @@ impl Connector for LabConnector {
                 link,
                 silent: Arc::clone(&lab.silent),
                 hitch: Arc::clone(&lab.hitch),
+                unanswered: Arc::clone(&lab.unanswered),
                 sent: Arc::clone(&lab.sent),
             }) as Arc<dyn Link>)
         })
@@ -148,6 +152,7 @@ struct LabLink {
     link: Arc<dyn Link>,
     silent: Arc<AtomicBool>,
     hitch: Arc<AtomicBool>,
+    unanswered: Arc<Mutex<Option<String>>>,
     sent: Arc<Mutex<Vec<String>>>,
 }
 
@@ -159,8 +164,9 @@ impl Link for LabLink {
             let error = TransportError::new(TransportErrorKind::Unreachable, "no way there");
             return sent(Err(error));
         }
+        let is_lost = self.unanswered.lock().unwrap().as_ref() == Some(&method);
         self.sent.lock().unwrap().push(method);
-        if self.silent.load(Ordering::Relaxed) {
+        if is_lost || self.silent.load(Ordering::Relaxed) {
             return sent(Ok(()));
         }
         self.link.send(message)

@@ -133,18 +133,107 @@ async fn an_idle_connection_is_probed_every_thirty_seconds_in_the_way_of_its_era
             (9..=10).contains(&probes),
             "{era:?}: {probes} probes in 300 s"
         );
-        // Half-open from now on: noticed by the next probe.
+        // Half-open from now on: noticed when five probes of five seconds each have failed.
         lab.silent.store(true, Ordering::Relaxed);
         lab.refusing.store(true, Ordering::Relaxed);
         let silent = Instant::now();
         assert_eq!(told.states("lab", 2).await, [Connected, Pending]);
+        let probed = Duration::from_secs(25)..=Duration::from_secs(30 + 25 + 4);
         assert!(
-            silent.elapsed() <= Duration::from_secs(36),
+            probed.contains(&silent.elapsed()),
             "{:?}",
             silent.elapsed()
         );
+        let reason = host.status(&name()).unwrap().failure.unwrap().message;
+        assert!(reason.contains("5 probes in a row"), "{reason}");
         host.shutdown().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_misses_some_probes_is_left_alone() {
+    for era in [Era::Stateful, Era::Stateless] {
+        let (lab, host) = (Lab::new(), host(of_era(era)));
+        let mut told = Told::by(&host);
+        host.add_server(lab.spec("lab")).await.unwrap();
+        for _ in 0..5 {
+            // Long enough for some probes to fail, and for fewer than five.
+            lab.silent.store(true, Ordering::Relaxed);
+            sleep(Duration::from_secs(45)).await;
+            lab.silent.store(false, Ordering::Relaxed);
+            sleep(Duration::from_secs(60)).await;
+        }
+        assert_eq!(told.states_so_far("lab"), [Connected], "{era:?}");
+        assert_eq!(lab.connections(), 1, "{era:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_calls_but_no_ping_is_never_restarted() {
+    for (era, probe) in [(Era::Stateful, "ping"), (Era::Stateless, "server/discover")] {
+        let (lab, host) = (Lab::new(), host(of_era(era)));
+        let mut told = Told::by(&host);
+        host.add_server(lab.spec("lab")).await.unwrap();
+        let before = lab.sent(probe);
+        *lab.unanswered.lock().unwrap() = Some(probe.to_owned());
+        // With nobody calling it, for hours.
+        sleep(Duration::from_secs(3 * 3_600)).await;
+        assert!(lab.sent(probe) > before, "{era:?}");
+        assert_eq!(told.states_so_far("lab"), [Connected], "{era:?}");
+        // And when a call meets with trouble, or the machine has slept.
+        host.probe_all().await;
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(lab.connections(), 1, "{era:?}");
+        lab.service.go_on.notify_one();
+        assert!(call(&host, "lab/wait", json!({}), LONG).await.is_ok());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_connection_is_tried_again_if_its_failure_may_pass() {
+    let (lab, host) = (Lab::over(Transport::Http), host(HostSettings::default()));
+    let mut told = Told::by(&host);
+    lab.refusing.store(true, Ordering::Relaxed);
+    let started = Instant::now();
+    host.apply(vec![lab.spec("lab")]).await;
+    sleep(Duration::from_millis(500)).await;
+    let status = host.status(&name()).unwrap();
+    assert_eq!(status.state, Pending);
+    assert!(status.failed_attempts > 0);
+    assert!(status.failure.is_some(), "the reason is told meanwhile");
+    lab.refusing.store(false, Ordering::Relaxed);
+    assert_eq!(told.states("lab", 1).await, [Connected]);
+    assert!(started.elapsed() < Duration::from_secs(4));
+    assert_eq!(host.status(&name()).unwrap().failed_attempts, 0);
+
+    // It is given up after as many attempts as a lost one.
+    lab.refusing.store(true, Ordering::Relaxed);
+    let before = lab.connections();
+    assert!(host.restart(&name()).await);
+    host.settled().await;
+    assert_eq!(host.status(&name()).unwrap().state, Failed);
+    assert_eq!(lab.connections() - before, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_connection_whose_failure_cannot_pass_is_tried_once() {
+    // A program that does not start now will not start later.
+    let (local, host) = (Lab::over(Transport::Stdio), host(HostSettings::default()));
+    local.refusing.store(true, Ordering::Relaxed);
+    host.apply(vec![local.spec("lab")]).await;
+    host.settled().await;
+    assert_eq!(host.status(&name()).unwrap().state, Failed);
+    assert_eq!(local.connections(), 1);
+    // Somebody who starts several servers does not wait for what is tried again.
+    let remote = Lab::over(Transport::Http);
+    remote.stuck.store(true, Ordering::Relaxed);
+    let started = Instant::now();
+    host.apply(vec![remote.spec("lab")]).await;
+    host.started().await;
+    assert_eq!(started.elapsed().as_secs(), 60);
+    assert_eq!(host.status(&name()).unwrap().state, Pending);
+    host.settled().await;
+    assert_eq!(remote.connections(), 6);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,9 +7,11 @@
 mod render;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 use switchboard_protocol::types::tool::CallToolResult;
 use switchboard_protocol::types::{DecodeError, Raw, decode};
 
@@ -93,7 +95,8 @@ pub fn shape(
     result: &SharedJson,
     options: ShapeOptions<'_>,
 ) -> Result<Shaped, DecodeError> {
-    let result: CallToolResult<'_> = decode(result.raw())?;
+    let raw = result.raw();
+    let result: CallToolResult<'_> = decode(raw)?;
     let mut shaper = Shaper {
         label: format!("{}-{}", tool.server, tool.tool),
         options,
@@ -105,6 +108,11 @@ pub fn shape(
     if let Some(structured) = &result.structured_content {
         shaper.structured(structured);
     }
+    if shaper.parts.is_empty()
+        && let Some(whole) = without_content(raw)
+    {
+        shaper.parts.push(Part::Text(Cow::Borrowed(whole)));
+    }
     shaper.join_texts();
     if shaper.parts.is_empty() {
         shaper
@@ -112,6 +120,23 @@ pub fn shape(
             .push(Part::Note("[the tool answered with no content]".to_owned()));
     }
     Ok(shaper.finish(result.is_error()))
+}
+
+/// A result that says what it has to say outside of `content` and `structuredContent`, as the JSON it is. Servers of older
+/// drafts and sloppy ones do so. `None` where it says nothing.
+pub fn without_content(result: &RawValue) -> Option<&str> {
+    const KNOWN: [&str; 5] = [
+        "content",
+        "structuredContent",
+        "isError",
+        "_meta",
+        "resultType",
+    ];
+    let members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(result.get()).ok()?;
+    let says = |(name, value): (&Cow<'_, str>, &&RawValue)| {
+        !KNOWN.contains(&name.as_ref()) && value.get() != "null"
+    };
+    members.iter().any(says).then(|| result.get())
 }
 
 /// A part before the budget is applied.

@@ -3,7 +3,8 @@
 //! The guard is the same program as the host, started with a hidden subcommand that calls [`run`], once for all servers
 //! of the host. It owns their process trees: it is their subreaper. It ends the tree of a server when the host asks for
 //! it, when the socket about that server closes, or when the server's main process ends; and it ends everything when the
-//! host goes away (the socket between them closes, whatever the reason) or when a signal tells it to. The servers' pipes
+//! host goes away (the socket between them closes, whatever the reason) or when a signal tells it to. A host that ends in
+//! order leaves its servers to it: they have the same time to end as if the host had waited. The servers' pipes
 //! pass through it only in the sense that it hands them on: data goes directly between host and server. It must not
 //! read or write them, and has no configuration of its own.
 //!
@@ -14,9 +15,11 @@
 //! | `confined` | how a server gets into its sandbox |
 //! | `mains` | the main processes of all servers, and the reaping |
 //! | `descendants` | whose process is whose, and how they are ended |
+//! | `activity` | whether a server that is being installed makes progress |
 //! | `parent_death` | a child that does not outlive its parent |
 //! | `watcher` | the process above it that ends what it leaves if it is killed |
 
+pub(crate) mod activity;
 mod confined;
 pub(crate) mod descendants;
 mod mains;
@@ -129,7 +132,9 @@ enum Event {
     Start(Descriptors),
     /// A child has ended.
     Child,
-    /// The host has gone, or somebody tells the guard to end.
+    /// The host has gone.
+    HostGone,
+    /// Somebody tells the guard to end.
     EndAll,
 }
 
@@ -150,6 +155,11 @@ async fn watch_over(host: UnixStream, mut signals: Signals) {
                 servers.spawn_local(serve_one(descriptors, mains, ending));
             }
             Event::Child => drop(mains.reap()),
+            // Each server sees that for itself. One that the host has left has its time, all others end now.
+            Event::HostGone => {
+                outlast(&mut servers, &mains, &mut signals).await;
+                break;
+            }
             Event::EndAll => break,
         }
     }
@@ -175,6 +185,22 @@ async fn watch_over(host: UnixStream, mut signals: Signals) {
     }
 }
 
+/// Waits until every server has ended by itself or was ended, or somebody tells the guard to end.
+async fn outlast(servers: &mut JoinSet<Option<Server>>, mains: &Mains, signals: &mut Signals) {
+    loop {
+        tokio::select! {
+            server = servers.join_next() => if server.is_none() {
+                return;
+            },
+            event = signals.next() => match event {
+                Event::Child => drop(mains.reap()),
+                Event::EndAll => return,
+                Event::HostGone | Event::Start(_) => {}
+            },
+        }
+    }
+}
+
 /// Guards one server to its end, or until everything ends: then it returns what it has not ended.
 async fn serve_one(
     descriptors: Descriptors,
@@ -197,12 +223,12 @@ async fn serve_one(
 async fn next_server(host: &UnixStream) -> Event {
     loop {
         if host.readable().await.is_err() {
-            return Event::EndAll;
+            return Event::HostGone;
         }
         match host.try_io(Interest::READABLE, || Descriptors::receive(host)) {
             Ok(Some(descriptors)) => return Event::Start(descriptors),
             Err(error) if is_passing(&error) => {}
-            Ok(None) | Err(_) => return Event::EndAll,
+            Ok(None) | Err(_) => return Event::HostGone,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::future::pending;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::process::{Child, Command};
 use std::rc::Rc;
@@ -14,17 +15,27 @@ use std::time::Duration;
 use rustix::process::Pid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::activity::Activity;
 use super::confined::{self, Confined};
 use super::descendants::{FIRST_PAUSE, Kin, next_pause};
 use super::mains::Mains;
-use super::wire::{CLOSE, Descriptors, Instructions, MARK, Report, receive_some};
+use super::wire::{
+    CLOSE, Descriptors, FINISH, Instructions, LEAVE, MARK, Report, receive_some,
+};
 use super::{KILL_PATIENCE, SHORT_GRACE, host_has_gone, parent_death};
 
 /// What most instructions fit in, environment and all.
 const ROOM: usize = 16 * 1024;
+
+/// How often an installer is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long an installer may do nothing.
+const QUIET: Duration = Duration::from_secs(15);
 
 /// How long the end of a server is kept back for its temporary files to be removed.
 const REMOVAL: Duration = Duration::from_secs(1);
@@ -38,8 +49,15 @@ pub(super) struct Server {
     ended: Option<oneshot::Receiver<Report>>,
     /// Whether the host can still say something.
     host_is_there: bool,
+    /// Whether the host does not wait for the end, and may be gone before it.
+    host_leaves: bool,
     after_close: Duration,
     after_terminate: Duration,
+    to_finish: Duration,
+    /// The main process, to look at what it does; its id may be another's once it has ended.
+    main: u32,
+    /// The ends of its output that nobody reads once the host is gone.
+    output: Vec<Output>,
     /// What its sandbox needs, if it is in one.
     confined: Option<Confined>,
 }
@@ -51,6 +69,8 @@ enum Stage {
     Serving,
     /// Its input is closed; it may end by itself until then.
     Closing(Instant),
+    /// It is being installed; the next look at whether that makes progress is then.
+    Finishing(Instant),
     /// It has been told to end, and may do so until then.
     Terminating(Instant),
 }
@@ -59,6 +79,10 @@ enum Stage {
 enum Event {
     /// The host wants an orderly end.
     Close,
+    /// The host wants an orderly end and does not wait for it.
+    Leave,
+    /// The host does not want what is being installed.
+    Finish,
     /// The host has gone.
     EndNow,
     /// The main process has ended.
@@ -84,8 +108,12 @@ impl Server {
         let mut room = vec![0; ROOM];
         let start = receive_some(&control, &mut room).ok()?;
         let mut control = UnixStream::from_std(control).ok()?;
+        let mut output = Vec::new();
         let outcome = match Instructions::receive(&mut start.chain(&mut control)).await {
             Ok(instructions) if !host_has_gone(instructions.host) => {
+                if !instructions.to_finish.is_zero() {
+                    output.extend([&stdout, &stderr].into_iter().filter_map(Output::of));
+                }
                 let mut command = Command::new(&instructions.program);
                 command.stdin(stdin).stdout(stdout).stderr(stderr);
                 Some((spawn(&instructions, command), instructions))
@@ -113,8 +141,12 @@ impl Server {
             kin,
             ended: Some(ended),
             host_is_there: true,
+            host_leaves: false,
             after_close: instructions.after_close,
             after_terminate: instructions.after_terminate,
+            to_finish: instructions.to_finish,
+            main: main.as_raw_pid().unsigned_abs(),
+            output,
             confined,
         };
         server.tell(Report::Started(main.as_raw_pid())).await;
@@ -124,6 +156,7 @@ impl Server {
     /// Watches until nothing of it is left, and tells the host so. May be dropped at any time.
     pub(super) async fn watch(&mut self) {
         let mut stage = Stage::Serving;
+        let mut finishing = Finishing::default();
         loop {
             let main_runs = self.ended.is_some();
             if !main_runs && self.is_gone() {
@@ -134,6 +167,30 @@ impl Server {
             }
             stage = match (self.event(stage).await, stage) {
                 (Event::Close, Stage::Serving) => Stage::Closing(Instant::now() + self.after_close),
+                (Event::Leave, stage) => {
+                    self.host_leaves = true;
+                    match stage {
+                        Stage::Serving => Stage::Closing(Instant::now() + self.after_close),
+                        stage => stage,
+                    }
+                }
+                (Event::Finish, Stage::Serving | Stage::Closing(_)) => {
+                    self.host_leaves = true;
+                    // What it writes must not break it, and must not hold it up.
+                    for output in self.output.drain(..) {
+                        tokio::task::spawn_local(output.drain());
+                    }
+                    finishing = Finishing::new(self.to_finish);
+                    Stage::Finishing(Instant::now())
+                }
+                (Event::Finish, stage) => stage,
+                (Event::TimeIsUp, Stage::Finishing(_)) => {
+                    if finishing.goes_on(self.main) {
+                        Stage::Finishing(Instant::now() + LOOK)
+                    } else {
+                        self.terminate(self.after_terminate)
+                    }
+                }
                 (Event::MainEnded(report), stage) => {
                     self.ended = None;
                     self.tell(report).await;
@@ -174,21 +231,28 @@ impl Server {
         let time_is_up = async {
             match stage {
                 Stage::Serving => pending().await,
-                Stage::Closing(until) | Stage::Terminating(until) => {
+                Stage::Closing(until) | Stage::Finishing(until) | Stage::Terminating(until) => {
                     tokio::time::sleep_until(until).await;
                 }
             }
         };
         let control = &mut self.control;
         let host_is_there = &mut self.host_is_there;
+        let host_leaves = self.host_leaves;
         let host = async {
             if !*host_is_there {
                 return pending().await;
             }
-            if let Ok(CLOSE) = control.read_u8().await {
-                return Event::Close;
+            match control.read_u8().await {
+                Ok(CLOSE) => return Event::Close,
+                Ok(LEAVE) => return Event::Leave,
+                Ok(FINISH) => return Event::Finish,
+                _ => *host_is_there = false,
             }
-            *host_is_there = false;
+            if host_leaves {
+                // It has said what is to become of the server.
+                return pending().await;
+            }
             Event::EndNow
         };
         let ended = &mut self.ended;
@@ -234,6 +298,55 @@ impl Server {
 
     async fn tell(&mut self, report: Report) {
         tell(&mut self.control, report).await;
+    }
+}
+
+/// How long an installer may go on that the host does not want any longer.
+#[derive(Default)]
+struct Finishing {
+    until: Option<Instant>,
+    quiet_until: Option<Instant>,
+    seen: Option<Activity>,
+}
+
+impl Finishing {
+    fn new(limit: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            until: Some(now + limit),
+            quiet_until: Some(now + QUIET),
+            seen: None,
+        }
+    }
+
+    /// Looks at it, and says whether it may go on.
+    fn goes_on(&mut self, main: u32) -> bool {
+        let seen = Activity::of(main);
+        let before = self.seen.replace(seen.clone());
+        let now = Instant::now();
+        if before.is_some_and(|before| seen.is_progress_since(&before)) {
+            self.quiet_until = Some(now + QUIET);
+        }
+        self.until.is_some_and(|until| now < until)
+            && self.quiet_until.is_some_and(|until| now < until)
+    }
+}
+
+/// The reading end of a server's output. While it is open, a server that writes is not ended by that.
+struct Output(pipe::Receiver);
+
+impl Output {
+    /// The other end of a pipe that a server writes to; `None` where the system does not give it.
+    fn of(written: &OwnedFd) -> Option<Self> {
+        let path = format!("/proc/self/fd/{}", written.as_raw_fd());
+        let read = pipe::OpenOptions::new().open_receiver(path).ok()?;
+        Some(Self(read))
+    }
+
+    /// Reads all of it, for nobody.
+    async fn drain(mut self) {
+        let mut room = [0; 4096];
+        while let Ok(1..) = self.0.read(&mut room).await {}
     }
 }
 

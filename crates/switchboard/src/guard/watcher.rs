@@ -4,7 +4,8 @@
 //! supervisor is killed, that parent is gone. So the supervisor forks as soon as it starts: the child works, and the
 //! parent, this module, does nothing but wait. It is a child subreaper too, so what a killed supervisor leaves becomes its
 //! child, and is killed. If the watcher itself is killed, the kernel tells the supervisor, which ends everything as it
-//! does when the host has gone. It must not touch the host's socket, which closes with the process that works.
+//! does when it is told to end. The end of the host is the supervisor's business: its socket closes, and the watcher stays until
+//! the servers have had their time. It must not touch that socket, which closes with the process that works.
 
 #![expect(
     unsafe_code,
@@ -15,12 +16,10 @@ use std::fs::File;
 use std::io;
 use std::process::ExitCode;
 
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, set_child_subreaper, set_parent_process_death_signal, wait,
-};
+use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, wait};
 
 use super::descendants::{self, Children};
-use super::{KILL_PATIENCE, parent};
+use super::KILL_PATIENCE;
 
 /// Which of the two processes this is.
 pub(super) enum Role {
@@ -32,7 +31,6 @@ pub(super) enum Role {
 
 /// Becomes two processes. Only while the program has a single thread.
 pub(super) fn split() -> io::Result<Role> {
-    let host = parent();
     set_child_subreaper(Some(getpid()))?;
     // SAFETY: The program has one thread here, so the child finds every lock as a single-threaded program would.
     match unsafe { libc::fork() } {
@@ -40,11 +38,6 @@ pub(super) fn split() -> io::Result<Role> {
         0 => Ok(Role::Supervisor),
         child => {
             let child = Pid::from_raw(child).ok_or(io::ErrorKind::InvalidData)?;
-            // If the host dies, this ends the watcher, and that in turn is told to the supervisor.
-            set_parent_process_death_signal(Some(Signal::TERM))?;
-            if parent() != host {
-                return Err(io::ErrorKind::NotConnected.into());
-            }
             Ok(Role::Watcher(child))
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Over the socket that the guard is started with go the [`Descriptors`] of each server, among them a socket for this
 //! server alone. There the host speaks first: one block of [`Instructions`]. After that it says one byte, [`CLOSE`],
-//! when the server shall end in the orderly way. The guard answers in [`Report`]s of five bytes. The end of a stream is
+//! [`LEAVE`] or [`FINISH`], when the server shall end in the orderly way. The guard answers in [`Report`]s of five bytes. The end of a stream is
 //! a message too: the other side has gone. Both ends are the same build, so there is no version, and whatever does not
 //! fit is an error. This module must not act on anything.
 
@@ -26,6 +26,14 @@ use crate::sandbox::Policy;
 
 /// The byte by which the host asks for the orderly end.
 pub(crate) const CLOSE: u8 = b'C';
+
+/// The byte by which the host asks for the orderly end and says that it will not wait for it: when it is gone, the server
+/// has its time all the same.
+pub(crate) const LEAVE: u8 = b'L';
+
+/// The byte by which the host says that it does not want a server any longer whose package runner is at work. The runner
+/// may go on as long as it makes progress, whether the host is there or not.
+pub(crate) const FINISH: u8 = b'F';
 
 /// The variable by which everything that a server starts can be told from what others start. Its value is different for
 /// every server of every host.
@@ -63,6 +71,8 @@ pub(crate) struct Instructions {
     pub(crate) after_close: Duration,
     /// How long it may take to end once it has been asked to by signal.
     pub(crate) after_terminate: Duration,
+    /// How long it may go on after [`FINISH`]; zero for a program that is no package runner.
+    pub(crate) to_finish: Duration,
 }
 
 /// What the guard tells the host.
@@ -173,6 +183,7 @@ impl Instructions {
         put(&mut body, &self.host.to_le_bytes());
         put(&mut body, &millis(self.after_close));
         put(&mut body, &millis(self.after_terminate));
+        put(&mut body, &millis(self.to_finish));
         put(&mut body, self.program.as_os_str().as_bytes());
         match &self.cwd {
             Some(cwd) => put_list(&mut body, [cwd.as_os_str()].into_iter()),
@@ -193,6 +204,7 @@ impl Instructions {
         let host = u32::from_le_bytes(take(rest)?.try_into().ok()?);
         let after_close = take_millis(rest)?;
         let after_terminate = take_millis(rest)?;
+        let to_finish = take_millis(rest)?;
         let program = PathBuf::from(OsStr::from_bytes(take(rest)?));
         let cwd = take_list(rest)?.into_iter().next().map(PathBuf::from);
         let sandbox = take_policy(rest).ok()?;
@@ -208,6 +220,7 @@ impl Instructions {
             sandbox,
             after_close,
             after_terminate,
+            to_finish,
         })
     }
 }
@@ -401,6 +414,7 @@ mod tests {
             }),
             after_close: Duration::from_secs(2),
             after_terminate: Duration::from_millis(1),
+            to_finish: Duration::from_secs(600),
         }
     }
 

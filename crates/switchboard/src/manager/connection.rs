@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, pending};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use switchboard_config::entry::Transport;
 use switchboard_protocol::types::subscription::{
     SubscriptionFilter, SubscriptionsListenRequestParams,
@@ -17,9 +18,10 @@ use switchboard_protocol::types::subscription::{
 use switchboard_protocol::types::wire::List;
 use switchboard_protocol::{Era, Method};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Report;
+use super::install::Signs;
 use super::lists::Lists;
 use crate::catalog::suspicion;
 use crate::catalog::{
@@ -42,6 +44,49 @@ use crate::sandbox;
 use crate::spec::ServerSpec;
 use crate::status::{Cause, Failure};
 use crate::transport::Closed;
+
+/// How well a connection is.
+struct Health {
+    /// When to look at it next.
+    next: Instant,
+    /// Probes that have failed in a row.
+    failures: u32,
+    way: ProbeBy,
+}
+
+/// How a server is asked whether it is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProbeBy {
+    /// By the probe of its era.
+    Era,
+    /// By the first page of a list that it has.
+    List,
+}
+
+impl Health {
+    fn new(interval: Duration) -> Self {
+        Self {
+            next: Instant::now() + interval,
+            failures: 0,
+            way: ProbeBy::Era,
+        }
+    }
+
+    /// Something was heard at that moment.
+    fn alive(&mut self, heard: Instant, interval: Duration) {
+        self.failures = 0;
+        self.next = (heard + interval).max(Instant::now() + SHORTEST_WAIT);
+    }
+}
+
+impl ProbeBy {
+    const fn other(self) -> Self {
+        match self {
+            Self::Era => Self::List,
+            Self::List => Self::Era,
+        }
+    }
+}
 
 /// What a connection is made from.
 pub(super) struct Connection {
@@ -124,9 +169,10 @@ impl Connection {
             return;
         };
         self.report(Report::Begun).await;
-        let step = AtomicU8::new(0);
-        let outcome = timeout(self.spec.startup_timeout, self.establish(&step)).await;
-        drop(permit);
+        let signs = Arc::new(Signs::default());
+        let outcome = self
+            .within_deadline(self.establish(&signs), &signs, permit)
+            .await;
         let failure = match outcome {
             Ok(Ok(established)) => {
                 let (peer, lists) = (established.peer.clone(), Arc::clone(&established.lists));
@@ -139,10 +185,13 @@ impl Connection {
                 return self.report(end).await;
             }
             Ok(Err(error)) => self.failure(&error),
-            Err(_) => {
-                let limit = self.spec.startup_timeout.as_secs_f64();
+            Err(elapsed) => {
+                let limit = self.spec.startup_timeout;
+                // What was being installed had longer.
+                let limit = if elapsed > limit + LATE { elapsed } else { limit };
+                let limit = (limit.as_secs_f64() * 10.0).round() / 10.0;
                 Failure {
-                    step: Some(step_of(step.load(Ordering::Relaxed))),
+                    step: Some(step_of(signs.step.load(Ordering::Relaxed))),
                     cause: Cause::Timeout,
                     message: format!("not ready within {limit} s"),
                     stderr: self.logs.stderr_tail(STDERR_SHOWN),
@@ -152,7 +201,7 @@ impl Connection {
         self.report(Report::Failed(Box::new(failure))).await;
     }
 
-    async fn establish(&self, step: &AtomicU8) -> Result<Established, OpenError> {
+    async fn establish(&self, signs: &Arc<Signs>) -> Result<Established, OpenError> {
         let started = Instant::now();
         let options = OpenOptions {
             known: self.memory.revision(self.spec.key).await,
@@ -164,17 +213,41 @@ impl Connection {
             events: self.events.clone(),
             logs: Arc::clone(&self.logs),
             signals: Arc::clone(&self.signals),
+            signs: Arc::clone(signs),
         });
-        let at = |begun: OpenStep| step.store(begun as u8, Ordering::Relaxed);
-        let peer = peer::open(
+        let starts = AtomicU8::new(0);
+        let at = |begun: OpenStep| {
+            if begun == OpenStep::Connect {
+                starts.fetch_add(1, Ordering::Relaxed);
+            }
+            signs.step.store(begun as u8, Ordering::Relaxed);
+        };
+        let opened = peer::open(
             &self.spec.name,
             &*self.spec.connector,
             &options,
             observer,
-            Arc::clone(&self.handler),
+            self.spec.roots.handler(&self.handler),
             &at,
-        )
-        .await?;
+        );
+        let peer = match opened.await {
+            Ok(peer) => peer,
+            Err(error) => {
+                let is_program = self.spec.connector.transport() == Transport::Stdio;
+                if is_program && starts.load(Ordering::Relaxed) > 1 {
+                    // It ended over the first question and over the handshake alike. Which of the two it minds is not
+                    // known, and next time it is started once.
+                    let supported = options.supported.iter().copied();
+                    if let Some(revision) = supported.filter(|one| one.era() == Era::Stateful).max()
+                    {
+                        self.memory
+                            .remember_revision(self.spec.key, revision)
+                            .await;
+                    }
+                }
+                return Err(error);
+            }
+        };
         self.tell_of_sandbox(&peer).await;
         at(OpenStep::List);
         let listing = Instant::now();
@@ -370,7 +443,7 @@ impl Connection {
 
     /// Looks after a connection until it is lost, and says how.
     async fn keep(&self, peer: &Peer, lists: &Arc<Lists>) -> Failure {
-        let mut next_probe = Instant::now() + self.settings.health_interval;
+        let mut health = Health::new(self.settings.health_interval);
         let mut next_refresh = self.next_refresh(lists);
         let mut listed: Option<Instant> = None;
         let mut spacing = COALESCED;
@@ -384,9 +457,12 @@ impl Connection {
             tokio::select! {
                 closed = peer.closed() => return self.lost(&closed),
                 () = self.signals.woken.notified() => {
-                    if let Err(failure) = self.act_on_signals(peer, lists).await {
+                    if Signals::take(&self.signals.probe)
+                        && let Err(failure) = self.probe_at_once(peer, &mut health).await
+                    {
                         return failure;
                     }
+                    self.act_on_signals(lists).await;
                     if self.signals.tools.load(Ordering::Acquire) {
                         let earliest = listed.map(|listed| listed + spacing);
                         if let Some(earliest) = earliest.filter(|at| Instant::now() < *at) {
@@ -407,15 +483,18 @@ impl Connection {
                     next_refresh = Instant::now() + SHORTEST_REFRESH;
                     self.signals.refresh(ListKind::Tools);
                 }
-                () = sleep_until(next_probe) => {
+                () = sleep_until(health.next) => {
                     let interval = self.settings.health_interval;
                     // A server that is at work may be too busy to answer, and its callers have deadlines.
-                    let is_idle = !peer.is_busy() && peer.heard().elapsed() >= interval;
-                    if is_idle && let Err(failure) = self.probe(peer).await {
-                        return failure;
+                    let is_due = health.failures > 0 || peer.heard().elapsed() >= interval;
+                    if is_due && !peer.is_busy() {
+                        if let Err(failure) = self.probe(peer, &mut health).await {
+                            return failure;
+                        }
+                    } else {
+                        let heard = if peer.is_busy() { Instant::now() } else { peer.heard() };
+                        health.alive(heard, interval);
                     }
-                    let heard = if peer.is_busy() { Instant::now() } else { peer.heard() };
-                    next_probe = (heard + interval).max(Instant::now() + SHORTEST_WAIT);
                 }
                 changed = rules.changed() => {
                     if changed.is_err() {
@@ -497,17 +576,13 @@ impl Connection {
         }
     }
 
-    async fn act_on_signals(&self, peer: &Peer, lists: &Arc<Lists>) -> Result<(), Failure> {
-        if Signals::take(&self.signals.probe) {
-            self.probe(peer).await?;
-        }
+    async fn act_on_signals(&self, lists: &Arc<Lists>) {
         for kind in [ListKind::Prompts, ListKind::Resources] {
             if Signals::take(self.signals.flag(kind)) {
                 lists.changed(kind);
                 self.report(Report::ListChanged(kind)).await;
             }
         }
-        Ok(())
     }
 
     async fn list_again(&self, peer: &Peer, lists: &Arc<Lists>) {
@@ -522,19 +597,96 @@ impl Connection {
         }
     }
 
-    async fn probe(&self, peer: &Peer) -> Result<(), Failure> {
+    /// Asks whether the server is there. The connection is lost when so many probes in a row have failed and nothing
+    /// else was heard meanwhile.
+    async fn probe(&self, peer: &Peer, health: &mut Health) -> Result<(), Failure> {
+        let settings = &self.settings;
         let asked = Instant::now();
-        match peer.probe(self.settings.health_timeout).await {
+        let answer = match health.way {
+            ProbeBy::Era => peer.probe(settings.health_timeout).await,
+            ProbeBy::List => peer.probe_by_list(settings.health_timeout).await,
+        };
+        let error = match answer {
             Ok(()) => {
                 self.report(Report::Probed(asked.elapsed())).await;
-                Ok(())
+                health.alive(peer.heard(), settings.health_interval);
+                return Ok(());
             }
-            Err(error) => Err(Failure {
-                step: None,
-                cause: Cause::Lost,
-                message: format!("it did not answer a probe: {error}"),
-                stderr: self.logs.stderr_tail(STDERR_SHOWN),
-            }),
+            Err(error) => error,
+        };
+        if error.session_expired() || error.wants_authorization() {
+            // There is no doubt about what it says.
+            return Err(self.unanswered(1, &error));
+        }
+        if peer.heard() >= asked || peer.is_busy() {
+            // It talks, if not about this; or it is at work, and its callers have deadlines.
+            health.alive(Instant::now(), settings.health_interval);
+            return Ok(());
+        }
+        health.failures += 1;
+        tracing::debug!(server = %self.spec.name, failures = health.failures, %error, "a probe failed");
+        if health.failures >= settings.health_failures {
+            return Err(self.unanswered(health.failures, &error));
+        }
+        // A server may answer everything but `ping`. What it has answered before tells whether it is there.
+        if matches!(error, RequestError::Idle(_) | RequestError::Expired(_)) {
+            health.way = health.way.other();
+        }
+        let pause = backoff::before_attempt(health.failures - 1);
+        health.next = Instant::now() + pause.max(SHORTEST_WAIT);
+        Ok(())
+    }
+
+    /// Asks whether the server is there when there is reason to doubt it: a call met with trouble, or the machine slept.
+    /// Callers wait for the outcome, so the probes overlap.
+    async fn probe_at_once(&self, peer: &Peer, health: &mut Health) -> Result<(), Failure> {
+        let settings = &self.settings;
+        let count = settings.health_failures.max(1);
+        let pause = settings.health_timeout / count.saturating_mul(4);
+        let begun = Instant::now();
+        let mut probes: FuturesUnordered<_> = (0..count)
+            .map(|number| async move {
+                sleep(pause * number).await;
+                if number % 2 == 0 {
+                    peer.probe(settings.health_timeout).await
+                } else {
+                    peer.probe_by_list(settings.health_timeout).await
+                }
+            })
+            .collect();
+        let mut last = None;
+        while let Some(answer) = probes.next().await {
+            match answer {
+                Ok(()) => {
+                    self.report(Report::Probed(begun.elapsed())).await;
+                    health.alive(peer.heard(), settings.health_interval);
+                    return Ok(());
+                }
+                Err(_) if peer.heard() >= begun => {
+                    health.alive(peer.heard(), settings.health_interval);
+                    return Ok(());
+                }
+                Err(error) if error.session_expired() || error.wants_authorization() => {
+                    return Err(self.unanswered(1, &error));
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        match last {
+            Some(error) => Err(self.unanswered(count, &error)),
+            None => Ok(()),
+        }
+    }
+
+    fn unanswered(&self, probes: u32, error: &RequestError) -> Failure {
+        Failure {
+            step: None,
+            cause: Cause::Lost,
+            message: match probes {
+                1 => format!("it did not answer a probe: {error}"),
+                probes => format!("it did not answer {probes} probes in a row: {error}"),
+            },
+            stderr: self.logs.stderr_tail(STDERR_SHOWN),
         }
     }
 
@@ -608,7 +760,7 @@ impl Connection {
         }
     }
 
-    async fn report(&self, report: Report) {
+    pub(super) async fn report(&self, report: Report) {
         let (server, generation) = (self.spec.name.clone(), self.generation);
         let _ = self.reports.send((server, generation, report)).await;
     }
@@ -626,6 +778,8 @@ const EXAMINED_AFTER: Duration = Duration::from_secs(1);
 const APPROVALS: Duration = Duration::from_secs(1);
 /// How often a store that cannot be used is tried again.
 const UNUSABLE_STORE: Duration = Duration::from_secs(10);
+/// How late a deadline may be noticed on a busy machine.
+const LATE: Duration = Duration::from_secs(1);
 /// Lines of stderr that go with a failure.
 const STDERR_SHOWN: usize = 10;
 /// However short-lived a server says its list is, it is not fetched more often by itself, unless `catalog_ttl` is shorter.
@@ -712,10 +866,12 @@ struct ConnectionObserver {
     events: Events,
     logs: Arc<LogRing>,
     signals: Arc<Signals>,
+    signs: Arc<Signs>,
 }
 
 impl ConnectionObserver {
     fn log(&self, source: LogSource, text: String) {
+        self.signs.lines.fetch_add(1, Ordering::Relaxed);
         let line = LogLine { source, text };
         if self.events.has_listeners() {
             self.events.send(Event::Log {
@@ -731,6 +887,7 @@ impl Observer for ConnectionObserver {
     fn notice(&self, notice: Notice<'_>) {
         match notice {
             Notice::ListChanged(kind) => self.signals.refresh(kind),
+            Notice::Started(process) => self.signs.process.store(process, Ordering::Relaxed),
             Notice::ResourceUpdated(uri) => self.events.send(Event::ResourceUpdated {
                 server: self.server.clone(),
                 uri: uri.to_owned(),

@@ -8,6 +8,7 @@
 pub(crate) mod backoff;
 pub(crate) mod connection;
 mod idle;
+mod install;
 pub(crate) mod lists;
 pub(crate) mod login;
 mod names;
@@ -62,6 +63,8 @@ pub(crate) enum Report {
     ListChanged(ListKind),
     /// It answered a probe.
     Probed(Duration),
+    /// Its package runner is installing it, or no longer is.
+    Installing(bool),
 }
 
 /// What the host asks of the manager. A reply means that the change has been made, not that servers have settled.
@@ -89,6 +92,8 @@ pub(crate) enum Command {
     Subscribe(ServerName, String, bool, oneshot::Sender<bool>),
     /// The end.
     Shutdown(oneshot::Sender<()>),
+    /// The end of a program that does not wait for its servers.
+    Leave(oneshot::Sender<()>),
 }
 
 /// What a call has met with.
@@ -135,8 +140,12 @@ struct Managed {
     state: ConnectionState,
     since: SystemTime,
     generation: Generation,
-    /// Attempts since the connection was last proven.
+    /// Attempts that have failed since the connection was last proven.
     attempts: u32,
+    /// Whether it has been connected since it was last started by somebody: then it is tried again whatever the reason.
+    was_connected: bool,
+    /// Whether its package runner is at work.
+    is_installing: bool,
     restarts: u32,
     failure: Option<Box<Failure>>,
     /// Whether a login will show in what is remembered.
@@ -202,6 +211,8 @@ enum Turn {
     Tick,
 }
 
+/// How long telling servers that a program ends may take.
+const LEAVING: Duration = Duration::from_millis(30);
 /// How often the clocks are compared, and logins looked for.
 const TICK: Duration = Duration::from_secs(5);
 /// How far they may drift apart before the machine counts as having slept.
@@ -247,6 +258,11 @@ impl Manager {
                 Turn::Command(None) => return self.shut_down().await,
                 Turn::Command(Some(Command::Shutdown(done))) => {
                     self.shut_down().await;
+                    let _ = done.send(());
+                    return;
+                }
+                Turn::Command(Some(Command::Leave(done))) => {
+                    self.leave().await;
                     let _ = done.send(());
                     return;
                 }
@@ -299,6 +315,7 @@ impl Manager {
                 // What is switched off stays off until it is switched on.
                 if managed.is_some_and(Managed::is_enabled) {
                     self.forget_needs_auth(&name).await;
+                    self.forget_revision(&name).await;
                     self.connect(&name, 0, Duration::ZERO);
                 }
                 let _ = done.send(exists);
@@ -332,7 +349,7 @@ impl Manager {
                 }
                 let _ = done.send(known.is_some());
             }
-            Command::Shutdown(done) => drop(done),
+            Command::Shutdown(done) | Command::Leave(done) => drop(done),
         }
     }
 
@@ -404,6 +421,8 @@ impl Manager {
                 since: SystemTime::now(),
                 generation: Generation::default(),
                 attempts: 0,
+                was_connected: false,
+                is_installing: false,
                 restarts: 0,
                 failure: None,
                 logs: Arc::default(),
@@ -477,7 +496,7 @@ impl Manager {
         self.connect(name, attempt, delay);
     }
 
-    /// Begins a connection. An attempt of zero is one that is not repeated by itself.
+    /// Begins a connection, after so many attempts that have failed in a row. With none, somebody wants it.
     fn connect(&mut self, name: &ServerName, attempt: u32, delay: Duration) {
         if !self.admit(name) {
             return;
@@ -487,6 +506,8 @@ impl Manager {
         };
         managed.generation = managed.generation.next();
         managed.attempts = attempt;
+        managed.was_connected &= attempt > 0;
+        managed.is_installing = false;
         let signals = Arc::new(Signals::default());
         let transport = managed.spec.connector.transport();
         let connection = Connection {
@@ -543,6 +564,10 @@ impl Manager {
                 }
             }
             Report::ListChanged(kind) => self.list_changed(name, kind),
+            Report::Installing(is_installing) => {
+                managed.is_installing = is_installing;
+                self.publish();
+            }
             Report::Probed(latency) => {
                 if let ConnectionState::Connected(connected) = &mut managed.state {
                     connected.latency = latency;
@@ -573,6 +598,7 @@ impl Manager {
             _task: task,
         }));
         let key = managed.spec.key;
+        managed.was_connected = true;
         self.set_state(name, state, None);
         self.list_changed(name, ListKind::Tools);
         self.resources.memory.forget_needs_auth(key).await;
@@ -598,9 +624,11 @@ impl Manager {
             self.expect_login(name, is_noted && duration > TICK);
             return;
         }
-        // Only a connection that was there before is tried again by itself.
+        // What was there before may come back; what never was must have a reason that may pass.
         let attempts = managed.attempts;
-        if attempts > 0 && attempts < self.resources.settings.reconnect_attempts {
+        let transport = managed.spec.connector.transport();
+        let is_retried = managed.was_connected || failure.may_pass(transport);
+        if is_retried && attempts < self.resources.settings.reconnect_attempts {
             self.note_failure(name, failure);
             self.connect_again(name, attempts + 1);
         } else {
@@ -682,6 +710,13 @@ impl Manager {
         }
     }
 
+    async fn forget_revision(&self, name: &ServerName) {
+        if let Some(managed) = self.servers.get(name) {
+            let memory = &self.resources.memory;
+            memory.forget_revision(managed.spec.key).await;
+        }
+    }
+
     async fn forget_needs_auth(&self, name: &ServerName) {
         if let Some(managed) = self.servers.get(name) {
             self.resources
@@ -693,6 +728,7 @@ impl Manager {
 
     fn note_failure(&mut self, name: &ServerName, failure: Box<Failure>) {
         if let Some(managed) = self.servers.get_mut(name) {
+            tracing::debug!(server = %name, attempt = managed.attempts, reason = failure.message, "connecting it failed; it is tried again");
             managed.failure = Some(failure);
         }
     }
@@ -785,6 +821,20 @@ impl Manager {
             &previous,
         );
         self.view.send_replace(Arc::new(view));
+    }
+
+    /// Tells every server that it is over, and leaves the rest to the guard.
+    async fn leave(mut self) {
+        let mut leaving = JoinSet::new();
+        for (_, managed) in std::mem::take(&mut self.servers) {
+            if let ConnectionState::Connected(connected) = managed.state {
+                let peer = connected.peer.clone();
+                drop(connected);
+                leaving.spawn(async move { peer.leave(LEAVING).await });
+            }
+        }
+        self.publish();
+        while leaving.join_next().await.is_some() {}
     }
 
     async fn shut_down(mut self) {

@@ -13,7 +13,7 @@ impl Manager {
         starting.retain(|name| {
             // One that is not there yet is about to be taken in; one that is removed leaves this set by itself.
             let managed = self.servers.get(name);
-            managed.is_none_or(|managed| managed.state.kind() == State::Pending)
+            managed.is_none_or(|managed| managed.status().is_coming_up())
         });
         if !starting.is_empty() {
             return;
@@ -31,8 +31,11 @@ impl Manager {
         let ready = in_state(State::Connected)
             .chain(resting)
             .map(|(name, _)| name.clone());
+        // One that is tried again in the background is not there either.
+        let late = in_state(State::Pending).filter(|(_, managed)| managed.failure.is_some());
         let failed = in_state(State::Failed)
             .chain(in_state(State::NeedsAuth))
+            .chain(late)
             .map(|(name, managed)| {
                 let reason = managed.failure.as_ref().map(|failure| failure.summary());
                 (

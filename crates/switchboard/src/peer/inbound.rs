@@ -4,8 +4,8 @@
 //! One odd message costs that message: an answer that cannot be read fails its own request, anything else is noted
 //! and skipped.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ use switchboard_protocol::types::method::{
 };
 use switchboard_protocol::types::task::Task;
 use switchboard_protocol::types::wire::Number;
-use switchboard_protocol::{Limits, Message, Method, RequestId, parse, salvage};
+use switchboard_protocol::{Limits, Message, Method, Quirk, RequestId, parse, salvage};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -54,6 +54,8 @@ pub enum Notice<'a> {
     TaskChanged(&'a Task<'a>),
     /// The server will tell of what it was asked to.
     SubscriptionAcknowledged,
+    /// The process of the server runs, under this id.
+    Started(u32),
 }
 
 /// The lists a server can have.
@@ -108,6 +110,7 @@ pub(super) struct Receiver {
     /// Questions that there was no room for: they are refused as soon as the task that answers runs.
     overflow: Mutex<Vec<RequestId<'static>>>,
     opened: Instant,
+    told_of_version: AtomicBool,
     /// Milliseconds after `opened` when something was last heard.
     heard: AtomicU64,
 }
@@ -135,6 +138,7 @@ impl Receiver {
             observer,
             questions,
             opened: Instant::now(),
+            told_of_version: AtomicBool::new(false),
             heard: AtomicU64::new(0),
         };
         (Arc::new(inbound), receiver)
@@ -279,6 +283,14 @@ impl Receiver {
         self.observer.notice(Notice::Noise(text));
     }
 
+    /// A message that says it is of another JSON-RPC is read as what it looks like, and told of once.
+    #[cold]
+    fn other_version(&self) {
+        if !self.told_of_version.swap(true, Ordering::Relaxed) {
+            self.noise("the server's messages do not say jsonrpc \"2.0\"; they are read all the same");
+        }
+    }
+
     /// A frame that cannot be read fails the request it seems to answer.
     fn unreadable(&self, frame: &[u8], why: &str) {
         let salvaged = salvage(frame);
@@ -302,7 +314,12 @@ impl Inbound for Receiver {
             Ok(incoming) => {
                 for received in incoming.into_messages() {
                     match received {
-                        Ok(received) => self.message(&frame, received.message),
+                        Ok(received) => {
+                            if received.quirks.contains(Quirk::OtherVersion) {
+                                self.other_version();
+                            }
+                            self.message(&frame, received.message);
+                        }
                         Err(error) => self.noise(&format!("a message in a batch: {error}")),
                     }
                 }

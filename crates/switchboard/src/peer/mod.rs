@@ -26,7 +26,8 @@ use switchboard_protocol::types::result::{ResultType, declared_type};
 use switchboard_protocol::types::wire::{self, Encode};
 use switchboard_protocol::{Era, Method, RequestId, Revision, encode};
 use tokio::sync::oneshot::error::RecvError;
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use crate::alarm::AbortOnDrop;
 use crate::handler::ClientHandler;
@@ -62,6 +63,16 @@ struct Shared {
     working: AtomicUsize,
     /// What of all that somebody asked for.
     usage: Usage,
+    /// Cancellations that are on their way to the server.
+    cancelling: Arc<watch::Sender<Cancelling>>,
+}
+
+/// Cancellations that are on their way.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cancelling {
+    under_way: usize,
+    /// Why the last one that failed did not reach the server.
+    failed: Option<String>,
 }
 
 /// How long a request may take, and who hears of its progress.
@@ -102,6 +113,8 @@ impl std::fmt::Debug for RequestOptions {
     }
 }
 
+/// How long telling a server of what was cancelled may take before the link is closed.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
 /// The HTTP status of a server that is there and has heard enough for now.
 const TOO_MANY_REQUESTS: u16 = 429;
 /// How often a server may ask for input before a request counts as lost.
@@ -241,12 +254,26 @@ impl Peer {
             Era::Stateful => Method::Ping,
             Era::Stateless => Method::Discover,
         };
-        match self
-            .request(method, None, &RequestOptions::within(deadline))
-            .await
-        {
-            // An error is an answer: somebody is there.
-            Ok(_) | Err(RequestError::Rejected(_)) => Ok(()),
+        self.answers(method, deadline).await
+    }
+
+    /// Asks whether the server is there by a list that it has: for those that leave `ping` unanswered.
+    pub async fn probe_by_list(&self, deadline: Duration) -> Result<(), RequestError> {
+        let method = match &self.0.facts.capabilities {
+            Some(said) if !said.offers_tools() && said.offers_resources() => Method::ResourcesList,
+            Some(said) if !said.offers_tools() && said.offers_prompts() => Method::PromptsList,
+            _ => Method::ToolsList,
+        };
+        self.answers(method, deadline).await
+    }
+
+    /// Whether there is any answer, an error included: then somebody is there.
+    async fn answers(&self, method: Method, deadline: Duration) -> Result<(), RequestError> {
+        // Whatever is asked, it is no use of the server.
+        let _upkeep = self.0.usage.upkeep(Method::Ping);
+        let options = RequestOptions::within(deadline);
+        match self.exchange(method, None, &options).await {
+            Ok(_) | Err(RequestError::Rejected(_) | RequestError::Malformed(_)) => Ok(()),
             Err(RequestError::Refused(refusal)) if refusal.status == TOO_MANY_REQUESTS => Ok(()),
             Err(error) => Err(error),
         }
@@ -264,7 +291,35 @@ impl Peer {
     /// Ends the conversation in order and waits until it has ended.
     pub async fn close(&self) {
         self.0.attending.abort();
+        let _ = self.cancellations_told(CANCEL_PATIENCE).await;
         self.0.link.close().await;
+        self.is_closed();
+    }
+
+    /// Ends the conversation and returns as soon as the server has been told, where its guard sees to the rest, or when
+    /// that takes too long. Cancellations are told first.
+    pub(crate) async fn leave(&self, within: Duration) {
+        self.0.attending.abort();
+        let _ = self.cancellations_told(CANCEL_PATIENCE).await;
+        let _ = timeout(within, self.0.link.leave()).await;
+        self.is_closed();
+    }
+
+    /// Waits until the server has been told of every request that was cancelled, or says why it was not.
+    pub(crate) async fn cancellations_told(&self, within: Duration) -> Result<(), String> {
+        let mut cancelling = self.0.cancelling.subscribe();
+        let told = cancelling.wait_for(|cancelling| cancelling.under_way == 0);
+        match timeout(within, told).await {
+            // The sender is in `self`, so this does not fail.
+            Ok(told) => match told.ok().and_then(|told| told.failed.clone()) {
+                Some(reason) => Err(reason),
+                None => Ok(()),
+            },
+            Err(_) => Err(format!("no answer within {} s", within.as_secs_f64())),
+        }
+    }
+
+    fn is_closed(&self) {
         self.0.receiver.pending.close(&Closed::ByUs);
         self.0
             .receiver
@@ -469,14 +524,22 @@ impl Drop for InFlight<'_> {
         if told || *method == Method::Initialize {
             return;
         }
-        let params = format!(r#"{{"requestId":{id},"reason":"nobody waits for it any longer"}}"#);
+        let params = format!(r#"{{"requestId":{id},"reason":"cancelled by the caller"}}"#);
         let params = switchboard_protocol::trusted(&params);
         let Ok(message) = shared.notification(Method::Cancelled.name(), params) else {
             return;
         };
         let link = Arc::clone(&shared.link);
+        let cancelling = Arc::clone(&shared.cancelling);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { link.send(message).await });
+            cancelling.send_modify(|cancelling| cancelling.under_way += 1);
+            runtime.spawn(async move {
+                let sent = link.send(message).await;
+                cancelling.send_modify(|cancelling| {
+                    cancelling.under_way -= 1;
+                    cancelling.failed = sent.err().map(|error| error.to_string());
+                });
+            });
         }
     }
 }

@@ -23,7 +23,7 @@ use switchboard_protocol::{
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::inbound::{Observer, Receiver};
+use super::inbound::{Notice, Observer, Receiver};
 use super::input::answer_questions;
 use super::pending::Reply;
 use super::{Peer, Shared};
@@ -176,15 +176,17 @@ pub async fn open(
         at,
         step: OpenStep::Connect,
     };
-    let outcome = match options.known.map(Revision::era) {
-        // What worked last time is tried first; if it no longer does, the server is asked anew.
-        Some(Era::Stateful) => match opening.run(connector, true).await {
-            Err(OpenErrorKind::Negotiation(_) | OpenErrorKind::Closed(_)) => {
-                opening.run(connector, false).await
-            }
-            outcome => outcome,
-        },
-        _ => opening.run(connector, false).await,
+    // What worked last time is tried first.
+    let shake_hands = options.known.map(Revision::era) == Some(Era::Stateful);
+    let outcome = match opening.run(connector, shake_hands).await {
+        // A socket that was closed over the handshake is asked anew. A program is started once: whether it minds the
+        // handshake cannot be told from one that does not work.
+        Err(OpenErrorKind::Closed(_))
+            if shake_hands && connector.transport() != Transport::Stdio =>
+        {
+            opening.run(connector, false).await
+        }
+        outcome => outcome,
     };
     outcome.map_err(|kind| OpenError {
         step: opening.step,
@@ -209,6 +211,13 @@ struct Wire {
     attending: AbortOnDrop,
 }
 
+impl Wire {
+    fn how_it_closed(&self) -> Closed {
+        let closed = self.receiver.closed.borrow().clone();
+        closed.unwrap_or(Closed::ByServer)
+    }
+}
+
 /// A request of the opening that waits for its answer.
 struct Asked {
     revision: Revision,
@@ -230,6 +239,7 @@ impl Opening<'_> {
         // A discover request that was met with silence may still be answered.
         let mut unanswered = None;
         let mut discovered = Vec::new();
+        let mut is_first_start = true;
         for _ in 0..MAX_STEPS {
             if let Step::Retry(revision) = step {
                 // A server may refuse a version and offer it again while it starts; twice it means it.
@@ -253,6 +263,12 @@ impl Opening<'_> {
                 Step::Retry(revision) => self.discover(&wire, revision, &mut unanswered).await?,
                 Step::Initialize { revision, because } => {
                     if because == Because::Closed {
+                        // A server that ended over a question it does not know is started once more. One that did not
+                        // even read it would end again.
+                        if !is_first_start || wire.link.left_unread() {
+                            return Err(OpenErrorKind::Closed(wire.how_it_closed()));
+                        }
+                        is_first_start = false;
                         wire = self.connect(connector).await?;
                     }
                     self.initialize(&wire, revision, &mut unanswered).await?
@@ -264,7 +280,16 @@ impl Opening<'_> {
                     wire = self.connect(legacy).await?;
                     (self.first_step(wire.transport, true)?, None)
                 }
-                Step::Fail(failure) => return Err(OpenErrorKind::Negotiation(failure)),
+                Step::Fail(failure) => {
+                    // What worked last time no longer does, so the server is asked, over the same link.
+                    if !shake_hands_first || !discovered.is_empty() {
+                        return Err(OpenErrorKind::Negotiation(failure));
+                    }
+                    match self.first_step(wire.transport, false)? {
+                        step @ Step::Retry(_) => (step, None),
+                        _ => return Err(OpenErrorKind::Negotiation(failure)),
+                    }
+                }
                 other => {
                     tracing::debug!(?other, "a step that leads nowhere");
                     return Err(OpenErrorKind::Circles);
@@ -282,6 +307,9 @@ impl Opening<'_> {
             .connect(inbound)
             .await
             .map_err(unauthorized_or_transport)?;
+        if let Some(process) = link.process() {
+            self.observer.notice(Notice::Started(process));
+        }
         let answering = answer_questions(
             questions,
             Arc::downgrade(&receiver),
@@ -570,6 +598,7 @@ impl Opening<'_> {
             attending: wire.attending,
             working: AtomicUsize::new(0),
             usage: super::usage::Usage::default(),
+            cancelling: Arc::default(),
         }))
     }
 

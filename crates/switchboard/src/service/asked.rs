@@ -49,13 +49,15 @@ impl Asked {
         answer
     }
 
-    /// Hands an answer to whoever waits for it.
-    pub(super) fn answered(&self, id: &RequestId<'_>, answer: Answer) {
+    /// Hands an answer to the question that waits for it; `false` if there is none.
+    pub(super) fn answered(&self, id: &RequestId<'_>, answer: Answer) -> bool {
         let waiting = id.as_u64_lenient().and_then(|id| self.lock().remove(&id));
+        let is_waited_for = waiting.is_some();
         if let Some(waiting) = waiting {
             // Whoever waited may be gone by now.
             let _ = waiting.send(answer);
         }
+        is_waited_for
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {

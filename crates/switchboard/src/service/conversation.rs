@@ -18,8 +18,8 @@ use switchboard_protocol::types::meta::ResultMeta;
 use switchboard_protocol::types::method::{Cancelled, Notification};
 use switchboard_protocol::types::{self, RawObject};
 use switchboard_protocol::{
-    ErrorCode, ErrorObject, Incoming, Limits, Message, Method, ParseError, ParseErrorKind,
-    RequestId, Revision, encode, parse, serve,
+    ErrorCode, ErrorObject, Incoming, Limits, Message, Method, ParseError, ParseErrorKind, Quirk,
+    Received, RequestId, Revision, encode, parse, serve,
 };
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -195,20 +195,39 @@ impl Core {
     }
 
     fn receive(self: &Arc<Self>, frame: &Bytes, sink: &Arc<dyn Sink>) {
-        match parse(frame, &Limits::DEFAULT) {
+        // Whoever handed the frame over has bounded its size.
+        let limits = Limits {
+            max_bytes: usize::MAX,
+            ..Limits::DEFAULT
+        };
+        match parse(frame, &limits) {
             Ok(incoming) => {
                 let batch = is_batch(frame, &incoming)
                     .then(|| Arc::new(BatchSink::new(sink)) as Arc<dyn Sink>);
                 let sink = batch.as_ref().unwrap_or(sink);
                 for message in incoming.into_messages() {
                     match message {
+                        Ok(received) if is_other_version(&received) => {
+                            refuse_version(&received.message, sink);
+                        }
                         Ok(received) => self.take(frame, received.message, sink),
-                        Err(error) => refuse_unreadable(&error, sink),
+                        Err(error) => self.refuse(&error, sink),
                     }
                 }
             }
-            Err(error) => refuse_unreadable(&error, sink),
+            Err(error) => self.refuse(&error, sink),
         }
+    }
+
+    /// Answers what cannot be read. An answer to a question of ours that says nothing is an answer all the same.
+    fn refuse(&self, error: &ParseError, sink: &Arc<dyn Sink>) {
+        if let Some(id) = error.id.as_ref().filter(|_| !error.has_method) {
+            let unreadable = ErrorObject::new(ErrorCode::INVALID_REQUEST, error.to_string());
+            if self.asked.answered(id, Err(unreadable)) {
+                return;
+            }
+        }
+        refuse_unreadable(error, sink);
     }
 
     fn take(self: &Arc<Self>, frame: &Bytes, message: Message<'_>, sink: &Arc<dyn Sink>) {
@@ -224,11 +243,15 @@ impl Core {
                     self.cancel(params);
                 }
             }
-            Message::Response { id, result } => self.asked.answered(&id, Ok(result.to_owned())),
+            Message::Response { id, result } => {
+                self.asked.answered(&id, Ok(result.to_owned()));
+            }
             Message::Error {
                 id: Some(id),
                 error,
-            } => self.asked.answered(&id, Err(error.into_owned())),
+            } => {
+                self.asked.answered(&id, Err(error.into_owned()));
+            }
             Message::Error { id: None, error } => {
                 tracing::debug!(%error, "the client reports an error that belongs to no request");
             }
@@ -412,15 +435,31 @@ fn refuse_unreadable(error: &ParseError, sink: &Arc<dyn Sink>) {
         ParseErrorKind::NotJson { .. } | ParseErrorKind::NotUtf8 { .. } => ErrorCode::PARSE_ERROR,
         _ => ErrorCode::INVALID_REQUEST,
     };
-    if error.id.is_some() && !error.has_method {
-        return;
-    }
     let object = ErrorObject::new(code, error.to_string());
     sink.send(
         error_frame(error.id.as_ref(), &object),
         Purpose::Answer(Some(code)),
     );
 }
+
+/// Whether a message says that it is of another JSON-RPC than this one.
+fn is_other_version(received: &Received<'_>) -> bool {
+    received.quirks.contains(Quirk::OtherVersion)
+}
+
+/// Answers a message of another JSON-RPC, as far as there is something to answer.
+fn refuse_version(message: &Message<'_>, sink: &Arc<dyn Sink>) {
+    if let Message::Request { id, .. } = message {
+        let id = id.clone().into_owned();
+        let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, OTHER_VERSION);
+        Answer::error(&id, &error).send(sink);
+    } else {
+        tracing::debug!("a message that is not of JSON-RPC 2.0 is ignored");
+    }
+}
+
+/// What is wrong with a message of another JSON-RPC.
+const OTHER_VERSION: &str = "jsonrpc must be \"2.0\"";
 
 /// Whether the messages came as a JSON array, and so are answered as one. Messages that merely share a line are not.
 fn is_batch(frame: &[u8], incoming: &Incoming<'_>) -> bool {

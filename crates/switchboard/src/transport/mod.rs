@@ -44,6 +44,16 @@ pub trait Connector: fmt::Debug + Send + Sync + 'static {
     fn destination(&self) -> Destination {
         Destination::Unknown
     }
+
+    /// Whether connecting may install the server first: the program is a package runner such as `npx`.
+    fn may_install(&self) -> bool {
+        false
+    }
+
+    /// Names of variables of the host that a package runner may need and that the server does not get.
+    fn withheld_variables(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What a recipe leads to, as far as it helps to explain a failure. Nothing in it is secret.
@@ -119,9 +129,20 @@ pub trait Link: Send + Sync + 'static {
     /// started are gone, a session is deleted. Idempotent, and bounded in time by the transport itself.
     fn close(&self) -> BoxFuture<'_, ()>;
 
+    /// Ends the link as [`close`](Link::close) does and returns as soon as the other side has been told, where something
+    /// else sees to the rest: the guard of a child process. For a program that is about to end.
+    fn leave(&self) -> BoxFuture<'_, ()> {
+        self.close()
+    }
+
     /// The process behind the link, if there is one.
     fn process(&self) -> Option<u32> {
         None
+    }
+
+    /// Whether the other side has ended without reading all that was sent to it, as far as can be told.
+    fn left_unread(&self) -> bool {
+        false
     }
 }
 

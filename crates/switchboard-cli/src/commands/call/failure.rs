@@ -90,14 +90,21 @@ pub(super) fn unknown(error: &LookupError, session: &Session<'_>) -> Failure {
 }
 
 /// The failure of a call that took longer than it was given.
-pub(super) fn timed_out(tool: &str, limit: Duration) -> Failure {
+pub(super) fn timed_out(tool: &str, limit: Duration, told: Result<(), String>) -> Failure {
     let message = format!(
         "the call of {} took longer than {} s",
         visible(tool),
         limit.as_secs_f64()
     );
+    let cancelled = match told {
+        Ok(()) => "it was cancelled, and the server was told".to_owned(),
+        Err(reason) => format!(
+            "it was cancelled, but the server could not be told and may go on: {}",
+            visible(&reason)
+        ),
+    };
     Failure::new(Exit::TimedOut, message)
-        .because("it was called off, and the server was told")
+        .because(cancelled)
         .hint("ask for less, or give more time with --timeout")
 }
 

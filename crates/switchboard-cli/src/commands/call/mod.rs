@@ -8,6 +8,8 @@ mod failure;
 mod progress;
 pub(crate) mod result;
 
+use std::time::Duration;
+
 use switchboard::call::{CallOutcome, CallRequest};
 use switchboard::catalog::exposed::exposed_name;
 use switchboard::names::ServerName;
@@ -22,6 +24,9 @@ use crate::exit::Exit;
 use crate::servers::Servers;
 use crate::session::{self, Session};
 use arguments::Given;
+
+/// How long telling a server that its call is cancelled may take.
+const TELLING: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(call: &CallArguments, context: &Context) -> Outcome {
     // Whoever types the arguments should not have to wait for servers first, nor servers for them.
@@ -70,9 +75,14 @@ async fn perform(
     let calling = progress::shown(&session.context.printer, &label, request, &session.host);
     let outcome = match call.timeout {
         // Progress keeps a call alive, but not beyond what was asked for.
-        Some(limit) => timeout(limit, calling)
-            .await
-            .map_err(|_| failure::timed_out(&label, limit))?,
+        Some(limit) => match timeout(limit, calling).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let server = &tool.reference().server;
+                let told = session.host.cancellations_told(server, TELLING).await;
+                return Err(failure::timed_out(&label, limit, told));
+            }
+        },
         None => calling.await,
     };
     outcome.map_err(|error| failure::of(&error, session))

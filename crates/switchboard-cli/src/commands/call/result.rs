@@ -9,6 +9,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use serde_json::value::RawValue;
 use switchboard::call::CallOutcome;
+use switchboard::call::shape::without_content;
 use switchboard::catalog::text::neutralise;
 use switchboard_config::text::visible;
 use switchboard_protocol::types::content::{ContentBlock, ResourceLink};
@@ -39,6 +40,11 @@ pub(super) fn show(
     let result: CallToolResult<'_> =
         decode(raw).map_err(|error| Failure::failed("the result cannot be read").because(error))?;
     let mut parts = parts(&result);
+    if parts.is_empty()
+        && let Some(whole) = without_content(raw)
+    {
+        parts.push(Part::Text(json_text::indented(whole)));
+    }
     let target = output.map(|file| context.cwd.join(file));
     if let Some(target) = &target {
         write_files(&mut parts, target, printer)?;

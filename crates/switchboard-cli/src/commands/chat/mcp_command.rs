@@ -234,7 +234,7 @@ async fn toggle(
     session: &Session<'_>,
 ) -> Result<(), Failure> {
     let flags = session.context.flags.clone();
-    on_a_thread(|| mcp::run(command, flags))??;
+    on_a_thread(move || mcp::run(command, flags)).await??;
     current.reload(session).await
 }
 
@@ -245,7 +245,7 @@ async fn add(words: &[String], current: &Current, session: &Session<'_>) -> Resu
     }
     let before = current.names(session);
     let (flags, words) = (session.context.flags.clone(), words.to_vec());
-    on_a_thread(|| mcp::run(McpCommand::Add { words }, flags))??;
+    on_a_thread(move || mcp::run(McpCommand::Add { words }, flags)).await??;
     current.reload(session).await?;
     let added = current.names(session).into_iter();
     for name in added.filter(|name| !before.contains(name)) {

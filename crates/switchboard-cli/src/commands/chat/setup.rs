@@ -1,6 +1,7 @@
 //! An agent from the configuration and the environment.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
@@ -67,6 +68,12 @@ pub(super) fn agent_of(
             .confined_to(configured.bash_sandbox(context)),
         spill_folder: Some(session::spill_folder(context)),
         max_output_tokens: settings.count(Setting::MaxOutputTokens),
+        // With no next turn, the answer waits for what is being installed, as long as a start may take.
+        install_patience: if session.is_scripted {
+            settings.duration(Setting::StartupTimeout)
+        } else {
+            Duration::ZERO
+        },
         search: match settings.tool_search() {
             ToolSearch::Auto(percent) => SearchMode::AutoFrom(percent),
             ToolSearch::On => SearchMode::On,

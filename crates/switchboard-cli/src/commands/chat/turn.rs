@@ -218,6 +218,7 @@ impl<'p> Turn<'p> {
                 progress,
                 total,
                 message,
+                elapsed_ms: None,
             } => {
                 let found = self.calls.iter_mut().find(|call| call.id == id);
                 if let Some(call) = found {

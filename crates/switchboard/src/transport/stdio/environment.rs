@@ -1,7 +1,9 @@
 //! What a server gets to see of the environment.
 //!
 //! A server is somebody else's program, and environments are full of tokens. It gets the names every program needs,
-//! what its entry passes on by name, and what its entry sets. This module must not read the environment itself.
+//! what TLS, proxies and package runners need, what its entry passes on by name, and what its entry sets. Of the families
+//! that package runners read, names that sound secret and addresses with a password in them are withheld; of proxies they
+//! are not, since a proxy that wants a login is of no use without it. This module must not read the environment itself.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -49,17 +51,78 @@ const BASE: &[&str] = &[
 /// Families of names that every server may see.
 const BASE_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
+/// What TLS needs behind a company's own certificate authority: paths and switches.
+const TLS: &[&str] = &[
+    "CURL_CA_BUNDLE",
+    "DENO_CERT",
+    "DENO_TLS_CA_STORE",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "NIX_SSL_CERT_FILE",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_USE_ENV_PROXY",
+    "NODE_USE_SYSTEM_CA",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+];
+
+/// The way to the network. Programs read either case.
+const PROXIES: &[&str] = &["ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
+
+/// Where package runners and version managers have their files, and which daemon containers run under.
+const RUNNERS: &[&str] = &[
+    "ASDF_DATA_DIR",
+    "ASDF_DIR",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+    "DOCKER_TLS_VERIFY",
+    "FNM_DIR",
+    "MISE_DATA_DIR",
+    "NVM_DIR",
+    "N_PREFIX",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "VOLTA_HOME",
+];
+
+/// Families of settings of package runners, in lowercase: npm reads its own in either case.
+const RUNNER_PREFIXES: &[&str] = &[
+    "npm_config_",
+    "pnpm_config_",
+    "bun_config_",
+    "corepack_",
+    "yarn_",
+    "pip_",
+    "pipx_",
+    "uv_",
+];
+
+/// What package runners may need and no server gets unasked: secrets, and what decides which code runs.
+const WITHHELD: &[&str] = &[
+    "CONDA_PREFIX",
+    "GH_TOKEN",
+    "GITHUB_TOKEN",
+    "LD_LIBRARY_PATH",
+    "NODE_AUTH_TOKEN",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NODE_TLS_REJECT_UNAUTHORIZED",
+    "NPM_TOKEN",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+];
+
 /// The whole environment of the server, by name.
 pub(super) fn of(connector: &StdioConnector) -> BTreeMap<OsString, OsString> {
     let mut environment = BTreeMap::new();
     for (name, value) in connector.base_env.iter() {
-        let passed = if connector.inherit_env {
-            true
-        } else {
-            is_base(name) && !is_function(value)
-                || connector.env_vars.iter().any(|wanted| same(name, wanted))
-        };
-        if passed {
+        if is_passed(connector, name, value) {
             environment.insert(key(name), value.clone());
         }
     }
@@ -69,11 +132,65 @@ pub(super) fn of(connector: &StdioConnector) -> BTreeMap<OsString, OsString> {
     environment
 }
 
-fn is_base(name: &OsStr) -> bool {
-    BASE.iter().any(|base| same(name, base))
-        || name
-            .to_str()
-            .is_some_and(|name| BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+/// Names of variables that a package runner may need and that the server does not get, in order.
+pub(super) fn withheld(connector: &StdioConnector) -> Vec<String> {
+    let is_needed = |name: &OsStr| {
+        is_runners(name) || WITHHELD.iter().any(|withheld| same(name, withheld))
+    };
+    let mut names: Vec<String> = connector
+        .base_env
+        .iter()
+        .filter(|(name, value)| is_needed(name) && !is_passed(connector, name, value))
+        .filter_map(|(name, _)| name.to_str().map(str::to_owned))
+        .filter(|name| !connector.env.iter().any(|(set, _)| set == name))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn is_passed(connector: &StdioConnector, name: &OsStr, value: &OsStr) -> bool {
+    connector.inherit_env
+        || connector.env_vars.iter().any(|wanted| same(name, wanted))
+        || is_base(name, value) && !is_function(value)
+}
+
+fn is_base(name: &OsStr, value: &OsStr) -> bool {
+    let is_one_of = |names: &[&str]| names.iter().any(|base| same(name, base));
+    let is_base = is_one_of(BASE) || is_one_of(TLS) || is_one_of(RUNNERS);
+    let text = name.to_str().unwrap_or_default();
+    is_base
+        || BASE_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+        || PROXIES.iter().any(|proxy| {
+            same(name, proxy) || same(name, &proxy.to_ascii_lowercase())
+        })
+        || is_runners(name) && !sounds_secret(text) && !has_password(value)
+}
+
+/// Whether it is a setting of a package runner.
+fn is_runners(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| {
+        let name = name.to_ascii_lowercase();
+        RUNNER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    })
+}
+
+/// Whether the name of a package runner's setting says that its value is secret.
+fn sounds_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let inside = ["auth", "credential", "passw", "secret", "token"];
+    let words = ["key", "pass", "otp"];
+    inside.iter().any(|part| name.contains(part))
+        || name.split(['_', ':', '.', '-']).any(|word| words.contains(&word))
+}
+
+/// Whether a value has an address with a login in it: `https://user:password@host/`.
+fn has_password(value: &OsStr) -> bool {
+    let text = value.to_string_lossy();
+    text.split("://").skip(1).any(|after| {
+        let authority = after.split(['/', '?', '#', ' ']).next().unwrap_or_default();
+        authority.contains('@')
+    })
 }
 
 /// Whether the value is a function that some shells export, and would run.
@@ -168,6 +285,77 @@ mod tests {
                 ("XDG_DATA_HOME", "/data"),
             ],
         );
+    }
+
+    /// Names of these variables that pass, and those that are told as withheld.
+    fn sorted(variables: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+        let mut connector = StdioConnector::new("npx");
+        let pairs = variables.iter();
+        connector.base_env = pairs
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        let passed = of(&connector);
+        let passed = passed.keys().map(|name| name.to_str().unwrap().to_owned());
+        (passed.collect(), withheld(&connector))
+    }
+
+    #[test]
+    fn tls_proxies_and_package_runners_get_what_they_need() {
+        let variables = [
+            ("NODE_EXTRA_CA_CERTS", "/etc/company.pem"),
+            ("SSL_CERT_FILE", "/etc/company.pem"),
+            ("SSL_CERT_DIR", "/etc/certs"),
+            ("REQUESTS_CA_BUNDLE", "/etc/company.pem"),
+            ("CURL_CA_BUNDLE", "/etc/company.pem"),
+            ("HTTP_PROXY", "http://proxy:3128"),
+            ("https_proxy", "http://ann:secret@proxy:3128"),
+            ("ALL_PROXY", "socks5://proxy"),
+            ("no_proxy", "localhost"),
+            ("npm_config_registry", "https://npm.example/"),
+            ("NPM_CONFIG_CAFILE", "/etc/company.pem"),
+            ("PIP_INDEX_URL", "https://pypi.example/simple"),
+            ("UV_INDEX_URL", "https://pypi.example/simple"),
+            ("UV_KEYRING_PROVIDER", "subprocess"),
+            ("UV_CACHE_DIR", "/cache"),
+            ("XDG_CACHE_HOME", "/cache"),
+            ("NVM_DIR", "/home/ann/.nvm"),
+            ("DOCKER_HOST", "unix:///run/docker.sock"),
+        ];
+        let mut names: Vec<_> = variables.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        assert_eq!(
+            sorted(&variables),
+            (names.iter().map(ToString::to_string).collect(), vec![])
+        );
+    }
+
+    #[test]
+    fn secrets_of_package_runners_are_withheld_and_named() {
+        let variables = [
+            ("npm_config__authToken", "npm_secret"),
+            ("npm_config_//registry.npmjs.org/:_authToken", "npm_secret"),
+            ("NPM_CONFIG__AUTH", "c2VjcmV0"),
+            ("npm_config_key", "-----BEGIN KEY-----"),
+            ("npm_config_registry", "https://ann:secret@npm.example/"),
+            ("PIP_INDEX_URL", "https://ann:secret@pypi.example/simple"),
+            (
+                "PIP_EXTRA_INDEX_URL",
+                "https://a.example/ https://token@pypi.example/simple",
+            ),
+            ("UV_PUBLISH_TOKEN", "pypi-secret"),
+            ("UV_INDEX_COMPANY_PASSWORD", "secret"),
+            ("YARN_NPM_AUTH_TOKEN", "secret"),
+            ("COREPACK_NPM_TOKEN", "secret"),
+            ("NPM_TOKEN", "secret"),
+            ("NODE_OPTIONS", "--require=./evil.js"),
+            ("UV_CACHE_DIR", "() { echo trap; }"),
+        ];
+        let mut names: Vec<String> = variables.iter().map(|(name, _)| (*name).into()).collect();
+        names.sort();
+        assert_eq!(sorted(&variables), (vec![], names));
+        // What nobody needs for installing is withheld without a word.
+        let others = [("AWS_SECRET_ACCESS_KEY", "x"), ("EDITOR", "vi")];
+        assert_eq!(sorted(&others), (vec![], vec![]));
     }
 
     #[test]

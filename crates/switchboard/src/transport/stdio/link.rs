@@ -24,7 +24,7 @@ use super::system::{Process, Started};
 use super::writer::{Company, Handed, Writer};
 use super::{Exit, StdioConnector};
 use crate::transport::{
-    Abandoned, Closed, Inbound, Link, Outgoing, OutgoingKind, Sending, TransportError,
+    Abandoned, Closed, Connector as _, Inbound, Link, Outgoing, OutgoingKind, Sending, TransportError,
     TransportErrorKind, sending, sent,
 };
 
@@ -49,6 +49,10 @@ pub(super) struct StdioLink {
     /// Turns true when the link has ended and said so.
     over: watch::Receiver<bool>,
     longest_end: Duration,
+    /// Whether the program may install the server first.
+    may_install: bool,
+    /// Whether the server has taken part in the handshake: then nothing is being installed.
+    has_opened: AtomicBool,
     tasks: [AbortHandle; 4],
 }
 
@@ -111,6 +115,8 @@ impl StdioLink {
             shared,
             over: over_receiver,
             longest_end: connector.grace.after_close + connector.grace.after_terminate + END_SLACK,
+            may_install: connector.may_install(),
+            has_opened: AtomicBool::new(false),
             tasks: [watch.abort_handle(), reader, drain, diagnostics],
         }
     }
@@ -147,7 +153,9 @@ impl Link for StdioLink {
         Abandoned::NotTold
     }
 
-    fn opened(&self, _revision: Revision) {}
+    fn opened(&self, _revision: Revision) {
+        self.has_opened.store(true, Ordering::Relaxed);
+    }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         let shared = &self.shared;
@@ -171,8 +179,25 @@ impl Link for StdioLink {
         .boxed()
     }
 
+    fn leave(&self) -> BoxFuture<'_, ()> {
+        let shared = &self.shared;
+        async move {
+            shared.closing.store(true, Ordering::Relaxed);
+            if !shared.process.leave() {
+                return self.close().await;
+            }
+            let _ = timeout(LAST_MESSAGES, shared.writer.flushed()).await;
+            shared.writer.end(closed_by_us());
+        }
+        .boxed()
+    }
+
     fn process(&self) -> Option<u32> {
         self.shared.process.id()
+    }
+
+    fn left_unread(&self) -> bool {
+        self.shared.writer.left_unread()
     }
 }
 
@@ -180,7 +205,11 @@ impl Drop for StdioLink {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Relaxed);
         self.shared.writer.end(closed_by_us());
-        self.shared.process.end();
+        if self.may_install && !self.has_opened.load(Ordering::Relaxed) {
+            self.shared.process.finish();
+        } else {
+            self.shared.process.end();
+        }
         for task in &self.tasks {
             task.abort();
         }

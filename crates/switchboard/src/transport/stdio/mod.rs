@@ -6,6 +6,7 @@
 //! | `unix/`, `windows` | starting and ending the process, with a guard or without |
 //! | `frames`, `intake` | lines out of what the server writes |
 //! | `writer` | messages into what the server reads |
+//! | `runner` | programs that install a server before they start it |
 //! | `link` | the open link, and how it ends |
 //! | `program` | a program that is no server, started and ended the same way |
 //!
@@ -18,6 +19,7 @@ mod intake;
 mod link;
 mod lookup;
 mod program;
+mod runner;
 mod writer;
 
 #[cfg(unix)]
@@ -69,6 +71,9 @@ pub struct StdioConnector {
     pub limits: StdioLimits,
     /// How long the server may take to end.
     pub grace: Grace,
+    /// How long a package runner may go on installing, as long as it makes progress, once the server is not wanted any
+    /// longer: killed in the middle, it could leave its cache broken. Needs a guard.
+    pub install_timeout: Duration,
 }
 
 /// How a guard is started: a program that calls [`guard::run`](crate::guard::run) when it gets these arguments.
@@ -113,6 +118,7 @@ impl StdioConnector {
             sandbox: None,
             limits: StdioLimits::default(),
             grace: Grace::default(),
+            install_timeout: Duration::from_secs(600),
         }
     }
 }
@@ -155,6 +161,14 @@ impl Connector for StdioConnector {
     fn destination(&self) -> Destination {
         Destination::Program(self.program.display().to_string())
     }
+
+    fn may_install(&self) -> bool {
+        runner::is_runner(&self.program, &self.args)
+    }
+
+    fn withheld_variables(&self) -> Vec<String> {
+        environment::withheld(self)
+    }
 }
 
 /// Arguments and values may hold secrets, so their number has to do.
@@ -184,6 +198,9 @@ struct Recipe {
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no sandboxes there"))]
     sandbox: Option<Policy>,
     grace: Grace,
+    /// How long a package runner may go on; zero for any other program.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no guards there"))]
+    to_finish: Duration,
     /// What the environment of everything that it starts is marked with, where that is how they are found.
     #[cfg_attr(not(unix), expect(dead_code, reason = "nobody can look there"))]
     mark: Option<String>,
@@ -233,6 +250,11 @@ impl Recipe {
             guard: connector.guard.clone(),
             sandbox: connector.sandbox.clone(),
             grace: connector.grace,
+            to_finish: if connector.may_install() {
+                connector.install_timeout
+            } else {
+                Duration::ZERO
+            },
             mark: None,
         })
     }

@@ -60,6 +60,8 @@ struct State {
     /// Bytes taken from senders, and bytes handed to the system, since the beginning.
     accepted: u64,
     written: u64,
+    /// Whether the server had not read all of it when the end came.
+    left_unread: bool,
 }
 
 /// What became of one attempt to write.
@@ -81,6 +83,7 @@ impl Writer {
                 watched: false,
                 accepted: 0,
                 written: 0,
+                left_unread: false,
             }),
             progress: Notify::new(),
             over: Notify::new(),
@@ -191,13 +194,20 @@ impl Writer {
         if state.ended.is_none() {
             state.ended = Some(reason);
         }
-        state.outlet = None;
+        if let Some(outlet) = state.outlet.take() {
+            state.left_unread = state.written < state.accepted || outlet.unread() > 0;
+        }
         state.queue = Vec::new();
         state.unfinished = None;
         drop(state);
         self.progress.notify_waiters();
         self.over.notify_waiters();
         self.work.notify_one();
+    }
+
+    /// Whether the server had not read all that was sent to it when the end came.
+    pub(super) fn left_unread(&self) -> bool {
+        self.state().left_unread
     }
 
     /// Writes where senders cannot or should not, for as long as the link lives.

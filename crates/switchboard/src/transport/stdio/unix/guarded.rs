@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::shared_guard::{SharedGuard, Trouble};
 use super::{Pipes, no_process};
-use crate::guard::wire::{CLOSE, Report, send_all};
+use crate::guard::wire::{CLOSE, FINISH, LEAVE, Report, send_all};
 use crate::sandbox::SandboxError;
 use crate::transport::TransportError;
 use crate::transport::stdio::{Exit, GuardCommand, Life, Recipe, lookup};
@@ -32,6 +32,7 @@ pub(super) async fn start(
     recipe: Recipe,
 ) -> Result<(Handle, Pipes), TransportError> {
     let longest_end = recipe.grace.after_close + recipe.grace.after_terminate + GUARD_PATIENCE;
+    let to_finish = recipe.to_finish;
     let handed = SharedGuard::hand_over(&command, recipe).await?;
     let control = UnixStream::from_std(handed.control).map_err(|error| no_process(&error))?;
     let kept = Arc::new(Kept {
@@ -40,6 +41,7 @@ pub(super) async fn start(
         server: AtomicI32::new(0),
         overdue: watch::Sender::new(None),
         longest_end,
+        to_finish,
         life: watch::Sender::new(Life::Running),
     });
     // From here on whoever drops this ends what was begun.
@@ -67,10 +69,24 @@ impl Handle {
     }
 
     pub(super) fn end(&self) {
+        self.end_by(CLOSE, self.0.longest_end);
+    }
+
+    /// Ends it like [`end`](Self::end), and lets the guard see to it when this process is gone.
+    pub(super) fn leave(&self) {
+        self.end_by(LEAVE, self.0.longest_end);
+    }
+
+    /// Lets a package runner go on for which there is no more use, as long as it makes progress.
+    pub(super) fn finish(&self) {
+        self.end_by(FINISH, self.0.longest_end + self.0.to_finish);
+    }
+
+    fn end_by(&self, byte: u8, within: Duration) {
         let kept = &self.0;
         let is_first = kept.overdue.send_if_modified(|overdue| {
             let is_first = overdue.is_none();
-            overdue.get_or_insert(Instant::now() + kept.longest_end);
+            overdue.get_or_insert(Instant::now() + within);
             is_first
         });
         if !is_first {
@@ -81,7 +97,7 @@ impl Handle {
             // Nobody wants what is being started: the guard, or whatever was taken for one, sees us go.
             0 => rustix::net::shutdown(kept.control.as_fd(), rustix::net::Shutdown::Write)
                 .map_err(io::Error::from),
-            _ => send_all(&kept.control, &[CLOSE]),
+            _ => send_all(&kept.control, &[byte]),
         };
     }
 
@@ -107,6 +123,8 @@ struct Kept {
     /// When the guard will have had all the time it needs to end the server, once it has been told to.
     overdue: watch::Sender<Option<Instant>>,
     longest_end: Duration,
+    /// How long a package runner may go on.
+    to_finish: Duration,
     life: watch::Sender<Life>,
 }
 

@@ -61,6 +61,11 @@ impl Outlet {
         self.0.try_write(bytes)
     }
 
+    /// How many bytes are in the pipe that nobody has read; none where the system does not say.
+    pub(super) fn unread(&self) -> u64 {
+        rustix::io::ioctl_fionread(&self.0).unwrap_or_default()
+    }
+
     /// Waits until the pipe takes something, and writes it.
     pub(super) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
@@ -124,6 +129,25 @@ impl Process {
     pub(super) fn end(&self) {
         match self {
             Self::Guarded(handle) => handle.end(),
+            Self::Alone(handle) => handle.end(),
+        }
+    }
+
+    /// Begins the orderly end, and lets the guard see to it when this process is gone; `false` without one.
+    pub(super) fn leave(&self) -> bool {
+        match self {
+            Self::Guarded(handle) => {
+                handle.leave();
+                true
+            }
+            Self::Alone(_) => false,
+        }
+    }
+
+    /// Lets a package runner go on as long as it makes progress, where a guard can see to it.
+    pub(super) fn finish(&self) {
+        match self {
+            Self::Guarded(handle) => handle.finish(),
             Self::Alone(handle) => handle.end(),
         }
     }

@@ -281,6 +281,7 @@ impl Keeper {
             sandbox: recipe.sandbox.clone(),
             after_close: recipe.grace.after_close,
             after_terminate: recipe.grace.after_terminate,
+            to_finish: recipe.to_finish,
         }
     }
 

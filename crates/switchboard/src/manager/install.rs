@@ -1,0 +1,134 @@
+//! A server that a package runner may have to install first: how long it may take, and what is told meanwhile.
+//!
+//! Owns the deadline of a start. A runner such as `npx` may need minutes the first time, and one that is killed in the
+//! middle can leave its cache broken; so as long as it makes progress, it is not given up.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::SemaphorePermit;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::Report;
+use super::connection::Connection;
+use crate::events::{Event, LogSource};
+use crate::peer::OpenStep;
+
+/// How often progress is looked for.
+const LOOK: Duration = Duration::from_secs(1);
+/// A start that is faster is no installation.
+const NOTICED: Duration = Duration::from_secs(2);
+
+/// What is seen of a start from outside.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    /// The process of the server, 0 before it runs.
+    pub(super) process: AtomicU32,
+    /// Lines that it has written and that are no messages.
+    pub(super) lines: AtomicU64,
+    /// The step that the start has come to.
+    pub(super) step: AtomicU8,
+}
+
+impl Connection {
+    /// Waits for a start, for as long as it may take; how long that was, if it is not over by then. The permit is given
+    /// back when it turns out that something is being installed: others do not wait for that.
+    pub(super) async fn within_deadline<T>(
+        &self,
+        start: impl Future<Output = T>,
+        signs: &Signs,
+        permit: SemaphorePermit<'_>,
+    ) -> Result<T, Duration> {
+        let mut permit = Some(permit);
+        let mut start = pin!(start);
+        let begun = Instant::now();
+        let patience = self.spec.startup_timeout;
+        let mut deadline = begun + patience;
+        let may_install = self.spec.connector.may_install();
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut seen = Seen::default();
+        let mut is_told = false;
+        loop {
+            tokio::select! {
+                outcome = &mut start => return Ok(outcome),
+                () = sleep_until(deadline) => return Err(begun.elapsed()),
+                _ = looks.tick(), if may_install => {
+                    let now = seen.look(signs).await;
+                    let has_answered = signs.step.load(Ordering::Relaxed) >= OpenStep::List as u8;
+                    if !now || has_answered || begun.elapsed() < NOTICED {
+                        continue;
+                    }
+                    // What makes progress may go on, up to what an installation may take in all.
+                    let limit = begun + self.settings.install_timeout.max(patience);
+                    deadline = deadline.max((Instant::now() + patience).min(limit));
+                    drop(permit.take());
+                    if !std::mem::replace(&mut is_told, true) {
+                        self.report(Report::Installing(true)).await;
+                    }
+                    self.tell_of_installation(begun.elapsed());
+                }
+            }
+        }
+    }
+
+    fn tell_of_installation(&self, elapsed: Duration) {
+        if !self.events.has_listeners() {
+            return;
+        }
+        let lines = self.logs.lines();
+        let last = lines
+            .iter()
+            .rev()
+            .find(|line| line.source == LogSource::Stderr && !line.text.trim().is_empty());
+        self.events.send(Event::Installing {
+            server: self.spec.name.clone(),
+            elapsed,
+            line: last.map(|line| line.text.clone()),
+        });
+    }
+}
+
+/// What was seen at the last look.
+#[derive(Debug, Default)]
+struct Seen {
+    lines: u64,
+    #[cfg(unix)]
+    activity: Option<crate::guard::activity::Activity>,
+}
+
+impl Seen {
+    /// Whether there was progress since the last look.
+    async fn look(&mut self, signs: &Signs) -> bool {
+        let lines = signs.lines.load(Ordering::Relaxed);
+        let has_written = lines > std::mem::replace(&mut self.lines, lines);
+        self.has_worked(signs).await || has_written
+    }
+
+    #[cfg(unix)]
+    async fn has_worked(&mut self, signs: &Signs) -> bool {
+        use crate::guard::activity::Activity;
+
+        let process = signs.process.load(Ordering::Relaxed);
+        if process == 0 {
+            return false;
+        }
+        let looked = tokio::task::spawn_blocking(move || Activity::of(process));
+        let Ok(now) = looked.await else {
+            return false;
+        };
+        let has_worked = self
+            .activity
+            .as_ref()
+            .is_some_and(|before| now.is_progress_since(before));
+        self.activity = Some(now);
+        has_worked
+    }
+
+    #[cfg(not(unix))]
+    #[expect(clippy::unused_async, clippy::unused_self, reason = "the same signature everywhere")]
+    async fn has_worked(&mut self, _: &Signs) -> bool {
+        false
+    }
+}

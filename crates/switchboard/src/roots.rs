@@ -1,0 +1,257 @@
+//! Which folders a server is told about (`roots`, CALL-10).
+//!
+//! Owns the decision for each server and the handler that keeps to it in both eras. A server that is told about folders
+//! may take them in place of those that its own arguments name, as `server-filesystem` does. So where an entry does not
+//! say which folders to tell, a server whose arguments or variables name any is not told of others.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use switchboard_config::entry::{RootsEntry, ServerEntry};
+use switchboard_protocol::types::capabilities::{ClientCapabilities, RootsCapability};
+use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult};
+use switchboard_protocol::types::roots::{ListRootsResult, Root};
+use switchboard_protocol::types::sampling::{CreateMessageRequestParams, CreateMessageResult};
+use switchboard_protocol::{ErrorCode, ErrorObject};
+use url::Url;
+
+use crate::handler::ClientHandler;
+use crate::names::ServerName;
+
+/// What one server is told about folders.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Roots {
+    /// What the host's [`ClientHandler`] tells every server.
+    #[default]
+    OfHandler,
+    /// Nothing: the capability is not declared, and a server that asks all the same gets an error.
+    None,
+    /// These folders, whatever the handler says. Absolute paths.
+    Folders(Vec<PathBuf>),
+}
+
+impl Roots {
+    /// What the server of an entry is told. `workspace` is the folder of the project, and `cwd` the one that the server
+    /// starts in. Looks at the disk.
+    pub(crate) fn of(entry: &ServerEntry, workspace: &Path, cwd: &Path) -> Self {
+        match &entry.roots {
+            Some(RootsEntry::Workspace) => Self::Folders(vec![workspace.to_owned()]),
+            Some(RootsEntry::None) => Self::None,
+            Some(RootsEntry::Folders(folders)) => {
+                let folders = folders.iter().map(|folder| workspace.join(folder));
+                Self::Folders(folders.collect())
+            }
+            None if names_folders(entry, cwd) => Self::None,
+            None => Self::OfHandler,
+        }
+    }
+
+    /// The handler for a server that is told this.
+    pub(crate) fn handler(&self, handler: &Arc<dyn ClientHandler>) -> Arc<dyn ClientHandler> {
+        match self {
+            Self::OfHandler => Arc::clone(handler),
+            Self::None | Self::Folders(_) => Arc::new(WithRoots {
+                handler: Arc::clone(handler),
+                roots: self.clone(),
+            }),
+        }
+    }
+}
+
+/// Whether the arguments or variables of an entry name folders, as far as can be told from here. In doubt they do: not
+/// being told of a folder costs a server less than losing one.
+fn names_folders(entry: &ServerEntry, cwd: &Path) -> bool {
+    let in_args = entry.args.iter().any(|arg| argument_names(arg, cwd));
+    let in_env = entry.env.iter().any(|(name, value)| {
+        // Where programs are found is no grant.
+        name != "PATH" && value_names(value.expose(), cwd)
+    });
+    in_args || in_env
+}
+
+fn argument_names(argument: &str, cwd: &Path) -> bool {
+    let value = match argument.split_once('=') {
+        Some((option, value)) if option.starts_with('-') => value,
+        _ => argument,
+    };
+    // A whole command line for a shell is one argument.
+    value_names(value, cwd) || value.split_whitespace().any(|word| value_names(word, cwd))
+}
+
+/// Whether a text is a folder or a list of such.
+fn value_names(text: &str, cwd: &Path) -> bool {
+    if text.starts_with("file://") {
+        return true;
+    }
+    let is_address = text.contains("://");
+    !is_address
+        && (is_folder(text, cwd)
+            || text
+                .split([',', ';', ':', '='])
+                .any(|part| is_folder(part.trim(), cwd)))
+}
+
+fn is_folder(text: &str, cwd: &Path) -> bool {
+    if text.is_empty() || text.starts_with('-') {
+        return false;
+    }
+    // A program may expand it itself.
+    if text == "~" || text.starts_with("~/") {
+        return true;
+    }
+    let path = Path::new(text);
+    match cwd.join(path).metadata() {
+        Ok(found) => found.is_dir(),
+        // A folder of a container, or one that the server makes. A name that is not there is just a name.
+        Err(_) => path.is_absolute() && path.extension().is_none(),
+    }
+}
+
+/// A handler with other roots.
+struct WithRoots {
+    handler: Arc<dyn ClientHandler>,
+    roots: Roots,
+}
+
+impl ClientHandler for WithRoots {
+    fn capabilities(&self) -> ClientCapabilities<'static> {
+        let declared = matches!(self.roots, Roots::Folders(_));
+        ClientCapabilities {
+            roots: declared.then(RootsCapability::default),
+            ..self.handler.capabilities()
+        }
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        server: &'a ServerName,
+        params: ElicitRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<ElicitResult<'static>, ErrorObject<'static>>> {
+        self.handler.elicit(server, params)
+    }
+
+    fn create_message<'a>(
+        &'a self,
+        server: &'a ServerName,
+        params: CreateMessageRequestParams<'a>,
+    ) -> BoxFuture<'a, Result<CreateMessageResult<'static>, ErrorObject<'static>>> {
+        self.handler.create_message(server, params)
+    }
+
+    fn list_roots<'a>(
+        &'a self,
+        _: &'a ServerName,
+    ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
+        let answer = match &self.roots {
+            Roots::Folders(folders) => {
+                let roots = folders.iter().filter_map(|folder| root(folder));
+                Ok(ListRootsResult::new(roots.collect()))
+            }
+            // An empty list could be taken for the order to serve nothing.
+            Roots::None | Roots::OfHandler => Err(ErrorObject::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                "this client offers no roots to the server",
+            )),
+        };
+        ready(answer).boxed()
+    }
+}
+
+/// A folder as a root; `None` for one that has no address, such as a relative one.
+fn root(folder: &Path) -> Option<Root<'static>> {
+    let address = Url::from_directory_path(folder).ok()?;
+    let name = folder.file_name().map(OsStr::to_string_lossy);
+    Some(Root {
+        name: name.map(|name| name.into_owned().into()),
+        ..Root::new(String::from(address).into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_config::secret::Secret;
+
+    use super::*;
+
+    fn args(args: &[&str]) -> ServerEntry {
+        ServerEntry {
+            command: Some("npx".into()),
+            args: args.iter().map(ToString::to_string).collect(),
+            ..ServerEntry::default()
+        }
+    }
+
+    #[test]
+    fn an_entry_that_names_folders_is_not_told_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let cwd = folder.path();
+        std::fs::create_dir(cwd.join("data")).unwrap();
+        std::fs::write(cwd.join("server.js"), "").unwrap();
+        std::fs::write(cwd.join("run"), "").unwrap();
+        let here = cwd.to_str().unwrap();
+        let package = "@modelcontextprotocol/server-filesystem";
+        for named in [
+            &["-y", package, "/tmp"][..],
+            &[package, "data"],
+            &[package, "."],
+            &[package, "~/notes"],
+            &["--root=/tmp"],
+            &["--root", "/not/there/yet"],
+            &["-v", "/tmp:/projects", "mcp/filesystem", "/projects"],
+            &["--mount", "type=bind,src=/tmp,dst=/projects"],
+            &["-c", "exec server-filesystem /tmp"],
+            &["file:///tmp"],
+            &["--dirs=a,data"],
+            &[here],
+        ] {
+            assert_eq!(
+                Roots::of(&args(named), cwd, cwd),
+                Roots::None,
+                "{named:?} names a folder"
+            );
+        }
+        let script = cwd.join("server.js");
+        for other in [
+            &["-y", package][..],
+            &[script.to_str().unwrap()],
+            &["server.js", "run"],
+            &["-m", "server"],
+            &["--url", "https://example.com/tmp"],
+            &["--config=/etc/missing.json"],
+            &[],
+        ] {
+            assert_eq!(
+                Roots::of(&args(other), cwd, cwd),
+                Roots::OfHandler,
+                "{other:?} names none"
+            );
+        }
+        let mut with_env = args(&[package]);
+        with_env.env = vec![("PATH".into(), Secret::new("/usr/bin"))];
+        assert_eq!(Roots::of(&with_env, cwd, cwd), Roots::OfHandler);
+        with_env.env = vec![("ALLOWED".into(), Secret::new(format!("/x.txt:{here}")))];
+        assert_eq!(Roots::of(&with_env, cwd, cwd), Roots::None);
+    }
+
+    #[test]
+    fn what_an_entry_says_is_told_whatever_its_arguments_are() {
+        let workspace = Path::new("/work");
+        let mut entry = args(&["/tmp"]);
+        for (said, told) in [
+            (
+                RootsEntry::Workspace,
+                Roots::Folders(vec!["/work".into()]),
+            ),
+            (RootsEntry::None, Roots::None),
+            (
+                RootsEntry::Folders(vec!["docs".into(), "/srv".into()]),
+                Roots::Folders(vec!["/work/docs".into(), "/srv".into()]),
+            ),
+        ] {
+            entry.roots = Some(said);
+            assert_eq!(Roots::of(&entry, workspace, workspace), told);
+        }
+    }
+}

@@ -379,7 +379,7 @@ impl Session<'_> {
             }
             State::Connected => printer.detail(format!("{name} is connected")),
             State::Pending => {
-                if let Some(reason) = reason(status) {
+                if let Some(reason) = status.reason() {
                     printer.warning(format!("{name} is not connected yet: {reason}"), None);
                 }
             }

@@ -120,7 +120,7 @@ fn described(
                 (true, _) => format!("installing, {seconds} s{said}"),
                 (false, 0) => format!("starting, {seconds} s"),
                 (false, failed) => {
-                    let reason = session::reason(status).unwrap_or_default();
+                    let reason = status.reason().unwrap_or_default();
                     format!("attempt {}, {seconds} s: {reason}", failed + 1)
                 }
             };

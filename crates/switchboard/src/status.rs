@@ -233,6 +233,8 @@ impl Failure {
             Cause::Timeout | Cause::Lost | Cause::Unavailable => true,
             Cause::Exited
             | Cause::Unauthorized
+            | Cause::TokenRejected
+            | Cause::Name
             | Cause::Protocol
             | Cause::Rejected
             | Cause::Configuration => false,

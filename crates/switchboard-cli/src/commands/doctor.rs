@@ -91,7 +91,7 @@ fn set_pinned_aside(patients: &mut [Diagnosis], session: &Session<'_>) {
         let is_pinned = |reason: &SetAsideReason| {
             matches!(
                 reason,
-                SetAsideReason::Changed { .. } | SetAsideReason::PinsUnreadable
+                SetAsideReason::Changed { .. } | SetAsideReason::PinsUnreadable { .. }
             )
         };
         let count = aside.filter(|aside| is_pinned(&aside.reason)).count();

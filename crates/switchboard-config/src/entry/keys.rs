@@ -143,7 +143,7 @@ const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
 
 /// Every key of a server entry.
 #[rustfmt::skip]
-pub const KEYS: [(Field, Key); 26] = [
+pub const KEYS: [(Field, Key); 27] = [
     (Field::Transport, key("transport", Shape::OneOf(TRANSPORTS), "How the server is reached; inferred from `command` or `url` when absent. `type` means the same.")),
     (Field::Command, key("command", Shape::Text, "The program of a stdio server. No shell is involved. `program` means the same.")),
     (Field::Args, key("args", Shape::TextList, "The program's arguments.")),

@@ -632,7 +632,7 @@ impl Connection {
         if matches!(error, RequestError::Idle(_) | RequestError::Expired(_)) {
             health.way = health.way.other();
         }
-        let pause = backoff::before_attempt(health.failures - 1);
+        let pause = settings.backoff.before_attempt(health.failures - 1);
         health.next = Instant::now() + pause.max(SHORTEST_WAIT);
         Ok(())
     }

@@ -260,8 +260,7 @@ fn tell_added(name: &str, current: &Current, session: &Session<'_>) {
     let shown = visible(name);
     match session.host.status(&ServerName::from(name)) {
         Some(status) if status.state == State::Connected => {
-            let tools = startup::counted(status.tools, "tool");
-            printer.note(format!("{shown} is connected: {tools}"));
+            printer.note(format!("{shown} is connected: {}", status.count));
         }
         Some(_) => {}
         None => {

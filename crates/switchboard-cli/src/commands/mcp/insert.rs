@@ -305,9 +305,11 @@ pub(super) fn stay_approved(
     let (subject, fingerprint) = (question.subject.clone(), question.fingerprint.clone());
     // Something else may have changed since it was approved.
     let earlier = question.earlier.as_ref();
-    let changes = earlier.map(|earlier| fingerprint.changes(earlier));
-    let only_enabled = |changes: &Vec<_>| changes.iter().all(|(part, ..)| *part == "enabled");
-    if !changes.as_ref().is_some_and(only_enabled) {
+    let only_enabled = earlier.is_some_and(|earlier| {
+        let changes = fingerprint.changes(earlier);
+        changes.iter().all(|(part, ..)| *part == "enabled")
+    });
+    if !only_enabled {
         return Ok(());
     }
     store::change_decisions(context, |decisions, now| {

@@ -123,7 +123,7 @@ impl Servers {
                 name: workspace::NAME.into(),
                 key: embedded_key(context),
                 identity: embedded_key(context),
-                rules: ToolRules::default(),
+                rules: ToolRules::default().with_settings(&self.config.settings),
             }];
         }
         let ready = |server: &&Server| server.status == Status::Ready;
@@ -177,7 +177,7 @@ impl Servers {
                 let key = embedded_key(context);
                 let mut spec = ServerSpec::new(workspace::NAME, connector, key);
                 // What is part of this program changes with it, so nothing of it is pinned.
-                spec.rules = ToolRules::default();
+                spec.rules = ToolRules::default().with_settings(&self.config.settings);
                 specs.push(spec);
             }
             Ok(embedded) => {

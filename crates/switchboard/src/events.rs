@@ -3,6 +3,7 @@
 //! Owns the vocabulary and the channel. Events are news, not state: who falls behind loses the oldest ones and
 //! learns how many; the state itself is in the host's snapshots.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio::sync::broadcast;
@@ -117,7 +118,7 @@ pub enum Event {
         /// Whether it failed: the tool says so itself, or there is no result.
         is_error: bool,
         /// The result as the server sent it, shared and not copied; `None` if there is none.
-        result: Option<SharedJson>,
+        result: Option<CallResult>,
         /// Why there is no result, if there is none.
         error: Option<String>,
     },
@@ -140,6 +141,17 @@ pub enum Event {
         /// How many tools it offers.
         tools: usize,
     },
+}
+
+/// The result of a call, for whoever listens. What is printed of it for debugging is its size: events end up in logs, and
+/// results may hold secrets.
+#[derive(Clone, PartialEq)]
+pub struct CallResult(pub SharedJson);
+
+impl fmt::Debug for CallResult {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} bytes", self.0.as_str().len())
+    }
 }
 
 /// One line of what a server says.

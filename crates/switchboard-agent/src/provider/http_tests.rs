@@ -335,6 +335,7 @@ async fn silence_has_an_end_and_a_complete_answer_does_not_wait_for_one() {
         model: super::super::models::describe(super::super::models::Kind::Local, "test"),
         limit: super::super::openai::Limit::MaxTokens,
         no_reasoning_with_tools: std::sync::atomic::AtomicBool::new(false),
+        is_blind: std::sync::atomic::AtomicBool::new(false),
     };
     let error = ask(&provider).await.unwrap_err();
     assert_eq!(
@@ -479,7 +480,7 @@ async fn show(provider: &dyn Provider) -> Result<Vec<Chunk>, ProviderError> {
 async fn pictures_are_sent_until_the_endpoint_refuses_them_and_then_no_more() {
     let has_picture = |model: &ScriptedModel, request: usize| {
         let body = model.requests()[request].body.to_string();
-        let is_told = body.contains("is left out");
+        let is_told = body.contains("which this model cannot see");
         let has_picture = body.contains("image_url");
         assert_ne!(is_told, has_picture, "{body}");
         has_picture

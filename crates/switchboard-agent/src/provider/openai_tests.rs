@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -5,11 +7,9 @@ use super::super::fixture::{
     assert_chunks_make_the_answer, assert_cuts_make_no_difference, call, conversation, decode,
     events, text, thinking, tool,
 };
-use super::super::http::Decode as _;
 use super::super::models::{Kind, describe};
 use super::super::{Answer, Stop, Usage};
 use super::*;
-use crate::message::{Thinking, ToolCall};
 use serde_json::Value;
 
 fn model(vision: bool) -> Model {

@@ -190,6 +190,25 @@ fn stream_json_tells_what_happens_line_by_line() {
 }
 
 #[test]
+fn descriptions_are_cut_where_the_settings_say() {
+    // "Asks the user where a parcel goes." has 34 characters.
+    for (setting, expected) in [
+        ("max_description_chars = 20", "Asks the use … [cut]"),
+        ("max_description_chars = 34", "Asks the user where a parcel goes."),
+        ("", "Asks the user where a parcel goes."),
+    ] {
+        let more = format!("[settings]\n{setting}\n");
+        let machine = Machine::with_desk("", &more, vec![Turn::text("hi")]);
+        let run = machine.run(&["chat", "-p", "hello"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let request = &machine.model.requests()[0].body;
+        let mut tools = request["tools"].as_array().unwrap().iter();
+        let ask = tools.find(|tool| tool["name"] == "mcp__desk__ask").unwrap();
+        assert_eq!(ask["description"], expected, "{setting}");
+    }
+}
+
+#[test]
 fn what_is_piped_in_goes_with_the_prompt() {
     let check = |prompt: &str, input: &str, expected: &str| {
         let machine = Machine::new(vec![Turn::text("fine")]);

@@ -552,6 +552,58 @@ fn the_project_is_found_from_a_folder_below_it() {
 }
 
 #[test]
+fn the_file_of_another_agent_is_read_for_its_servers_once_it_is_trusted() {
+    // With what such a file has besides.
+    let text = "default_model = \"anthropic/claude\"
+providers {
+  name = \"anthropic\"
+  api_key = env(\"KEY\")
+}
+mcp_servers {
+  name = \"files\"
+  transport = \"stdio\"
+  command = \"npx\"
+  enabled = true
+}
+settings {
+  tool_timeout_sec = 1
+}
+";
+    let machine = Machine::new().file("/p/agent.hcl", text);
+    let summary = machine.summary();
+    assert!(summary.starts_with("files = project npx untrusted"), "{summary}");
+    assert!(summary.contains("asks about"), "{summary}");
+    assert!(!summary.contains("warning"), "{summary}");
+    Machine::new()
+        .file("/p/agent.hcl", text)
+        .file(PROJECT, &toml("files", "toml"))
+        .trusted()
+        .check(
+            "files = project toml ready
+             shadowed files of project: project scope has the same name, at /p/.mcp.toml:1:14",
+        );
+    let trusted = Machine::new().file("/p/agent.hcl", text).trusted();
+    trusted.check("files = project npx ready");
+    // Only its servers are ours.
+    let settings = trusted.load().settings;
+    assert_eq!(settings.get(Setting::ToolTimeout).value.to_string(), "60");
+    // Other programs have files of that name, in a syntax of their own.
+    let vault = "vault {\n  address = \"https://vault.example\"\n}\ntemplate {{ broken";
+    Machine::new().file("/p/agent.hcl", vault).check("");
+    let broken = "mcp_servers {\n  name = \n}\n";
+    let summary = Machine::new().file("/p/agent.hcl", broken).summary();
+    assert!(summary.contains("error /p/agent.hcl:"), "{summary}");
+    let files = InMemory::default()
+        .file("/h/repo/.git/HEAD", "")
+        .file("/h/repo/vault/agent.hcl", vault)
+        .file("/h/repo/agents/agent.hcl", text)
+        .file("/h/repo/agents/x/y.txt", "");
+    let root = |start: &str| project_root(Path::new(start), Path::new("/h"), &files);
+    assert_eq!(root("/h/repo/vault"), Path::new("/h/repo"));
+    assert_eq!(root("/h/repo/agents/x"), Path::new("/h/repo/agents"));
+}
+
+#[test]
 fn settings_merge_value_by_value() {
     let machine = Machine::new()
         .file(

@@ -14,9 +14,8 @@ use futures_util::future::join_all;
 use serde_json::json;
 use switchboard::Host;
 use switchboard::call::{CallError, CallRequest};
-use switchboard::events::Event;
+use switchboard::events::{CallResult, Event};
 use switchboard::host::ServerError;
-use switchboard::json::SharedJson;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::peer::{ListKind, OpenOptions, OpenStep, RequestError};
 use switchboard::remembered::{Outline, logged_in};
@@ -351,7 +350,7 @@ async fn a_call_that_is_dropped_reaches_the_server_and_the_connection_survives()
                 ..
             } => {
                 // Whoever listens gets the result itself.
-                let has_text = |result: &SharedJson| result.as_str().contains("\"content\"");
+                let has_text = |result: &CallResult| result.0.as_str().contains("\"content\"");
                 let has_result = result.as_ref().is_some_and(has_text);
                 Some((
                     format!("{server}/{tool}"),
@@ -619,6 +618,20 @@ async fn lists_are_fetched_again_when_they_are_old_and_once_for_many_changes() {
     let lists = lab.sent("tools/list");
     assert!((3..=5).contains(&lists), "{lists}");
     assert_eq!(told.states_so_far("lab"), [Connected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_lifetime_of_lists_is_kept_to() {
+    let settings = HostSettings {
+        catalog_ttl: Duration::from_secs(3),
+        ..of_era(Era::Stateful)
+    };
+    let (lab, host) = (Lab::new(), host(settings));
+    host.add_server(lab.spec("lab")).await.unwrap();
+    assert_eq!(lab.sent("tools/list"), 1);
+    sleep(Duration::from_secs(31)).await;
+    let lists = lab.sent("tools/list");
+    assert!((10..=12).contains(&lists), "{lists} lists in 31 s");
 }
 
 #[tokio::test(start_paused = true)]

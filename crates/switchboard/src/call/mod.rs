@@ -23,7 +23,7 @@ use switchboard_protocol::{Era, ErrorCode, Method};
 use tokio::time::Instant;
 
 use crate::catalog::{Catalog, CatalogTool, LookupError, exposed};
-use crate::events::Event;
+use crate::events::{CallResult, Event};
 use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
@@ -576,7 +576,7 @@ impl<'a> Running<'a> {
     ) {
         if self.host.event_channel().has_listeners() {
             let (result, error) = match result() {
-                Ok(result) => (Some(result), None),
+                Ok(result) => (Some(CallResult(result)), None),
                 Err(error) => (None, Some(error)),
             };
             self.host.event_channel().send(Event::CallEnd {

@@ -262,7 +262,8 @@ fn of_several_conditional_rules_the_strictest_that_holds_decides() {
                 for third in actions {
                     let bare = format!("{third} mcp__files__copy");
                     let rules = [rules[0], rules[1], bare.as_str()];
-                    let wins = if strictness(third) > strictness(wins.0) {
+                    // Of rules that are as strict, the one without a condition is named.
+                    let wins = if strictness(third) >= strictness(wins.0) {
                         (third, 3)
                     } else {
                         wins

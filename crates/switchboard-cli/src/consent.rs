@@ -188,15 +188,7 @@ fn argument(name: &str, value: &Value) -> String {
 /// A value with everything masked in it that sounds or looks secret.
 fn masked(name: &str, value: &Value) -> Value {
     match value {
-        Value::String(text) => {
-            let whole = format!("{name}={text}");
-            let shown = mask::argument(&whole);
-            let shown = shown
-                .strip_prefix(name)
-                .and_then(|rest| rest.strip_prefix('='));
-            let shown = shown.unwrap_or(text);
-            Value::String(mask::argument(shown).into_owned())
-        }
+        Value::String(text) => Value::String(mask::named(name, text).into_owned()),
         Value::Array(items) => items.iter().map(|item| masked(name, item)).collect(),
         Value::Object(members) => {
             let shown = |(name, value): (&String, &Value)| (name.clone(), masked(name, value));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_config::entry::ServerEntry;
+use switchboard_config::redact::Redactor;
 
 use crate::catalog::ToolRules;
 use crate::names::ServerName;
@@ -47,6 +48,8 @@ pub struct ServerSpec {
     pub sandbox: State,
     /// Whether its hints about its tools count for permissions.
     pub trust_annotations: bool,
+    /// Knows the secrets it is given, to mask them in its errors and its log.
+    pub redactor: Redactor,
 }
 
 /// When a server is connected.
@@ -116,6 +119,7 @@ impl ServerSpec {
             rules: ToolRules::of(&ServerEntry::default()),
             sandbox: State::default(),
             trust_annotations: false,
+            redactor: Redactor::default(),
         }
     }
 }

@@ -228,8 +228,7 @@ fn approval(question: &Question<'_>) -> Option<ElicitRequestParams<'static>> {
                 other => other.to_string(),
             };
             // What sounds or looks secret is not shown.
-            let shown = mask::argument(&format!("{name}={value}")).into_owned();
-            let shown = shown.replacen('=', ": ", 1);
+            let shown = format!("{name}: {}", mask::named(name, &value));
             message.push_str("\n  ");
             message.push_str(&shown);
         }

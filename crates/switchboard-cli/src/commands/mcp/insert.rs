@@ -257,10 +257,11 @@ pub(super) fn stay_approved(
     };
     let (subject, fingerprint) = (question.subject.clone(), question.fingerprint.clone());
     // Something else may have changed since it was approved.
-    let earlier = question.earlier.as_ref();
-    let changes = earlier.map(|earlier| fingerprint.changes(earlier));
-    let only_enabled = |changes: &Vec<_>| changes.iter().all(|(part, ..)| *part == "enabled");
-    if !changes.as_ref().is_some_and(only_enabled) {
+    let Some(earlier) = &question.earlier else {
+        return Ok(());
+    };
+    let changes = fingerprint.changes(earlier);
+    if changes.iter().any(|(part, ..)| *part != "enabled") {
         return Ok(());
     }
     store::change_decisions(context, |decisions, now| {

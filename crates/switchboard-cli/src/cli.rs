@@ -236,9 +236,15 @@ pub(crate) struct ImportArguments {
     /// Show what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Where to add the servers
-    #[arg(long, short, value_enum, default_value_t = WritableScope::User)]
-    pub(crate) scope: WritableScope,
+    /// Add the servers in this scope; by default each keeps its own: yours, or yours in this project
+    #[arg(long, short, value_enum)]
+    pub(crate) scope: Option<WritableScope>,
+    /// Add a server whose name is taken under another name, such as NAME-2
+    #[arg(long)]
+    pub(crate) rename: bool,
+    /// Write references to variables in place of keys and tokens, and list the variables to set
+    #[arg(long)]
+    pub(crate) secrets_as_variables: bool,
 }
 
 #[derive(Debug, Args)]

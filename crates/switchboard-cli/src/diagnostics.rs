@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::time::SystemTime;
 
+use switchboard_config::mask;
 use switchboard_config::text::visible;
 use switchboard_store::Timestamp;
 use tracing::field::{Field, Visit};
@@ -118,7 +119,7 @@ impl Subscriber for Diagnostics {
         let (level, target) = (metadata.level(), metadata.target());
         let text = format!("{now} {level:>5} {target}: {}{}", line.message, line.fields);
         // One write for each line, so that lines of several processes do not mix; one that fails has nowhere to be told.
-        let line = format!("{}\n", visible(&text));
+        let line = format!("{}\n", visible(&mask::message(&text)));
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 

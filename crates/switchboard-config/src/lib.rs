@@ -14,6 +14,7 @@ pub mod foreign;
 pub mod format;
 pub mod mask;
 pub mod policy;
+pub mod redact;
 pub mod resolve;
 pub mod schema;
 pub mod scope;

@@ -71,7 +71,7 @@ impl Host {
         Err(ContentError::Request {
             server: server.clone(),
             method: kind.method(),
-            error: again,
+            error: again.redacted(&live.spec.redactor),
         })
     }
 
@@ -175,13 +175,15 @@ impl Host {
             let options = RequestOptions::within(live.spec.tool_timeout);
             live.peer.request(method, Some(&params), &options).await
         };
-        match once(&live).await {
-            Ok(result) => Ok(result),
-            Err(error) => match self.back_after(&live, server, &error).await {
-                Some(live) => once(&live).await.map_err(failed),
-                None => Err(failed(error)),
-            },
-        }
+        let error = match once(&live).await {
+            Ok(result) => return Ok(result),
+            Err(error) => error,
+        };
+        let again = match self.back_after(&live, server, &error).await {
+            Some(live) => once(&live).await,
+            None => Err(error),
+        };
+        again.map_err(|error| failed(error.redacted(&live.spec.redactor)))
     }
 
     /// A new connection after this error, if one is to be expected.

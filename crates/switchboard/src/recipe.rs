@@ -13,6 +13,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use switchboard_config::entry::{OAuthEntry, ServerEntry, Transport};
 use switchboard_config::files::{LOCAL_FILE, PROJECT_FILES};
+use switchboard_config::redact::Redactor;
 use switchboard_config::resolve::Server;
 use switchboard_config::secret::Secret;
 use switchboard_config::settings::{Setting, Settings};
@@ -108,7 +109,8 @@ impl Recipes {
     /// The server of a resolved entry.
     pub fn spec(&self, server: &Server, settings: &Settings) -> Result<ServerSpec, RecipeError> {
         let entry = server.effective();
-        let connector = self.connector(&server.name, entry, settings)?;
+        let redactor = Redactor::of_entry(entry, |name| self.variable(name));
+        let connector = self.connector(&server.name, entry, settings, &redactor)?;
         Ok(ServerSpec {
             enabled: entry.enabled.unwrap_or(true),
             required: entry.required.unwrap_or_default(),
@@ -136,6 +138,7 @@ impl Recipes {
             },
             trust_annotations: entry.trust_annotations.unwrap_or_default(),
             roots: Roots::of(entry, &self.folder, &self.cwd(entry)),
+            redactor,
             ..ServerSpec::new(server.name.as_str(), connector, key(&server.name, entry))
         })
     }
@@ -145,20 +148,21 @@ impl Recipes {
         name: &str,
         entry: &ServerEntry,
         settings: &Settings,
+        redactor: &Redactor,
     ) -> Result<Arc<dyn Connector>, RecipeError> {
         Ok(match entry.effective_transport() {
             None => return Err(RecipeError::NoEndpoint),
             Some(Transport::Stdio) => Arc::new(self.stdio(entry, settings)?),
             Some(Transport::Http) => {
-                let (client, server) = self.remote(name, entry, settings)?;
+                let (client, server) = self.remote(name, entry, settings, redactor)?;
                 Arc::new(StreamableConnector::new(&client, server).map_err(RecipeError::Transport)?)
             }
             Some(Transport::Sse) => {
-                let (client, server) = self.remote(name, entry, settings)?;
+                let (client, server) = self.remote(name, entry, settings, redactor)?;
                 Arc::new(LegacyConnector::new(&client, server).map_err(RecipeError::Transport)?)
             }
             Some(Transport::Ws) => {
-                let (client, server) = self.remote(name, entry, settings)?;
+                let (client, server) = self.remote(name, entry, settings, redactor)?;
                 Arc::new(WebSocketConnector::new(&client, server).map_err(RecipeError::Transport)?)
             }
             Some(Transport::Sdk) => {
@@ -221,6 +225,7 @@ impl Recipes {
         name: &str,
         entry: &ServerEntry,
         settings: &Settings,
+        redactor: &Redactor,
     ) -> Result<(HttpClient, RemoteServer), RecipeError> {
         let url = entry.url.as_ref().ok_or(RecipeError::NoEndpoint)?;
         let mut headers = entry.headers.clone();
@@ -240,12 +245,14 @@ impl Recipes {
         server.headers_helper = HeadersHelper::from_words(&entry.headers_helper);
         if let Some(helper) = &mut server.headers_helper {
             helper.folder = Some(self.folder.clone());
+            helper.redactor = redactor.clone();
         }
         let client = self.client_of(entry, settings)?;
         // Whoever writes credentials into the entry wants those and no others.
         if !is_authorized && let Some(protected) = self.protected(entry)? {
             let fetcher = Fetcher::new(&client);
-            let mut oauth = OAuth::new(protected, fetcher, Arc::clone(&self.vault));
+            let oauth = OAuth::new(protected, fetcher, Arc::clone(&self.vault));
+            let mut oauth = oauth.redacting(redactor.clone());
             if let Some(audit) = &self.audit {
                 oauth = oauth.telling(renewals(audit.clone(), name.into()));
             }

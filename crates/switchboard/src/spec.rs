@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_config::entry::ServerEntry;
+use switchboard_config::redact::Redactor;
 
 use crate::catalog::ToolRules;
 use crate::names::ServerName;
@@ -50,6 +51,8 @@ pub struct ServerSpec {
     pub trust_annotations: bool,
     /// Which folders it is told about.
     pub roots: Roots,
+    /// Knows the secrets it is given, to mask them in its errors and its log.
+    pub redactor: Redactor,
 }
 
 /// When a server is connected.
@@ -120,6 +123,7 @@ impl ServerSpec {
             sandbox: State::default(),
             trust_annotations: false,
             roots: Roots::OfHandler,
+            redactor: Redactor::default(),
         }
     }
 }

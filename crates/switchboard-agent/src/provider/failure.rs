@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
-use switchboard_config::secret::{MASK, Secret};
+use switchboard_config::redact::Redactor;
+use switchboard_config::secret::Secret;
 
 use super::{ProviderError, ProviderErrorKind};
 
@@ -16,8 +17,6 @@ use super::{ProviderError, ProviderErrorKind};
 const LONGEST: usize = 600;
 /// The longest wait that is believed.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-/// A key this short could be any word.
-const SHORTEST_KEY: usize = 8;
 
 /// Words by which servers say that a conversation is too long.
 const TOO_LONG: [&str; 8] = [
@@ -181,12 +180,11 @@ fn words(error: &Value) -> String {
 
 /// One line of reasonable length, without control characters and without the key.
 fn presentable(message: &str, key: Option<&Secret>) -> String {
-    let mut message = message.to_owned();
-    if let Some(key) = key.map(Secret::expose)
-        && key.len() >= SHORTEST_KEY
-    {
-        message = message.replace(key, MASK);
+    let redactor = Redactor::default();
+    if let Some(key) = key {
+        redactor.learn(key);
     }
+    let message = redactor.redact(message);
     let line = message.split(|letter: char| letter.is_whitespace() || letter.is_control());
     let mut line = line
         .filter(|word| !word.is_empty())

@@ -11,7 +11,7 @@ fn entry(scope: &str) -> String {
         r#"
 [mcp_servers.{scope}-program]
 command = "npx"
-args = ["--api-key", "CANARY{scope}args", "--token=CANARY{scope}joined", "https://u:CANARY{scope}url@x.example/?token=CANARY{scope}query"]
+args = ["--api-key", "CANARY{scope}args", "--token=CANARY{scope}joined", "https://u:CANARY{scope}url@x.example/?token=CANARY{scope}query", "--header", "Authorization: Bearer CANARY{scope}hdr", "-H", "X-Api-Key:CANARY{scope}hkey", "Server=x;Password=CANARY{scope}conn;Db=y", "https://x.example/s/sk_live_9CANARY{scope}path/mcp"]
 env = {{ API_KEY = "CANARY{scope}env", HTTPS_PROXY = "http://u:CANARY{scope}proxy@p.example" }}
 
 [mcp_servers.{scope}-remote]

@@ -286,3 +286,104 @@ fn a_folder_that_cannot_be_named_in_the_decisions_is_told_so() {
     assert!(run.stderr.contains("is not UTF-8 text"), "{}", run.stderr);
     assert!(run.stderr.contains("--trust-project"), "{}", run.stderr);
 }
+
+#[test]
+fn no_text_of_a_project_ends_the_program() {
+    for argument in ["a&$IFS", "TOKEN=x&&curl${IFS}evil", "x|${IFS}", "`$IFS`", "a;$IFS;b"] {
+        let context = TestContext::new();
+        let entry = serde_json::json!({"mcpServers": {"s": {"command": "npx", "args": [argument]}}});
+        context.write("project/.mcp.json", entry.to_string());
+        for line in [
+            "mcp list --no-connect", "mcp get s", "config show", "config check", "trust list --json", "trust diff",
+            "trust approve --yes", "mcp list --no-connect --json",
+        ] {
+            let run = context.line(line);
+            assert!((0..=5).contains(&run.code), "{line} {argument}: {}", run.all());
+        }
+    }
+}
+
+#[test]
+fn a_script_of_the_project_that_changed_is_named() {
+    let context = TestContext::new();
+    context.write(
+        "project/.mcp.json",
+        r#"{"mcpServers": {"s": {"command": "node", "args": ["./server.js"], "env": {"LEVEL": "info"}}}}"#,
+    );
+    context.write("project/server.js", "one");
+    assert_eq!(context.line("trust approve --yes").code, 0);
+    let state = || context.json("trust list --json")[0]["state"].clone();
+    assert_eq!(state(), "trusted");
+    context.write("project/server.js", "other");
+    assert_eq!(state(), "changed");
+    let run = context.line("trust diff");
+    assert!(run.stdout.contains("file server.js (its content changed)"), "{}", run.all());
+    let list = context.json("mcp list --no-connect --json");
+    assert_eq!(list[0]["state"], "untrusted");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_is_not_approved() {
+    let context = TestContext::new();
+    context.write(
+        "project/.mcp.json",
+        r#"{"mcpServers": {"s": {"command": "node", "args": ["./server.js"]}}}"#,
+    );
+    // A link that leads nowhere cannot be read by anybody, not even by root.
+    std::os::unix::fs::symlink("nowhere", context.path("project/server.js")).unwrap();
+    let run = context.line("trust approve --yes");
+    assert_eq!(run.code, 5, "{}", run.all());
+    assert!(run.stderr.contains("`s` cannot be approved"), "{}", run.stderr);
+    assert!(run.stderr.contains("server.js"), "{}", run.stderr);
+    assert!(!context.exists("state/trust.json"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_became_a_link_asks_again() {
+    let context = TestContext::new();
+    context.write(
+        "project/.mcp.json",
+        r#"{"mcpServers": {"s": {"command": "npx", "cwd": "sub"}}}"#,
+    );
+    context.write("project/sub/keep", "");
+    assert_eq!(context.line("trust approve --yes").code, 0);
+    std::fs::remove_dir_all(context.path("project/sub")).unwrap();
+    std::os::unix::fs::symlink("/tmp", context.path("project/sub")).unwrap();
+    let run = context.line("trust diff");
+    assert!(run.stdout.contains("(outside of the repository)"), "{}", run.all());
+}
+
+#[test]
+fn a_part_that_was_removed_is_approved_like_a_change() {
+    let context = TestContext::new();
+    context.write(
+        "project/.mcp.toml",
+        "[mcp_servers.s]\ncommand = \"npx\"\n\n[[permissions.rules]]\ntool = \"x\"\naction = \"deny\"\n",
+    );
+    assert_eq!(context.line("trust approve --yes").code, 0);
+    context.write("project/.mcp.toml", "[mcp_servers.s]\ncommand = \"npx\"\n");
+    let list = context.json("mcp list --no-connect --json");
+    assert_eq!(list[0]["state"], "untrusted", "{list}");
+    let run = context.line("trust diff");
+    assert!(run.stdout.contains(".mcp.toml#permissions"), "{}", run.all());
+    assert!(run.stdout.contains("- action = \"deny\""), "{}", run.all());
+    assert_eq!(context.line("trust approve --yes").code, 0);
+    assert_eq!(context.json("mcp list --no-connect --json")[0]["state"], "ready");
+}
+
+#[test]
+fn switching_a_server_off_and_on_keeps_its_approval() {
+    let context = project_with(1);
+    assert_eq!(context.line("trust approve --yes").code, 0);
+    for (line, state) in [("mcp disable s0", "disabled"), ("mcp enable s0", "ready")] {
+        assert_eq!(context.line(line).code, 0);
+        assert_eq!(context.json("mcp list --no-connect --json")[0]["state"], state);
+    }
+    // But not that of one that was changed meanwhile.
+    let text = context.read("project/.mcp.json").replace("npx", "evil");
+    context.write("project/.mcp.json", text);
+    context.line("mcp disable s0");
+    assert_eq!(context.json("mcp list --no-connect --json")[0]["state"], "untrusted");
+}

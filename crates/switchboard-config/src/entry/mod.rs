@@ -7,6 +7,7 @@ mod decode;
 mod encode;
 mod expanded;
 pub mod keys;
+mod literals;
 mod reader;
 mod validate;
 

@@ -127,7 +127,7 @@ pub fn named<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
 
 /// A message or a log line as it may be shown: everything in it that sounds or looks secret is masked.
 pub fn message(text: &str) -> Cow<'_, str> {
-    masked(text, scan::secrets(text, Reading::Plain))
+    masked(text, places_in_message(text))
 }
 
 /// Whether an argument is a text for a shell. Whoever is asked to approve one has to see it, so that it is not
@@ -189,6 +189,9 @@ pub(crate) fn secrets_of_arguments(arguments: &[String]) -> Vec<&str> {
 
 /// The secrets of an address themselves, for [`crate::redact`].
 pub(crate) fn secrets_of_url(address: &str) -> Vec<&str> {
+    if !address.contains("://") {
+        return Vec::new();
+    }
     let places = address::secrets(address).into_iter();
     let parts = places.filter_map(|place| address.get(place));
     // A password is also known without its user.
@@ -198,9 +201,15 @@ pub(crate) fn secrets_of_url(address: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Whether a value looks like a secret, whatever it is called.
-pub(crate) fn looks_secret(value: &str) -> bool {
-    !in_argument(value).is_empty()
+/// The secrets in one value, for [`crate::redact`].
+pub(crate) fn secrets_of_argument(argument: &str) -> Vec<&str> {
+    let places = in_argument(argument).into_iter();
+    places.filter_map(|place| argument.get(place)).collect()
+}
+
+/// Where a message has something that sounds or looks secret.
+pub(crate) fn places_in_message(text: &str) -> Vec<Range<usize>> {
+    scan::secrets(text, Reading::Plain)
 }
 
 /// A part of a file as it may be shown: on each line, the quoted texts are taken as arguments, or as the values of
@@ -286,7 +295,7 @@ fn value(text: &str, start: usize) -> Vec<Range<usize>> {
 }
 
 /// The text with a mask in these places, and everything else as it is.
-fn masked(text: &str, places: Vec<Range<usize>>) -> Cow<'_, str> {
+pub(crate) fn masked(text: &str, places: Vec<Range<usize>>) -> Cow<'_, str> {
     if places.is_empty() {
         return Cow::Borrowed(text);
     }

@@ -136,11 +136,16 @@ fn an_approval_is_bound_to_what_was_approved() {
     };
     let base = program("");
     check(&base, &base, &[]);
-    // Formatting, order, deadlines and literal values of ordinary variables do not matter.
+    // Formatting and order do not matter. Everything that is said does.
+    check(
+        &base,
+        r#"{"env": {"K": "1"}, "args": ["x", "y"], "command": "a"}"#,
+        &[],
+    );
     check(
         &base,
         r#"{"env": {"K": "2"}, "args": ["x", "y"], "command": "a", "required": true}"#,
-        &[],
+        &["env.K", "required"],
     );
     check(
         &base,
@@ -155,14 +160,33 @@ fn an_approval_is_bound_to_what_was_approved() {
     check(
         &base,
         r#"{"command": "a", "args": ["x", "y"], "env": {"K": "1", "L": "2"}}"#,
-        &["env"],
+        &["env.L"],
     );
     check(
         &base,
         r#"{"command": "a", "args": ["x", "y"], "env": {"K": "${HOME:-1}"}}"#,
-        &["env"],
+        &["env.K"],
     );
-    check(&base, &program(r#", "cwd": "/""#), &["cwd"]);
+    check(&base, &program(r#", "cwd": "/""#), &["cwd", "folder"]);
+    let restricted = program(r#", "disabled_tools": ["rm", "mv"], "enabled_tools": ["ls"]"#);
+    check(
+        &restricted,
+        &program(r#", "disabled_tools": ["rm"]"#),
+        &["disabled_tools", "enabled_tools"],
+    );
+    for (more, part) in [
+        (r#", "tools": {"t": {"permission": "deny"}}"#, "tools.t"),
+        (r#", "tools": {"t": {"hidden": true}}"#, "tools.t"),
+        (r#", "tools": {"t": {"timeout_sec": 5}}"#, "tools.t"),
+        (r#", "enabled": false"#, "enabled"),
+        (r#", "startup_timeout_sec": 5"#, "startup_timeout_sec"),
+        (r#", "tool_timeout_sec": 5"#, "tool_timeout_sec"),
+        (r#", "tool_max_sec": 5"#, "tool_max_sec"),
+        (r#", "shared": false"#, "shared"),
+        (r#", "idle_shutdown_sec": 5"#, "idle_shutdown_sec"),
+    ] {
+        check(&program(more), &base, &[part]);
+    }
     check(
         &base,
         &program(r#", "inherit_env": true"#),
@@ -182,7 +206,7 @@ fn an_approval_is_bound_to_what_was_approved() {
     check(
         &base,
         &program(r#", "tools": {"t": {"permission": "allow"}}"#),
-        &["allowed tools"],
+        &["tools.t"],
     );
     check(
         &program(r#", "sandbox": "read-only""#),
@@ -198,7 +222,11 @@ fn an_approval_is_bound_to_what_was_approved() {
     // A value that decides which code runs is part of what was approved.
     let options =
         |value: &str| format!(r#"{{"command": "node", "env": {{"NODE_OPTIONS": "{value}"}}}}"#);
-    check(&options("--a"), &options("--require=./evil.js"), &["env"]);
+    check(
+        &options("--a"),
+        &options("--require=./evil.js"),
+        &["env.NODE_OPTIONS"],
+    );
     // So is one that decides whom it talks to, or what it reads.
     let variable = |name: &str, value: &str| {
         format!(r#"{{"command": "a", "env": {{"KEY": "${{HOME:-}}", "{name}": "{value}"}}}}"#)
@@ -208,15 +236,14 @@ fn an_approval_is_bound_to_what_was_approved() {
         ("SOME_HOST", "a.example", "evil.example"),
         ("CONFIG", "one", "/p/evil.json"),
         ("RUN_OPTS", "-a", "-b"),
+        ("LD_PRELOAD", "a.so", "evil.so"),
+        ("BASH_FUNC_ls%%", "() { :; }", "() { evil; }"),
+        ("MY_TOKEN", "ab", "/cd+ef"),
+        ("LEVEL", "info", "debug"),
     ] {
-        check(&variable(name, before), &variable(name, after), &["env"]);
+        let part = format!("env.{name}");
+        check(&variable(name, before), &variable(name, after), &[&part]);
     }
-    check(
-        &variable("MY_TOKEN", "ab"),
-        &variable("MY_TOKEN", "/cd+ef"),
-        &[],
-    );
-    check(&variable("LEVEL", "info"), &variable("LEVEL", "debug"), &[]);
     let remote = |more: &str| {
         format!(r#"{{"url": "https://a.example/mcp", "headers": {{"X-Key": "1"}}{more}}}"#)
     };
@@ -224,7 +251,7 @@ fn an_approval_is_bound_to_what_was_approved() {
     check(
         &url,
         r#"{"url": "https://a.example/mcp", "headers": {"X-Key": "2"}}"#,
-        &[],
+        &["headers.X-Key"],
     );
     check(
         &url,
@@ -234,7 +261,7 @@ fn an_approval_is_bound_to_what_was_approved() {
     check(
         &url,
         r#"{"url": "https://a.example/mcp", "headers": {"X-Key": "${HOME:-1}"}}"#,
-        &["headers"],
+        &["headers.X-Key"],
     );
     check(
         &url,
@@ -249,7 +276,12 @@ fn an_approval_is_bound_to_what_was_approved() {
     check(
         &url,
         &remote(r#", "oauth": {"issuer": "https://evil.example"}"#),
-        &["oauth"],
+        &["oauth.issuer"],
+    );
+    check(
+        &remote(r#", "oauth": {"client_secret": "one"}"#),
+        &remote(r#", "oauth": {"client_secret": "other"}"#),
+        &["oauth.client_secret"],
     );
     check(
         r#"{"command": "a"}"#,
@@ -414,4 +446,179 @@ fn a_project_file_must_not_lead_out_of_the_project() {
         .check(&format!(
             "mine = user user ready\nerror /p/.mcp.toml:1:1: {finding}"
         ));
+}
+
+/// The server of a project whose files these are, after the second ones took the place of the first.
+fn after_change(entry: &str, before: &[(&str, &str)], after: &[(&str, &str)]) -> (String, Vec<String>) {
+    let machine = |files: &[(&str, &str)]| {
+        let mut machine = Machine::new()
+            .env(&[("PATH", "/usr/bin")])
+            .file(PROJECT_JSON, &format!("{{\"mcpServers\": {{\"s\": {entry}}}}}"));
+        machine.files = machine.files.program("/usr/bin/npx");
+        for (path, text) in files {
+            machine = machine.file(path, text);
+        }
+        machine
+    };
+    let approved = machine(before).approve();
+    assert_eq!(approved.load().servers[0].status.word(), "ready", "{entry}");
+    let mut changed = machine(after);
+    changed.inputs.decisions = approved.inputs.decisions;
+    let config = changed.load();
+    let parts = config.questions.iter().flat_map(|question| {
+        let earlier = question.earlier.as_ref().unwrap();
+        question.fingerprint.changes(earlier)
+    });
+    let parts = parts.map(|(part, ..)| part.to_owned()).collect();
+    (config.servers[0].status.word().to_owned(), parts)
+}
+
+#[test]
+fn an_approval_is_bound_to_the_files_of_the_project_that_it_names() {
+    let check = |entry: &str, file: &str| {
+        let path = format!("/p/{file}");
+        let (word, parts) = after_change(entry, &[(&path, "one")], &[(&path, "other")]);
+        assert_eq!((word.as_str(), parts.as_slice()), ("untrusted", &[format!("file {file}")][..]), "{entry}");
+        // One that appears is a change as well, and one that stays is none.
+        let (word, _) = after_change(entry, &[], &[(&path, "one")]);
+        assert_eq!(word, "untrusted", "{entry}");
+        let (word, _) = after_change(entry, &[(&path, "one")], &[(&path, "one")]);
+        assert_eq!(word, "ready", "{entry}");
+    };
+    for (entry, file) in [
+        (r#"{"command": "node", "args": ["./server.js"]}"#, "server.js"),
+        (r#"{"command": "node", "args": ["server"]}"#, "server.js"),
+        (r#"{"command": "node", "args": ["."]}"#, "package.json"),
+        (r#"{"command": "node", "args": ["--require=./x.js", "y"]}"#, "x.js"),
+        (r#"{"command": "node", "args": ["${workspaceFolder}/a/b.js"]}"#, "a/b.js"),
+        (r#"{"command": "node", "args": ["/p/a/../b.js"]}"#, "b.js"),
+        (r#"{"command": "python3", "args": ["server.py"]}"#, "server.py"),
+        (r#"{"command": "python3", "args": ["-m", "tool"]}"#, "tool.py"),
+        (r#"{"command": "python3", "args": ["-m", "tool"]}"#, "tool/__main__.py"),
+        (r#"{"command": "python3", "args": ["server.py"], "cwd": "sub"}"#, "sub/server.py"),
+        (r#"{"command": "sh", "args": ["-c", "cd /tmp; exec './x y'; ./run.sh --fast"]}"#, "run.sh"),
+        (r#"{"command": "x", "args": ["--config=./c.json"]}"#, "c.json"),
+        (r#"{"command": "npm", "args": ["run", "serve"]}"#, "package.json"),
+        (r#"{"command": "npx", "args": ["-y", "tool"]}"#, ".npmrc"),
+        (r#"{"command": "npx", "args": ["tool"]}"#, "node_modules/.bin/tool"),
+        (r#"{"command": "npx", "args": ["@scope/tool@1"]}"#, "node_modules/.bin/tool"),
+        (r#"{"command": "uv", "args": ["run", "x"]}"#, "pyproject.toml"),
+        (r#"{"command": "make", "args": ["serve"]}"#, "Makefile"),
+        (r#"{"command": "x", "env": {"NODE_OPTIONS": "--require ./evil.js"}}"#, "evil.js"),
+        (r#"{"command": "x", "env": {"LD_PRELOAD": "./lib.so"}}"#, "lib.so"),
+        (r#"{"command": "x", "env": {"PATH": "./bin:/usr/bin"}}"#, "bin/x"),
+        (r#"{"url": "https://a.example/", "headers_helper": ["./token.sh"]}"#, "token.sh"),
+    ] {
+        check(entry, file);
+    }
+    // What the entry does not name is the project's own affair.
+    let (word, _) = after_change(
+        r#"{"command": "npx", "args": ["-y", "tool"]}"#,
+        &[("/p/README.md", "one"), ("/p/package.json", "{}"), ("/q/tool", "one")],
+        &[("/p/README.md", "other"), ("/p/package.json", "{ }"), ("/q/tool", "other")],
+    );
+    assert_eq!(word, "ready");
+}
+
+#[test]
+fn an_approval_is_bound_to_where_links_lead() {
+    let entry = r#"{"mcpServers": {"s": {"command": "x", "args": ["./run.sh"], "cwd": "sub"}}}"#;
+    let machine = || {
+        Machine::new()
+            .file(PROJECT_JSON, entry)
+            .file("/p/sub/other", "")
+            .file("/evil/run.sh", "evil")
+    };
+    let approved = machine().approve();
+    let check = |mut changed: Machine, parts: &[&str]| {
+        changed.inputs.decisions = approved.inputs.decisions.clone();
+        let config = changed.load();
+        let question = &config.questions[0];
+        let changes = question.fingerprint.changes(question.earlier.as_ref().unwrap());
+        let names: Vec<&str> = changes.iter().map(|(part, ..)| *part).collect();
+        assert_eq!(names, parts);
+    };
+    check(machine().link("/p/sub", "/evil"), &["folder"]);
+    check(machine().link("/p/sub/run.sh", "/evil/run.sh"), &["file sub/run.sh"]);
+}
+
+#[test]
+fn what_hooks_run_is_bound_by_its_content() {
+    let hooks = "[[hooks]]\nevent = \"PreToolUse\"\ncommand = [\"sh\", \"./hook.sh\"]\n";
+    let machine = |script: &str| Machine::new().file(PROJECT, hooks).file("/p/hook.sh", script);
+    let approved = machine("one").approve();
+    assert_eq!(approved.load().hooks.len(), 1);
+    let mut changed = machine("other");
+    changed.inputs.decisions = approved.inputs.decisions;
+    let config = changed.load();
+    assert_eq!((config.hooks.len(), config.questions.len()), (0, 1));
+}
+
+#[test]
+fn a_restriction_that_is_removed_has_to_be_approved() {
+    let deny = "[[permissions.rules]]\ntool = \"x\"\naction = \"deny\"\n";
+    let with = Machine::new()
+        .file(PROJECT, deny)
+        .file(PROJECT_JSON, &json("s", "a"))
+        .approve();
+    assert_eq!(with.load().servers[0].status.word(), "ready");
+    let mut without = Machine::new()
+        .file(PROJECT, "")
+        .file(PROJECT_JSON, &json("s", "a"));
+    without.inputs.decisions = with.inputs.decisions.clone();
+    let config = without.load();
+    assert_eq!(
+        config.servers[0].status.reason().as_deref(),
+        Some(".mcp.toml#permissions was removed since it was approved")
+    );
+    // The same if the whole file is gone.
+    let mut gone = Machine::new().file(PROJECT_JSON, &json("s", "a"));
+    gone.inputs.decisions = with.inputs.decisions;
+    assert_eq!(gone.load().servers[0].status.word(), "untrusted");
+    // Approved, it is as if it had never been.
+    let question = gone.load().questions.remove(0);
+    let fingerprint = question.fingerprint.clone();
+    let decisions = &mut gone.inputs.decisions;
+    decisions.approve(Path::new("/p"), &question.subject, fingerprint, 0);
+    assert_eq!(gone.load().servers[0].status.word(), "ready");
+}
+
+#[test]
+fn an_approval_of_an_earlier_version_asks_again_and_says_why() {
+    let machine = Machine::new().file(
+        PROJECT_JSON,
+        r#"{"mcpServers": {"s": {"command": "a", "env": {"K": "1"}}}}"#,
+    );
+    let mut approved = machine.approve();
+    let text = approved.inputs.decisions.to_text().unwrap();
+    // It had no version, and bound the names of variables only.
+    let old = text.replace("\"scheme\": 2,", "").replace("env.K", "env");
+    assert_ne!(old, text);
+    approved.inputs.decisions = Decisions::parse(&old).unwrap();
+    let config = approved.load();
+    let reason = config.servers[0].status.reason().unwrap();
+    assert!(reason.contains("earlier version"), "{reason}");
+}
+
+#[test]
+fn secrets_of_an_entry_are_bound_and_not_shown() {
+    let entry = r#"{"command": "a", "args": ["--token", "CANARY1"], "env": {"API_KEY": "CANARY2", "LEVEL": "info"}}"#;
+    let machine = Machine::new().file(PROJECT_JSON, &format!("{{\"mcpServers\": {{\"s\": {entry}}}}}"));
+    let config = machine.load();
+    let shown: Vec<String> = config.questions[0]
+        .fingerprint
+        .components
+        .iter()
+        .map(|component| format!("{}: {}", component.name, component.shown))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "transport: stdio",
+            "command: a",
+            "args: --token '********'",
+            "env.API_KEY: ********",
+            "env.LEVEL: info",
+        ]
+    );
 }

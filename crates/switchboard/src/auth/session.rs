@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use switchboard_config::redact::Redactor;
 use switchboard_config::secret::Secret;
 use switchboard_store::{Clock, SystemClock, Timestamp};
 use url::Url;
@@ -69,6 +70,8 @@ struct Inner {
     nonce: Mutex<Option<String>>,
     /// Who hears of attempts at new tokens.
     renewals: OnceLock<Renewals>,
+    /// Learns the tokens that are sent.
+    redactor: OnceLock<Redactor>,
     /// One renewal at a time in this process, so that only one waits for the vault.
     turn: tokio::sync::Mutex<()>,
 }
@@ -117,6 +120,7 @@ impl OAuth {
             current: Mutex::default(),
             nonce: Mutex::default(),
             renewals: OnceLock::new(),
+            redactor: OnceLock::new(),
             turn: tokio::sync::Mutex::default(),
         }))
     }
@@ -125,6 +129,13 @@ impl OAuth {
     #[must_use]
     pub fn telling(self, renewals: Renewals) -> Self {
         let _ = self.0.renewals.set(renewals);
+        self
+    }
+
+    /// Lets tokens be masked wherever they come back.
+    #[must_use]
+    pub fn redacting(self, redactor: Redactor) -> Self {
+        let _ = self.0.redactor.set(redactor);
         self
     }
 
@@ -259,6 +270,7 @@ impl Inner {
                     current.is_loaded = true;
                     current.generation += u64::from(login.is_some());
                     current.login = login.map(Arc::new);
+                    self.learn(&current);
                 }
                 current.clone()
             }
@@ -287,6 +299,7 @@ impl Inner {
             current.generation += 1;
             current.is_loaded = true;
             current.spent = None;
+            self.learn(&current);
         }
         // A login that is gone is nothing better to show.
         current.generation != seen && current.login.is_some()
@@ -515,6 +528,17 @@ impl Inner {
         current.login = Some(Arc::new(login));
         current.generation += 1;
         current.is_loaded = true;
+        self.learn(&current);
+    }
+
+    /// Lets the tokens of a login that is new here be masked.
+    fn learn(&self, current: &Current) {
+        if let (Some(redactor), Some(login)) = (self.redactor.get(), &current.login) {
+            redactor.learn(&login.access_token);
+            if let Some(token) = &login.refresh_token {
+                redactor.learn(token);
+            }
+        }
     }
 
     /// Notes the scopes that the next login should ask for.

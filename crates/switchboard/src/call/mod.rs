@@ -10,10 +10,12 @@ pub mod spill;
 mod under_way;
 mod unmade;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use switchboard_config::redact::Redactor;
 use switchboard_protocol::encode::ToolCall;
 use switchboard_protocol::headers::Header;
 use switchboard_protocol::types::Outcome;
@@ -304,6 +306,27 @@ impl Answer {
         Ok(Self { result, is_error })
     }
 
+    /// An error without the secrets that the server was given. What looks secret and is not known to be stays: it is
+    /// the tool's own text.
+    #[cold]
+    fn redacted(self, redactor: &Redactor) -> Self {
+        let Cow::Owned(text) = redactor.redact_known(self.result.as_str()) else {
+            return self;
+        };
+        let result = match RawValue::from_string(text) {
+            Ok(result) => SharedJson::from(result),
+            // A secret of digits may stand in a number.
+            Err(_) => SharedJson::from(&serde_json::json!({
+                "content": [{
+                    "type": "text",
+                    "text": "the tool failed; its answer repeats a secret and is left out",
+                }],
+                "isError": true,
+            })),
+        };
+        Self { result, ..self }
+    }
+
     /// What somebody put in its place, which nearly always is itself.
     fn replaced_by(self, result: SharedJson) -> Self {
         if result.is_same(&self.result) {
@@ -345,7 +368,8 @@ impl Sending<'_> {
             },
         };
         let error = match self.once(live).await {
-            Ok(result) => return Ok(result),
+            Ok(answer) if answer.is_error => return Ok(answer.redacted(&live.spec.redactor)),
+            Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
         if error.wants_pages() {
@@ -359,7 +383,14 @@ impl Sending<'_> {
             }
             None => Err(error),
         };
-        again.map_err(|error| self.failed(error))
+        let again = again.map(|answer| {
+            if answer.is_error {
+                answer.redacted(&live.spec.redactor)
+            } else {
+                answer
+            }
+        });
+        again.map_err(|error| self.failed(error.redacted(&live.spec.redactor)))
     }
 
     /// Sends the call once more when the user has visited the pages that the server asked for instead of acting on it.
@@ -369,7 +400,7 @@ impl Sending<'_> {
             Ok(()) => self.once(live).await,
             Err(error) => Err(error),
         };
-        again.map_err(|error| self.failed(error))
+        again.map_err(|error| self.failed(error.redacted(&live.spec.redactor)))
     }
 
     fn failed(&self, error: RequestError) -> CallError {

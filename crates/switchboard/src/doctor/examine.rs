@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_config::entry::Transport;
+use switchboard_config::redact::Redactor;
 use switchboard_protocol::Era;
 use switchboard_protocol::types::capabilities::ServerCapabilities;
 use switchboard_protocol::types::prompt::ListPromptsResult;
@@ -40,11 +41,27 @@ pub(super) async fn examine(spec: &ServerSpec, options: &DoctorOptions) -> Diagn
         steps: Steps::new(spec.connector.transport()),
         destination: spec.connector.destination(),
     };
-    match timeout(spec.startup_timeout, examination.reach()).await {
+    let diagnosis = match timeout(spec.startup_timeout, examination.reach()).await {
         Ok(Ok(reached)) => examination.look_around(reached).await,
         Ok(Err(failed)) => examination.failed(&failed),
         Err(_) => examination.failed(&Failed::Deadline(spec.startup_timeout)),
+    };
+    redacted(diagnosis, &spec.redactor)
+}
+
+/// The diagnosis without the secrets that the server was given, which it may have written anywhere.
+fn redacted(mut diagnosis: Diagnosis, redactor: &Redactor) -> Diagnosis {
+    let redact = |text: &mut String| *text = redactor.redact(text).into_owned();
+    for finding in &mut diagnosis.findings {
+        redact(&mut finding.what);
+        redact(&mut finding.why);
+        redact(&mut finding.remedy);
     }
+    diagnosis.stderr.iter_mut().for_each(redact);
+    for step in &mut diagnosis.steps {
+        step.redact(redactor);
+    }
+    diagnosis
 }
 
 struct Examination<'a> {

@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use switchboard_config::entry::Transport;
+use switchboard_config::redact::Redactor;
 use tokio::time::Instant;
 
 use crate::peer::OpenStep;
@@ -64,6 +65,15 @@ pub struct StepReport {
     pub outcome: Outcome,
     /// How long it took.
     pub duration: Duration,
+}
+
+impl StepReport {
+    /// Masks the secrets of the server in it.
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
+        if let Outcome::Failed(reason) = &mut self.outcome {
+            *reason = redactor.redact(reason).into_owned();
+        }
+    }
 }
 
 /// What came of a step.

@@ -4,6 +4,7 @@
 //! lists that changed, listening for changes. It reports to the manager and decides nothing about states. Dropping
 //! the task ends the connection.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use switchboard_config::entry::Transport;
+use switchboard_config::redact::Redactor;
 use switchboard_protocol::types::subscription::{
     SubscriptionFilter, SubscriptionsListenRequestParams,
 };
@@ -214,6 +216,7 @@ impl Connection {
             logs: Arc::clone(&self.logs),
             signals: Arc::clone(&self.signals),
             signs: Arc::clone(signs),
+            redactor: self.spec.redactor.clone(),
         });
         let starts = AtomicU8::new(0);
         let at = |begun: OpenStep| {
@@ -431,7 +434,7 @@ impl Connection {
         };
         let told = peer.notify_by_name(sandbox::STATE_UPDATE, Some(&params));
         if let Err(error) = told.await {
-            tracing::warn!(server = %self.spec.name, %error, "it could not be told of its sandbox");
+            tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "it could not be told of its sandbox");
         }
     }
 
@@ -571,7 +574,7 @@ impl Connection {
                 self.report(Report::Tools(tools)).await;
             }
             Err(error) => {
-                tracing::warn!(server = %self.spec.name, %error, "the tools could not be listed again");
+                tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "the tools could not be listed again");
             }
         }
     }
@@ -592,7 +595,7 @@ impl Connection {
             Ok(tools) => self.report(Report::Tools(tools)).await,
             Err(error) => {
                 // The old list stays: better tools that may be gone than none.
-                tracing::warn!(server = %self.spec.name, %error, "the tools could not be listed again");
+                tracing::warn!(server = %self.spec.name, error = %self.spec.redactor.redact(&error.to_string()), "the tools could not be listed again");
             }
         }
     }
@@ -760,7 +763,16 @@ impl Connection {
         }
     }
 
-    pub(super) async fn report(&self, report: Report) {
+    pub(super) async fn report(&self, mut report: Report) {
+        // Whatever a server wrote into its error is shown by many.
+        let failure = match &mut report {
+            Report::Failed(failure) => Some(&mut **failure),
+            Report::Lost(failure) => Some(failure),
+            _ => None,
+        };
+        if let Some(failure) = failure {
+            failure.message = self.spec.redactor.redact(&failure.message).into_owned();
+        }
         let (server, generation) = (self.spec.name.clone(), self.generation);
         let _ = self.reports.send((server, generation, report)).await;
     }
@@ -867,11 +879,16 @@ struct ConnectionObserver {
     logs: Arc<LogRing>,
     signals: Arc<Signals>,
     signs: Arc<Signs>,
+    redactor: Redactor,
 }
 
 impl ConnectionObserver {
     fn log(&self, source: LogSource, text: String) {
         self.signs.lines.fetch_add(1, Ordering::Relaxed);
+        let text = match self.redactor.redact(&text) {
+            Cow::Owned(masked) => masked,
+            Cow::Borrowed(_) => text,
+        };
         let line = LogLine { source, text };
         if self.events.has_listeners() {
             self.events.send(Event::Log {
@@ -897,7 +914,7 @@ impl Observer for ConnectionObserver {
             Notice::Log(message) => {
                 let source = LogSource::Message {
                     level: message.level.as_str().to_owned(),
-                    logger: message.logger.map(std::borrow::Cow::into_owned),
+                    logger: message.logger.map(Cow::into_owned),
                 };
                 self.log(source, text_of(message.data.get()));
             }

@@ -1,7 +1,12 @@
 //! What can come of a request besides its answer.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use serde_json::Value;
+use serde_json::value::RawValue;
+use switchboard_config::mask;
+use switchboard_config::redact::Redactor;
 use switchboard_protocol::ErrorObject;
 
 use crate::transport::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
@@ -71,6 +76,67 @@ impl RequestError {
             _ => None,
         }
     }
+}
+
+impl RequestError {
+    /// The error as it may be shown: without what the server was given, and without what looks secret. What it says
+    /// to the program has been read before.
+    #[cold]
+    #[must_use]
+    pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
+        let text = |text: String| redactor.redact(&text).into_owned();
+        match self {
+            Self::Rejected(mut error) => {
+                error.message = text(error.message.into_owned()).into();
+                error.data = error.data.and_then(|data| redacted_json(&data, redactor));
+                Self::Rejected(error)
+            }
+            Self::Refused(mut refusal) => {
+                let body = String::from_utf8_lossy(&refusal.body);
+                refusal.body = redactor.redact(&body).into_owned().into();
+                refusal.location = refusal.location.map(text);
+                Self::Refused(refusal)
+            }
+            Self::NotSent(mut error) => {
+                error.message = text(error.message);
+                Self::NotSent(error)
+            }
+            Self::Lost(why) => Self::Lost(text(why)),
+            Self::Malformed(why) => Self::Malformed(text(why)),
+            Self::Unwritable(why) => Self::Unwritable(text(why)),
+            Self::Task(why) => Self::Task(text(why)),
+            other @ (Self::Idle(_)
+            | Self::Expired(_)
+            | Self::TooLarge(_)
+            | Self::TooManyRounds(_)
+            | Self::NotVisited(_)) => other,
+        }
+    }
+}
+
+/// JSON with the secrets in its texts masked. What cannot be read, as it is nested too deeply, is left out.
+fn redacted_json(data: &RawValue, redactor: &Redactor) -> Option<Cow<'static, RawValue>> {
+    let mut value: Value = serde_json::from_str(data.get()).ok()?;
+    let mut waiting = vec![(None, &mut value)];
+    while let Some((name, value)) = waiting.pop() {
+        match value {
+            Value::String(text) => {
+                let shown = match name {
+                    Some(name) => mask::named(name, text),
+                    None => Cow::Borrowed(text.as_str()),
+                };
+                *text = redactor.redact(&shown).into_owned();
+            }
+            Value::Array(items) => waiting.extend(items.iter_mut().map(|item| (name, item))),
+            Value::Object(members) => {
+                let members = members.iter_mut();
+                waiting.extend(members.map(|(name, value)| (Some(name.as_str()), value)));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let raw = serde_json::value::to_raw_value(&value).ok()?;
+    Some(Cow::Owned(raw))
 }
 
 impl From<RequestFailure> for RequestError {

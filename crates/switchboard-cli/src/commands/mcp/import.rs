@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use switchboard_config::confusable;
+use switchboard_config::entry::ServerEntry;
 use switchboard_config::files::{Disk, Files as _};
 use switchboard_config::foreign::{
     ForeignFile, Imported, ImportedServer, Places, Platform, Reach, Tool, import,
@@ -16,7 +17,7 @@ use switchboard_config::source::SourceFile;
 use switchboard_config::text::visible;
 
 use super::insert::{self, Existing};
-use crate::cli::ImportArguments;
+use crate::cli::{ImportArguments, WritableScope};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
@@ -28,8 +29,34 @@ use crate::{report, view};
 struct Fate<'i> {
     tool: Tool,
     server: &'i ImportedServer,
+    /// The file it goes to.
+    target: Target,
+    taken: Taken,
+}
+
+/// Whether a server was taken over, and how.
+struct Taken {
     word: &'static str,
+    /// Why it was not.
     reason: Option<String>,
+    /// The name it has here.
+    name: String,
+    /// Where its entry has secrets in plain text.
+    literals: Vec<String>,
+    /// Variables that have to be set for it.
+    variables: Vec<String>,
+}
+
+impl Taken {
+    fn skipped(name: &str, reason: impl Into<String>) -> Self {
+        Self {
+            word: "skipped",
+            reason: Some(reason.into()),
+            name: name.to_owned(),
+            literals: Vec::new(),
+            variables: Vec::new(),
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &ImportArguments, context: &Context) -> Outcome {
@@ -49,22 +76,28 @@ pub(crate) fn run(arguments: &ImportArguments, context: &Context) -> Outcome {
     for (_, _, imported) in &found {
         report::in_passing(&imported.notes, printer);
     }
-    let target = Target::of_scope(arguments.scope, context);
     let looked = context.load_files(decisions).looked;
     let ours: HashSet<PathBuf> = looked.into_iter().map(|looked| looked.path).collect();
     let mut fates: Vec<Fate<'_>> = Vec::new();
     for (tool, _, imported) in &found {
         for server in &imported.servers {
-            let fate = take_over(server, &target, arguments.dry_run, &fates, &ours, context)?;
+            // What was for one project stays for that project, unless the user says otherwise.
+            let own = match server.scope {
+                Scope::Local => WritableScope::Local,
+                _ => WritableScope::User,
+            };
+            let target = Target::of_scope(arguments.scope.unwrap_or(own), context);
+            let taken = take_over(server, &target, arguments, &fates, &ours, context)?;
             fates.push(Fate {
                 tool: *tool,
                 server,
-                word: fate.0,
-                reason: fate.1,
+                target,
+                taken,
             });
         }
     }
-    print(&fates, &found, &target, arguments.dry_run, context)?;
+    print(&fates, &found, arguments.dry_run, context)?;
+    tell_of_secrets(&fates, context);
     Ok(Exit::Done)
 }
 
@@ -72,28 +105,40 @@ pub(crate) fn run(arguments: &ImportArguments, context: &Context) -> Outcome {
 fn take_over(
     server: &ImportedServer,
     target: &Target,
-    dry_run: bool,
+    arguments: &ImportArguments,
     earlier: &[Fate<'_>],
     ours: &HashSet<PathBuf>,
     context: &Context,
-) -> Result<(&'static str, Option<String>), Failure> {
-    let same_name = |fate: &&Fate<'_>| fate.reason.is_none() && fate.server.name == server.name;
-    if let Some(first) = earlier.iter().find(same_name) {
-        let reason = if first.server.entry == server.entry {
-            format!("the same as that of {}", first.tool)
-        } else {
-            format!("{} has a different server of that name", first.tool)
-        };
-        return Ok(("skipped", Some(reason)));
+) -> Result<Taken, Failure> {
+    let name = &server.name;
+    let into_same = |fate: &&Fate<'_>| {
+        fate.taken.reason.is_none() && fate.target.path == target.path
+    };
+    let first = earlier
+        .iter()
+        .filter(into_same)
+        .find(|fate| fate.server.name == *name);
+    if let Some(first) = first {
+        if first.server.entry == server.entry {
+            let reason = format!("the same as that of {}", first.tool);
+            return Ok(Taken::skipped(name, reason));
+        }
+        if !arguments.rename {
+            let reason = format!(
+                "{} has a different server of that name; --rename adds it under another",
+                first.tool
+            );
+            return Ok(Taken::skipped(name, reason));
+        }
     }
     if ours.contains(server.origin.path()) {
-        return Ok(("skipped", Some("read from there already".to_owned())));
+        return Ok(Taken::skipped(name, "read from there already"));
     }
     // A repository must not get its servers into every other project by the back door.
     let of_project = is_of_project(server, context);
     if of_project && target.scope == Scope::User {
         let reason = "a file of the project; take it over with --scope local, then approve it";
-        return Ok(("skipped", Some(reason.to_owned())));
+        return Ok(Taken::skipped(name, reason));
     }
     let text = match Disk.read(&target.path) {
         Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -104,45 +149,122 @@ fn take_over(
             );
         }
     };
-    if seat(&text, target, &server.name)?.keys.is_some() {
-        return Ok(("skipped", Some("the name is taken".to_owned())));
+    let (entry, variables) = if arguments.secrets_as_variables {
+        server.entry.with_variables(name)
+    } else {
+        (server.entry.clone(), Vec::new())
+    };
+    let in_dry_run = |name: &str| {
+        let mut taken = earlier.iter().filter(into_same);
+        taken.any(|fate| fate.taken.name == name)
+    };
+    let mut free = None;
+    for number in 1..MOST_NAMES {
+        let candidate = match number {
+            1 => name.clone(),
+            _ => format!("{name}-{number}"),
+        };
+        if seat(&text, target, &candidate)?.keys.is_none() && !in_dry_run(&candidate) {
+            free = Some(candidate);
+            break;
+        }
+        if is_there(&candidate, &entry, target, context) {
+            return Ok(Taken::skipped(name, "it is there already"));
+        }
+        if !arguments.rename {
+            let reason = "the name is taken; --rename adds it under another";
+            return Ok(Taken::skipped(name, reason));
+        }
     }
-    if let Err(failure) = insert::check(&server.name, &server.entry) {
-        return Ok(("skipped", Some(failure.message)));
+    let Some(name) = free else {
+        return Ok(Taken::skipped(name, "the name is taken many times over"));
+    };
+    if let Err(failure) = insert::check(&name, &entry) {
+        return Ok(Taken::skipped(&name, failure.message));
     }
-    let key = confusable::server_key(&server.name);
-    let mut added = earlier.iter().filter(|fate| fate.reason.is_none());
-    let is_alike = |fate: &&Fate<'_>| confusable::server_key(&fate.server.name) == key;
+    let key = confusable::server_key(&name);
+    let mut added = earlier.iter().filter(|fate| fate.taken.reason.is_none());
+    let is_alike = |fate: &&Fate<'_>| confusable::server_key(&fate.taken.name) == key;
     if let Some(other) = added.find(is_alike) {
-        let reason = format!(
-            "its name can be mistaken for `{}`",
-            visible(&other.server.name)
-        );
-        return Ok(("skipped", Some(reason)));
+        let other = visible(&other.taken.name);
+        let reason = format!("its name can be mistaken for `{other}`");
+        return Ok(Taken::skipped(&name, reason));
     }
-    if let Some((reason, _)) = insert::look_alike(&server.name, target.scope, context) {
-        return Ok(("skipped", Some(reason)));
+    if let Some((reason, _)) = insert::look_alike(&name, target.scope, context) {
+        return Ok(Taken::skipped(&name, reason));
     }
-    if dry_run {
-        return Ok(("would add", None));
+    let taken = |word| Taken {
+        word,
+        reason: None,
+        name: name.clone(),
+        literals: entry.literal_secrets(),
+        variables: variables.clone(),
+    };
+    if arguments.dry_run {
+        return Ok(taken("would add"));
     }
-    insert::insert(
-        &server.name,
-        &server.entry,
-        target,
-        Existing::Refuse,
-        context,
-    )?;
+    insert::insert(&name, &entry, target, Existing::Refuse, context)?;
     if target.scope != Scope::User && !of_project {
-        insert::settle(&server.name, &server.entry, target, context)?;
+        insert::settle(&name, &entry, target, context)?;
     }
-    Ok(("added", None))
+    Ok(taken("added"))
+}
+
+/// So many names are tried for one server.
+const MOST_NAMES: usize = 100;
+
+/// Whether the file has this very entry under the name.
+fn is_there(name: &str, entry: &ServerEntry, target: &Target, context: &Context) -> bool {
+    let config = context.load_files(context.decisions());
+    let standing = config.servers.iter().map(|server| (&server.name, &server.origin, &server.entry));
+    let lost = config.shadowed.iter().map(|lost| (&lost.name, &lost.origin, &lost.entry));
+    standing
+        .chain(lost)
+        .any(|(other, origin, read)| other == name && origin.path() == target.path && read == entry)
+}
+
+/// Says which files have got secrets in plain text, and which variables have to be set.
+fn tell_of_secrets(fates: &[Fate<'_>], context: &Context) {
+    let printer = &context.printer;
+    for fate in fates {
+        let Taken {
+            name,
+            literals,
+            variables,
+            ..
+        } = &fate.taken;
+        let shown = visible(name);
+        if !variables.is_empty() {
+            let hint = format!("take the values from {}", view::path(fate.server.origin.path(), &context.environment.home));
+            printer.warning(
+                format!("`{shown}` needs {}: set them before you use it", visible(&variables.join(", "))),
+                Some(&hint),
+            );
+        }
+        if literals.is_empty() {
+            continue;
+        }
+        let is_remote = fate.server.entry.url.is_some();
+        let login = if is_remote {
+            format!(", or remove them and keep a login in the vault with `switchboard mcp login {shown}`")
+        } else {
+            String::new()
+        };
+        let hint = format!("import with --secrets-as-variables, or write ${{VARIABLE}} in their place{login}");
+        printer.warning(
+            format!(
+                "`{shown}` has secrets in plain text in {}: {}",
+                fate.target.shown(),
+                visible(&literals.join(", "))
+            ),
+            Some(&hint),
+        );
+    }
 }
 
 fn print(
     fates: &[Fate<'_>],
     found: &[(Tool, PathBuf, Imported)],
-    target: &Target,
     dry_run: bool,
     context: &Context,
 ) -> Result<(), Failure> {
@@ -152,10 +274,14 @@ fn print(
         let rows = fates.iter().map(|fate| {
             json!({
                 "name": fate.server.name,
+                "added_as": fate.taken.reason.is_none().then_some(&fate.taken.name),
+                "scope": fate.target.scope.name(),
                 "tool": fate.tool.name(),
                 "source": view::place_json(&fate.server.origin),
-                "result": fate.word,
-                "reason": fate.reason,
+                "result": fate.taken.word,
+                "reason": fate.taken.reason,
+                "plain_secrets": fate.taken.literals,
+                "variables": fate.taken.variables,
                 "entry": view::entry_json(&fate.server.entry),
             })
         });
@@ -163,18 +289,19 @@ fn print(
     } else {
         let mut table = Table::with_heading(&["RESULT", "NAME", "TOOL", "SOURCE", "TARGET"]);
         for fate in fates {
-            let color = if fate.reason.is_none() {
+            let taken = &fate.taken;
+            let color = if taken.reason.is_none() {
                 style::GOOD
             } else {
                 style::QUIET
             };
-            let last = match &fate.reason {
+            let last = match &taken.reason {
                 Some(reason) => reason.clone(),
                 None => view::target(&fate.server.entry),
             };
             table.row([
-                (color, fate.word),
-                (style::NAME, &fate.server.name),
+                (color, taken.word),
+                (style::NAME, &taken.name),
                 (anstyle::Style::new(), fate.tool.title()),
                 (style::QUIET, &view::place(&fate.server.origin, home)),
                 (anstyle::Style::new(), &last),
@@ -191,14 +318,25 @@ fn print(
         printer.note("no servers of other tools were found");
         return Ok(());
     }
-    let count = fates.iter().filter(|fate| fate.reason.is_none()).count();
-    let servers = if count == 1 { "server" } else { "servers" };
     let verb = if dry_run { "would be added" } else { "added" };
-    printer.note(format!(
-        "{count} {servers} {verb} in {} scope: {}",
-        target.scope,
-        target.shown()
-    ));
+    let mut targets: Vec<&Target> = Vec::new();
+    for fate in fates {
+        if !targets.iter().any(|target| target.path == fate.target.path) {
+            targets.push(&fate.target);
+        }
+    }
+    for target in targets {
+        let is_into = |fate: &&Fate<'_>| {
+            fate.taken.reason.is_none() && fate.target.path == target.path
+        };
+        let count = fates.iter().filter(is_into).count();
+        let servers = if count == 1 { "server" } else { "servers" };
+        printer.note(format!(
+            "{count} {servers} {verb} in {} scope: {}",
+            target.scope,
+            target.shown()
+        ));
+    }
     Ok(())
 }
 

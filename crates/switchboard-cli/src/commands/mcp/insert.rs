@@ -304,12 +304,11 @@ pub(super) fn stay_approved(
     };
     let (subject, fingerprint) = (question.subject.clone(), question.fingerprint.clone());
     // Something else may have changed since it was approved.
-    let earlier = question.earlier.as_ref();
-    let only_enabled = earlier.is_some_and(|earlier| {
-        let changes = fingerprint.changes(earlier);
-        changes.iter().all(|(part, ..)| *part == "enabled")
-    });
-    if !only_enabled {
+    let Some(earlier) = &question.earlier else {
+        return Ok(());
+    };
+    let changes = fingerprint.changes(earlier);
+    if changes.iter().any(|(part, ..)| *part != "enabled") {
         return Ok(());
     }
     store::change_decisions(context, |decisions, now| {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use switchboard_config::redact::Redactor;
 use switchboard_config::secret::Secret;
 use switchboard_config::text::visible;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -33,6 +34,8 @@ pub struct HeadersHelper {
     pub folder: Option<PathBuf>,
     /// How long it may take.
     pub deadline: Duration,
+    /// Learns the headers it prints.
+    pub redactor: Redactor,
 }
 
 impl HeadersHelper {
@@ -48,6 +51,7 @@ impl HeadersHelper {
             environment: Vec::new(),
             folder: None,
             deadline: Self::DEADLINE,
+            redactor: Redactor::default(),
         })
     }
 

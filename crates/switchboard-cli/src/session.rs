@@ -180,8 +180,6 @@ impl Session<'_> {
     /// Starts one server that the command cannot do without, and tells why it cannot be used.
     pub(crate) async fn start_one(&self, name: &str) -> Result<(), Failure> {
         self.bring_up(|each| each.as_str() == name).await;
-        // What the command cannot do without is worth all attempts.
-        startup::follow_one(&self.host, &name.into(), &self.context.printer).await;
         self.need(name)
     }
 
@@ -216,6 +214,8 @@ impl Session<'_> {
         let all = self.specs.iter().filter(|spec| is_up(&spec.name));
         self.host.apply(all.cloned().collect()).await;
         startup::follow(&self.host, &starting, &self.context.printer).await;
+        // The command goes on now, and is over before another attempt could be.
+        self.host.give_up().await;
         starting
     }
 
@@ -317,12 +317,7 @@ impl Session<'_> {
                 printer.warning(message, None);
             }
             State::Connected => printer.detail(format!("{name} is connected")),
-            State::Pending => {
-                if let Some(reason) = reason(status) {
-                    printer.warning(format!("{name} is not connected yet: {reason}"), None);
-                }
-            }
-            State::Disabled => {}
+            State::Pending | State::Disabled => {}
         }
     }
 }

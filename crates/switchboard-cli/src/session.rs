@@ -216,8 +216,6 @@ impl Session<'_> {
     /// Starts one server that the command cannot do without, and tells why it cannot be used.
     pub(crate) async fn start_one(&self, name: &str) -> Result<(), Failure> {
         self.bring_up(|each| each.as_str() == name).await;
-        // What the command cannot do without is worth all attempts.
-        startup::follow_one(&self.host, &name.into(), &self.context.printer).await;
         self.need(name)
     }
 
@@ -252,6 +250,8 @@ impl Session<'_> {
         let all = self.specs.iter().filter(|spec| is_up(&spec.name));
         self.host.apply(all.cloned().collect()).await;
         startup::follow(&self.host, &starting, &self.context.printer).await;
+        // The command goes on now, and is over before another attempt could be.
+        self.host.give_up().await;
         starting
     }
 

@@ -22,25 +22,7 @@ const WIDEST_NAME: usize = 30;
 
 /// Waits until every server has settled or is tried again in the background, and shows meanwhile how these come up.
 pub(crate) async fn follow(host: &Host, starting: &[ServerName], printer: &Printer) {
-    show(host, starting, printer, host.started()).await;
-}
-
-/// Waits until a server has settled, however often it is tried, and shows meanwhile how it comes up.
-pub(crate) async fn follow_one(host: &Host, name: &ServerName, printer: &Printer) {
-    let settled = async {
-        host.started().await;
-        host.settled_one(name).await;
-    };
-    show(host, std::slice::from_ref(name), printer, settled).await;
-}
-
-async fn show(
-    host: &Host,
-    starting: &[ServerName],
-    printer: &Printer,
-    settled: impl Future<Output = ()>,
-) {
-    let mut settled = std::pin::pin!(settled);
+    let mut settled = std::pin::pin!(host.started());
     if !printer.is_live() {
         return settled.await;
     }

@@ -443,3 +443,63 @@ fn children() -> Vec<Pid> {
         })
         .collect()
 }
+
+#[tokio::test]
+async fn an_installer_goes_on_when_its_server_is_not_wanted_any_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let here = folder.path().display();
+    // It dies of a pipe that nobody reads, like most programs.
+    let script = format!(
+        "#!/bin/sh\ncd '{here}'\ntouch begun\nwhile [ ! -e go ]; do echo 'fetching a part' >&2; sleep 0.05; done\n\
+         touch done\nread nothing\ntouch ended\n"
+    );
+    std::fs::write(path("npx"), script).unwrap();
+    std::fs::set_permissions(path("npx"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let mut connector = shell("");
+    connector.program = path("npx");
+    connector.args = Vec::new();
+    let (link, _recorder) = connect(&connector).await;
+    wait_until(|| path("begun").exists()).await;
+    let process = Pid::from_raw(link.process().unwrap().try_into().unwrap()).unwrap();
+    drop(link);
+    // Far longer than any other server would have.
+    let patience = std::time::Instant::now() + 10 * connector.grace.after_close;
+    wait_until(|| std::time::Instant::now() > patience).await;
+    assert!(test_kill_process(process).is_ok(), "it was killed");
+    std::fs::write(path("go"), "").unwrap();
+    wait_until(|| path("done").exists() && path("ended").exists()).await;
+    wait_until(|| test_kill_process(process).is_err()).await;
+}
+
+#[tokio::test]
+async fn an_installer_that_does_nothing_is_no_exception_for_its_server() {
+    // It has answered, so it is no installer any longer.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("npx");
+    std::fs::write(&program, "#!/bin/sh\necho up\ntrap '' TERM\nwhile :; do echo x >&2; sleep 0.05; done\n").unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut connector = shell("");
+    connector.program = program;
+    connector.args = Vec::new();
+    let (link, recorder) = connect(&connector).await;
+    while recorder.next().await != frame("up") {}
+    link.opened(switchboard_protocol::Revision::V2025_06_18);
+    let process = Pid::from_raw(link.process().unwrap().try_into().unwrap()).unwrap();
+    drop(link);
+    wait_until(|| test_kill_process(process).is_err()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_left_has_its_time_and_then_ends() {
+    let script = "trap 'echo told >&2; exit 0' TERM; echo up; while :; do sleep 0.02; done";
+    let (link, recorder) = connect(&shell(script)).await;
+    assert_eq!(recorder.next().await, frame("up"));
+    let process = Pid::from_raw(link.process().unwrap().try_into().unwrap()).unwrap();
+    let begun = std::time::Instant::now();
+    link.leave().await;
+    assert!(begun.elapsed() < Duration::from_millis(200), "nobody waits for it");
+    assert!(test_kill_process(process).is_ok());
+    wait_until(|| test_kill_process(process).is_err()).await;
+}

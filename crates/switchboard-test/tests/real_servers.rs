@@ -8,7 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,8 +25,10 @@ use switchboard::json::SharedJson;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::peer::{ListKind, OpenOptions};
+use switchboard::roots::Roots;
 use switchboard::spec::ServerSpec;
 use switchboard::status::State;
+use switchboard_config::entry::{RootsEntry, ServerEntry};
 use switchboard_protocol::types::capabilities::ClientCapabilities;
 use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult};
 use switchboard_protocol::types::roots::ListRootsResult;
@@ -175,6 +177,24 @@ impl Bench {
             "{}, {tool}: {result}",
             self.label
         );
+    }
+
+    /// Checks which folder the server ends up serving, of all these.
+    async fn serves_only(&self, served: &Path, all: &[&PathBuf]) {
+        let tool = format!("{}/list_allowed_directories", self.server);
+        let allowed = async || {
+            let outcome = call(&self.host, &tool, json!({}), PATIENCE).await;
+            outcome.unwrap().result.as_str().to_owned()
+        };
+        // It asks for folders after the handshake, whenever it likes, and takes them in when it has them.
+        while !allowed().await.contains(&*served.to_string_lossy()) {}
+        for _ in 0..5 {
+            let allowed = allowed().await;
+            for folder in all {
+                let is_served = allowed.contains(&*folder.to_string_lossy());
+                assert_eq!(is_served, folder.as_path() == served, "{allowed}");
+            }
+        }
     }
 
     /// The names of all tools, once there are so many.
@@ -494,6 +514,45 @@ async fn server_filesystem() {
     let error = error.unwrap_err().to_string();
     assert!(error.contains("path"), "{error}");
     bench.end().await;
+}
+
+/// What the arguments of the server grant is what it serves, whatever folder is worked in (CALL-10).
+#[tokio::test]
+async fn server_filesystem_serves_the_folder_of_its_arguments() {
+    let (given, workspace, other) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let path = |folder: &tempfile::TempDir| folder.path().canonicalize().unwrap();
+    let (given, workspace, other) = (path(&given), path(&workspace), path(&other));
+    let launch = interop::filesystem(&given).unwrap();
+    // (what the entry says, which folders the server serves)
+    for (roots, served) in [
+        (None, &given),
+        (Some(RootsEntry::None), &given),
+        (Some(RootsEntry::Workspace), &workspace),
+        (
+            Some(RootsEntry::Folders(vec![other.display().to_string()])),
+            &other,
+        ),
+    ] {
+        // The server asks for folders whenever it likes, so a wrong answer shows now and then only.
+        for _ in 0..3 {
+            let entry = ServerEntry {
+                command: Some(launch.program.display().to_string()),
+                args: launch.arguments.clone(),
+                roots: roots.clone(),
+                ..ServerEntry::default()
+            };
+            let mut spec = launched("files", launch.clone());
+            spec.roots = Roots::of(&entry, &workspace, &workspace);
+            let bench = Bench::start("filesystem", spec).await;
+            let all = [&given, &workspace, &other];
+            bench.serves_only(served, &all).await;
+            bench.end().await;
+        }
+    }
 }
 
 #[tokio::test]

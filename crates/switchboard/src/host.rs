@@ -229,8 +229,8 @@ impl Host {
         self.settled_or(|_| false).await;
     }
 
-    /// Waits until every server has settled or is tried again after failures that nobody should wait out. Those that
-    /// wait for their first use do not count.
+    /// Waits until every server has settled or is tried again after it has used up its whole deadline. Those that wait for
+    /// their first use do not count.
     pub async fn started(&self) {
         let mut view = self.0.view.clone();
         let _ = view
@@ -246,14 +246,10 @@ impl Host {
             .await;
     }
 
-    /// Waits until one server has settled, whatever it takes; `None` if there is none of that name.
-    pub async fn settled_one(&self, name: &ServerName) -> Option<ServerStatus> {
-        let mut view = self.0.view.clone();
-        let view = view.wait_for(|view| {
-            let status = view.status(name);
-            status.is_none_or(|status| status.state.is_settled() || status.is_lazy)
-        });
-        view.await.ok()?.status(name).cloned()
+    /// Ends the attempts to connect servers that have failed before: for a program that will not be there for the next one.
+    /// They are failed from now on.
+    pub async fn give_up(&self) {
+        self.command(Command::GiveUp).await;
     }
 
     /// Waits until every server has settled, or the catalogue has what is wanted.

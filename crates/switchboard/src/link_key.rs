@@ -201,7 +201,7 @@ mod tests {
         let hex = |name: &str, entry: &ServerEntry| key(name, entry).to_hex();
         assert_eq!(
             hex("s", &program()),
-            "PROGRAM"
+            "d29044581fcb53420ea1bd35c396a3178ecaeb94334a7c0f3634a90dabe3ab52"
         );
         let remote = ServerEntry {
             transport: Some(Transport::Http),
@@ -217,7 +217,7 @@ mod tests {
         };
         assert_eq!(
             hex("s", &remote),
-            "REMOTE"
+            "24ff7e9d98ce2b2c5cb6ca97360bb4b9e3b0bc05d90d979c00c8bc0d1ba5335d"
         );
     }
 

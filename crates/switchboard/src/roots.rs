@@ -35,7 +35,7 @@ pub enum Roots {
 impl Roots {
     /// What the server of an entry is told. `workspace` is the folder of the project, and `cwd` the one that the server
     /// starts in. Looks at the disk.
-    pub(crate) fn of(entry: &ServerEntry, workspace: &Path, cwd: &Path) -> Self {
+    pub fn of(entry: &ServerEntry, workspace: &Path, cwd: &Path) -> Self {
         match &entry.roots {
             Some(RootsEntry::Workspace) => Self::Folders(vec![workspace.to_owned()]),
             Some(RootsEntry::None) => Self::None,

@@ -87,16 +87,11 @@ pub struct ServerStatus {
     pub is_installing: bool,
 }
 
-/// From so many failed attempts on, nobody who starts several servers waits for the next one.
-const PROMPT_ATTEMPTS: u32 = 3;
-
 impl ServerStatus {
-    /// Whether it is being connected and may be there in a moment. One that has failed several times, or only after its
-    /// whole deadline, is tried again all the same, with nobody waiting for it.
+    /// Whether it is being connected and may be there in a moment. One that has used up its whole deadline once is tried
+    /// again, with nobody waiting for it.
     pub fn is_coming_up(&self) -> bool {
-        let is_slow = |failure: &Failure| {
-            failure.cause == Cause::Timeout || self.failed_attempts > PROMPT_ATTEMPTS
-        };
+        let is_slow = |failure: &Failure| failure.cause == Cause::Timeout;
         self.state == State::Pending
             && !self.is_lazy
             && !self.failure.as_deref().is_some_and(is_slow)

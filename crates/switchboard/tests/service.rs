@@ -303,6 +303,18 @@ async fn what_is_not_served_is_refused() {
             r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"the id is neither a string nor a number"}}"#,
         ),
         (
+            r#"{"jsonrpc":"2.0","id":22}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":22,"error":{"code":-32600,"message":"a response with neither a result nor an error"}}"#,
+        ),
+        (
+            modern("ping").replace(r#""2.0""#, r#""1.0""#),
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"jsonrpc must be \"2.0\""}}"#,
+        ),
+        (
+            modern("ping").replace(r#""2.0""#, "2.0"),
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"jsonrpc must be \"2.0\""}}"#,
+        ),
+        (
             "{\"id\":3,\"method\":\"ping\"".to_owned(),
             r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32700,"message":"not JSON at byte 23: EOF while parsing an object, near `,\"method\":\"ping\"`"}}"#,
         ),

@@ -4,6 +4,9 @@
 
 mod idle;
 mod lab;
+mod lists;
+#[cfg(unix)]
+mod starts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -132,12 +135,13 @@ async fn an_idle_connection_is_probed_every_thirty_seconds_in_the_way_of_its_era
             (9..=10).contains(&probes),
             "{era:?}: {probes} probes in 300 s"
         );
-        // Half-open from now on: noticed when five probes of five seconds each have failed.
+        // Half-open from now on: noticed when five probes have failed, each half a minute after the one before.
         lab.silent.store(true, Ordering::Relaxed);
         lab.refusing.store(true, Ordering::Relaxed);
         let silent = Instant::now();
+        sleep(Duration::from_secs(4 * 30)).await;
         assert_eq!(told.states("lab", 2).await, [Connected, Pending]);
-        let probed = Duration::from_secs(25)..=Duration::from_secs(30 + 25 + 4);
+        let probed = Duration::from_secs(4 * 30 + 5)..=Duration::from_secs(5 * 30 + 6);
         assert!(
             probed.contains(&silent.elapsed()),
             "{:?}",
@@ -156,9 +160,9 @@ async fn a_server_that_misses_some_probes_is_left_alone() {
         let mut told = Told::by(&host);
         host.add_server(lab.spec("lab")).await.unwrap();
         for _ in 0..5 {
-            // Long enough for some probes to fail, and for fewer than five.
+            // Long enough for three probes to fail or four, and for no fifth.
             lab.silent.store(true, Ordering::Relaxed);
-            sleep(Duration::from_secs(45)).await;
+            sleep(Duration::from_secs(110)).await;
             lab.silent.store(false, Ordering::Relaxed);
             sleep(Duration::from_secs(60)).await;
         }
@@ -227,10 +231,10 @@ async fn a_first_connection_whose_failure_cannot_pass_is_tried_once() {
     let remote = Lab::over(Transport::Http);
     remote.stuck.store(true, Ordering::Relaxed);
     let started = Instant::now();
-    host.apply(vec![remote.spec("lab")]).await;
+    host.apply(vec![remote.spec("remote")]).await;
     host.started().await;
     assert_eq!(started.elapsed().as_secs(), 60);
-    assert_eq!(host.status(&name()).unwrap().state, Pending);
+    assert_eq!(host.status(&"remote".into()).unwrap().state, Pending);
     host.settled().await;
     assert_eq!(remote.connections(), 6);
 }

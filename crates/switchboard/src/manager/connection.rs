@@ -621,7 +621,7 @@ impl Connection {
             // There is no doubt about what it says.
             return Err(self.unanswered(1, &error));
         }
-        if peer.heard() >= asked || peer.is_busy() {
+        if peer.heard() > asked || peer.is_busy() {
             // It talks, if not about this; or it is at work, and its callers have deadlines.
             health.alive(Instant::now(), settings.health_interval);
             return Ok(());
@@ -631,11 +631,15 @@ impl Connection {
         if health.failures >= settings.health_failures {
             return Err(self.unanswered(health.failures, &error));
         }
-        // A server may answer everything but `ping`. What it has answered before tells whether it is there.
-        if matches!(error, RequestError::Idle(_) | RequestError::Expired(_)) {
+        let pause = if matches!(error, RequestError::Idle(_) | RequestError::Expired(_)) {
+            // It may be busy with itself, and has time until the next probe. Or it answers everything but `ping`: what it
+            // has answered before tells whether it is there.
             health.way = health.way.other();
-        }
-        let pause = settings.backoff.before_attempt(health.failures - 1);
+            (asked + settings.health_interval).saturating_duration_since(Instant::now())
+        } else {
+            // It cannot be reached, which is known sooner.
+            settings.backoff.before_attempt(health.failures - 1)
+        };
         health.next = Instant::now() + pause.max(SHORTEST_WAIT);
         Ok(())
     }
@@ -665,7 +669,7 @@ impl Connection {
                     health.alive(peer.heard(), settings.health_interval);
                     return Ok(());
                 }
-                Err(_) if peer.heard() >= begun => {
+                Err(_) if peer.heard() > begun => {
                     health.alive(peer.heard(), settings.health_interval);
                     return Ok(());
                 }

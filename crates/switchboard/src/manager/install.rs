@@ -17,6 +17,8 @@ use crate::peer::OpenStep;
 
 /// How often progress is looked for.
 const LOOK: Duration = Duration::from_secs(1);
+/// The least time between two looks.
+const SHORTEST_LOOK: Duration = Duration::from_millis(10);
 /// A start that is faster is no installation.
 const NOTICED: Duration = Duration::from_secs(2);
 
@@ -46,7 +48,7 @@ impl Connection {
         let patience = self.spec.startup_timeout;
         let mut deadline = begun + patience;
         let may_install = self.spec.connector.may_install();
-        let mut looks = interval(LOOK);
+        let mut looks = interval(LOOK.min(patience / 4).max(SHORTEST_LOOK));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut seen = Seen::default();
         let mut is_told = false;
@@ -57,12 +59,15 @@ impl Connection {
                 _ = looks.tick(), if may_install => {
                     let now = seen.look(signs).await;
                     let has_answered = signs.step.load(Ordering::Relaxed) >= OpenStep::List as u8;
-                    if !now || has_answered || begun.elapsed() < NOTICED {
+                    if !now || has_answered {
                         continue;
                     }
                     // What makes progress may go on, up to what an installation may take in all.
                     let limit = begun + self.settings.install_timeout.max(patience);
                     deadline = deadline.max((Instant::now() + patience).min(limit));
+                    if begun.elapsed() < NOTICED {
+                        continue;
+                    }
                     drop(permit.take());
                     if !std::mem::replace(&mut is_told, true) {
                         self.report(Report::Installing(true)).await;

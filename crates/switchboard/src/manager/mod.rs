@@ -94,6 +94,8 @@ pub(crate) enum Command {
     Shutdown(oneshot::Sender<()>),
     /// The end of a program that does not wait for its servers.
     Leave(oneshot::Sender<()>),
+    /// No more attempts to connect what has failed before.
+    GiveUp(oneshot::Sender<()>),
 }
 
 /// What a call has met with.
@@ -348,6 +350,10 @@ impl Manager {
                     self.use_begins(&name);
                 }
                 let _ = done.send(known.is_some());
+            }
+            Command::GiveUp(done) => {
+                self.give_up();
+                let _ = done.send(());
             }
             Command::Shutdown(done) | Command::Leave(done) => drop(done),
         }
@@ -682,6 +688,26 @@ impl Manager {
                     stderr: Vec::new(),
                 };
                 self.failed(name, Box::new(failure)).await;
+            }
+        }
+    }
+
+    fn give_up(&mut self) {
+        let retried = |managed: &Managed| {
+            matches!(managed.state, ConnectionState::Pending { .. }) && managed.failure.is_some()
+        };
+        let names: Vec<ServerName> = self
+            .servers
+            .iter()
+            .filter(|(_, managed)| retried(managed))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            if let Some(managed) = self.servers.get_mut(&name) {
+                // What the attempt that is ended here reports does not count any longer.
+                managed.generation = managed.generation.next();
+                let failure = managed.failure.clone();
+                self.set_state(&name, ConnectionState::Failed, failure);
             }
         }
     }

@@ -1,0 +1,185 @@
+//! Programs that do not start at the first go, or not at all: how often they are started, and how long they have.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard::Host;
+use switchboard::events::Event;
+use switchboard::options::{HostOptions, HostSettings};
+use switchboard::spec::ServerSpec;
+use switchboard::status::{Cause, State};
+use switchboard::transport::stdio::StdioConnector;
+use switchboard_store::{MemoryStore, Store};
+use switchboard_test::hosted::{Told, spec_of};
+use tempfile::TempDir;
+
+use super::name;
+
+/// Answers the handshake that came as this request, and the first list, and serves nothing else.
+fn serve(handshake: u32) -> String {
+    let list = handshake + 1;
+    format!(
+        r#"
+    printf '{{"jsonrpc":"2.0","id":{handshake},"result":{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}\n'
+    read initialized; read list
+    printf '{{"jsonrpc":"2.0","id":{list},"result":{{"tools":[{{"name":"t","inputSchema":{{"type":"object"}}}}]}}}}\n'
+    exec cat >/dev/null"#
+    )
+}
+
+/// A script in a folder of its own that notes each of its starts.
+struct Program {
+    folder: TempDir,
+    file: &'static str,
+}
+
+impl Program {
+    fn new(file: &'static str, script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(file);
+        let here = folder.path().display();
+        std::fs::write(
+            &path,
+            format!("#!/bin/sh\ncd '{here}'; echo start >> starts\n{script}\n"),
+        )
+        .unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        Self { folder, file }
+    }
+
+    fn spec(&self, startup_timeout: Duration) -> ServerSpec {
+        let mut connector = StdioConnector::new(self.folder.path().join(self.file));
+        connector.base_env = std::env::vars_os().collect();
+        let mut spec = spec_of("lab", Arc::new(connector), self.file);
+        spec.startup_timeout = startup_timeout;
+        spec
+    }
+
+    fn starts(&self) -> usize {
+        let starts = std::fs::read_to_string(self.path("starts")).unwrap_or_default();
+        starts.lines().count()
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+fn host_with(store: &Arc<dyn Store>) -> Host {
+    Host::new(HostOptions {
+        store: Arc::clone(store),
+        ..HostOptions::default()
+    })
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Starts the program with a host of its own, and says how that went and how often it was started for it.
+async fn attempt(program: &Program, store: &Arc<dyn Store>) -> (State, usize) {
+    let before = program.starts();
+    let host = host_with(store);
+    host.apply(vec![program.spec(MINUTE)]).await;
+    host.settled().await;
+    let state = host.status(&name()).unwrap().state;
+    host.shutdown().await;
+    (state, program.starts() - before)
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_work_is_started_once() {
+    for script in ["exit 1", "echo 'usage: server FILE' >&2; exit 2", "kill -9 $$"] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let program = Program::new("server", script);
+        for _ in 0..2 {
+            assert_eq!(
+                attempt(&program, &store).await,
+                (State::Failed, 1),
+                "{script}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_dies_of_the_first_question_is_started_once_more_and_once_from_then_on() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let serve = serve(1);
+    let script = format!(r#"read line; case "$line" in *server/discover*) exit 3;; esac; {serve}"#);
+    let program = Program::new("server", &script);
+    assert_eq!(attempt(&program, &store).await, (State::Connected, 2));
+    assert_eq!(attempt(&program, &store).await, (State::Connected, 1));
+    // One that dies of every question is started once more the first time, since which one it minds cannot be told.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let program = Program::new("server", "read line; exit 3");
+    assert_eq!(attempt(&program, &store).await, (State::Failed, 2));
+    assert_eq!(attempt(&program, &store).await, (State::Failed, 1));
+}
+
+#[tokio::test]
+async fn what_a_package_runner_installs_may_take_longer_while_it_makes_progress() {
+    // By the time it is installed, the handshake was tried beside the question that came first.
+    let serve = serve(2);
+    let install = format!(
+        "while [ ! -e go ]; do echo 'fetching a part' >&2; sleep 0.1; done; read ask; read hello; {serve}"
+    );
+    let program = Program::new("npx", &install);
+    let deadline = Duration::from_secs(1);
+    let host = Host::new(HostOptions::default());
+    let mut told = Told::by(&host);
+    host.apply(vec![program.spec(deadline)]).await;
+    // By then its deadline is long over.
+    let line = told
+        .until(|events| {
+            events.iter().find_map(|event| match event {
+                Event::Installing { elapsed, line, .. } if *elapsed > 2 * deadline => {
+                    Some(line.clone())
+                }
+                _ => None,
+            })
+        })
+        .await;
+    assert_eq!(line.as_deref(), Some("fetching a part"));
+    let status = host.status(&name()).unwrap();
+    assert_eq!((status.state, status.is_installing), (State::Pending, true));
+    std::fs::write(program.path("go"), "").unwrap();
+    assert_eq!(told.states("lab", 1).await, [State::Connected]);
+    assert!(!host.status(&name()).unwrap().is_installing);
+    assert_eq!(program.starts(), 1);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_makes_no_progress_has_its_deadline_and_no_more() {
+    // One that is no package runner has no more time, whatever it writes.
+    for (file, script) in [
+        ("npx", "exec sleep 1000"),
+        ("server", "while :; do echo 'almost there' >&2; sleep 0.1; done"),
+    ] {
+        let program = Program::new(file, script);
+        let host = Host::new(HostOptions::default());
+        let started = std::time::Instant::now();
+        host.apply(vec![program.spec(Duration::from_millis(800))])
+            .await;
+        host.settled().await;
+        let status = host.status(&name()).unwrap();
+        let cause = status.failure.unwrap().cause;
+        assert_eq!((status.state, cause), (State::Failed, Cause::Timeout), "{file}");
+        assert!(started.elapsed() < MINUTE, "{file}");
+        host.shutdown().await;
+    }
+    // And one that makes progress has an end, too.
+    let program = Program::new("npx", "while :; do echo part >&2; sleep 0.05; done");
+    let host = Host::new(HostOptions {
+        settings: HostSettings {
+            install_timeout: Duration::from_millis(1_500),
+            ..HostSettings::default()
+        },
+        ..HostOptions::default()
+    });
+    host.apply(vec![program.spec(Duration::from_millis(500))])
+        .await;
+    host.settled().await;
+    assert_eq!(host.status(&name()).unwrap().state, State::Failed);
+    host.shutdown().await;
+}

@@ -187,7 +187,7 @@ async fn a_tool_that_changes_in_mid_session_is_set_aside_until_it_is_approved() 
             .into_iter()
             .find(|pin| pin.subject == subject)
             .unwrap();
-        assert_eq!(pin.standing, Standing::Changed(vec![part]));
+        assert_eq!(pin.standing, Standing::Changed(vec![part.name()]));
         let parts: Vec<_> = review
             .changes(&subject)
             .iter()

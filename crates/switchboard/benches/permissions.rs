@@ -66,6 +66,7 @@ fn permissions(criterion: &mut Criterion) {
         subject: Subject::of_server("records", "search", &exposed),
         arguments: Some(&arguments),
         tool: None,
+        previewer: None,
     };
     for (name, text) in [
         ("permissions/no_rules", String::new()),

@@ -133,6 +133,7 @@ mod tests {
             max_output_tokens: 200,
             spill: Some(SpillFolder::new(folder.path())),
             progress: Arc::new(|_| {}),
+            secrets: Arc::default(),
         };
         let check = |text: String, expected: &[&str]| {
             let shown = fit(text.clone(), text.as_bytes(), "test", &context);

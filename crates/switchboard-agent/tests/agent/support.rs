@@ -497,6 +497,7 @@ pub(crate) fn broken(name: &str) -> ServerSpec {
         sandbox: None,
         limits: StdioLimits::default(),
         grace: Grace::default(),
+        install_timeout: None,
     };
     let key = ConnectionKey::of(&[name.as_bytes()]);
     ServerSpec::new(name, Arc::new(connector), key)

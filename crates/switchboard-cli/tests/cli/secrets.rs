@@ -154,3 +154,78 @@ fn a_broken_file_shows_no_secret() {
     }
     assert!(runs > 100);
 }
+
+/// A server that repeats what it was given wherever it can.
+const PARROT: &str = r#"
+import base64, json, os, sys, urllib.parse
+token, argument = os.environ["API_TOKEN"], sys.argv[2]
+spelled = [token, argument, base64.b64encode(("user:" + token).encode()).decode(), urllib.parse.quote(token, safe="")]
+said = " and ".join(spelled)
+print("started with " + said, file=sys.stderr, flush=True)
+if sys.argv[3:] == ["exit"]:
+    sys.exit(3)
+def answer(id, **what):
+    print(json.dumps({"jsonrpc": "2.0", "id": id, **what}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    id, method = message.get("id"), message["method"]
+    if method == "initialize":
+        info = {"name": "parrot", "version": "1"}
+        version = message["params"]["protocolVersion"]
+        answer(id, result={"protocolVersion": version, "capabilities": {"tools": {}, "logging": {}}, "serverInfo": info})
+        data = {"said": said}
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "error", "data": data}}), flush=True)
+    elif method == "tools/list":
+        answer(id, result={"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("reject", "fail", "fine")]})
+    elif method == "tools/call" and message["params"]["name"] == "reject":
+        answer(id, error={"code": -32000, "message": "bad credentials " + said, "data": {"sent": spelled}})
+    elif method == "tools/call":
+        failed = message["params"]["name"] == "fail"
+        text = "bad credentials " + said if failed else "fine"
+        answer(id, result={"content": [{"type": "text", "text": text}], "isError": failed})
+    elif id is not None:
+        answer(id, error={"code": -32601, "message": "no such method, " + said})
+"#;
+
+#[test]
+fn what_a_server_repeats_of_its_secrets_is_masked() {
+    let context = TestContext::new();
+    context.write("parrot.py", PARROT);
+    let script = context.path("parrot.py").display().to_string();
+    let entry = |name: &str, more: &str| {
+        format!(
+            "[mcp_servers.{name}]\ncommand = {:?}\nargs = [{script:?}, \"--api-key\", \"CANARY argument\"{more}]\nenv = {{ API_TOKEN = \"CANARY/to+ken\" }}\n",
+            *crate::servers::PYTHON
+        )
+    };
+    let text = entry("parrot", "") + &entry("dying", ", \"exit\"");
+    context.write("config/mcp.toml", text);
+    for line in [
+        "call mcp__parrot__reject",
+        "call mcp__parrot__fail",
+        "mcp list",
+        "status",
+        "logs parrot",
+        "logs dying",
+        "doctor",
+        "doctor parrot",
+        "tools",
+    ] {
+        for flags in ["", "--json"] {
+            let line = format!("{flags} {line}");
+            let run = context.logged("trace", line.trim());
+            let shown = run.all();
+            let encoded = ["Q0FOQVJZ", "NBTkFSW", "DQU5BUl"];
+            let leaks = |each: &&str| {
+                each.contains(CANARY) || encoded.iter().any(|part| each.contains(part))
+            };
+            let leaked: Vec<&str> = shown.lines().filter(leaks).collect();
+            assert!(leaked.is_empty(), "{line}\n{}", leaked.join("\n"));
+        }
+    }
+    // What it said besides is there.
+    let run = context.line("call mcp__parrot__reject");
+    assert!(run.stderr.contains("bad credentials ********"), "{}", run.all());
+    let run = context.line("call mcp__parrot__fail");
+    assert!(run.all().contains("bad credentials ********"), "{}", run.all());
+}

@@ -387,11 +387,11 @@ fn a_fingerprint_is_computed_for_an_approval_or_for_somebody_who_looks() {
     assert_eq!(parts, [("transport", "stdio"), ("command", "new")]);
 }
 
-/// What is in people's decisions files must stay approved, so the hashes are spelled out here. They are those of
-/// `stdio`, `npx`, `2:-y3:a b`, `6:MODE<-8:TOKEN<-T` and `/work`.
+/// What is in people's decisions files stays approved where it bound all there is, so the hashes are spelled out here.
+/// They are those of `stdio`, `npx`, `2:-y3:a b`, `6:MODE<-8:TOKEN<-T` and `/work`.
 #[test]
-fn an_approval_of_an_earlier_release_still_counts() {
-    let decisions = |digest_of_command: &str| {
+fn an_approval_of_an_earlier_release_counts_where_it_bound_everything() {
+    let decisions = |digest_of_command: &str, parts: usize| {
         let components = [
             (
                 "transport",
@@ -414,25 +414,29 @@ fn an_approval_of_an_earlier_release_still_counts() {
         .map(|(name, digest)| {
             format!(r#"{{"name": "{name}", "shown": "whatever", "digest": "{digest}"}}"#)
         });
-        let components = components.join(",");
+        let components = components[..parts].join(",");
         let approval =
             format!(r#"{{"fingerprint": {{"components": [{components}]}}, "approved_at": 1}}"#);
         let text = format!(r#"{{"version": 1, "projects": {{"/p": {{"server:s": {approval}}}}}}}"#);
         Decisions::parse(&text).unwrap()
     };
-    let check = |digest_of_command: &str, word: &str| {
+    let check = |more: &str, decisions: Decisions, reason: Option<&str>| {
         let mut machine = Machine::new().env(&[("T", "x")]).file(
             PROJECT_JSON,
-            r#"{"mcpServers": {"s": {"command": "npx", "args": ["-y", "a b"], "cwd": "/work",
-                "env": {"TOKEN": "${T}", "MODE": "fast"}}}}"#,
+            &format!(r#"{{"mcpServers": {{"s": {{"command": "npx", "args": ["-y", "a b"]{more}}}}}}}"#),
         );
-        machine.inputs.decisions = decisions(digest_of_command);
-        assert_eq!(machine.load().servers[0].status.word(), word);
+        machine.inputs.decisions = decisions;
+        let status = machine.load().servers[0].status.reason();
+        assert_eq!(status.as_deref(), reason, "{more}");
     };
+    let earlier = Some("approved by an earlier version, which bound less; look at it once more");
     let npx = "7c2a28952d52623862fcaf24dae08cddf49e82946269ed0be843a0ac97daef62";
-    check(npx, "ready");
-    check(&npx.replace('7', "0"), "untrusted");
-    check("", "untrusted");
+    check("", decisions(npx, 3), None);
+    check("", decisions(&npx.replace('7', "0"), 3), earlier);
+    check("", decisions("", 3), earlier);
+    // Values and what a folder is were not bound.
+    let more = r#", "cwd": "/work", "env": {"TOKEN": "${T}", "MODE": "fast"}"#;
+    check(more, decisions(npx, 5), earlier);
 }
 
 #[test]

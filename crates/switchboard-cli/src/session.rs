@@ -314,7 +314,9 @@ impl Session<'_> {
     /// Says where to learn more of servers that have failed, for a command that has shown the reasons.
     pub(crate) fn tell_doctor(&self) {
         let statuses = self.host.statuses();
-        let failed = statuses.iter().filter(|status| status.state == State::Failed);
+        let failed = statuses
+            .iter()
+            .filter(|status| status.state == State::Failed);
         let names: Vec<_> = failed
             .map(|status| visible(status.name.as_str()).into_owned())
             .collect();

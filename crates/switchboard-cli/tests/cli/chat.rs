@@ -197,7 +197,11 @@ fn a_prompt_that_makes_no_sense_is_told_and_nothing_is_sent() {
         (["chat", "-p", ""].as_slice(), 2, "the prompt is empty"),
         (&["chat", "-p", "-"], 2, "the prompt is empty"),
         (&["chat"], 2, "there is no terminal to chat on"),
-        (&["chat", "--output", "text"], 2, "only the answer to one prompt"),
+        (
+            &["chat", "--output", "text"],
+            2,
+            "only the answer to one prompt",
+        ),
         (
             &["chat", "-p", "x", "--resume", "nobody"],
             1,

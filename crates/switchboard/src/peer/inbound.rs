@@ -165,7 +165,8 @@ impl Receiver {
                     method: method.into_owned(),
                     params: params.map(|params| SharedJson::part_of(frame, params)),
                 };
-                if self.questions.try_send(question).is_err() {
+                // On a connection that is being closed nothing is answered, and nothing is wrong with asking.
+                if let Err(mpsc::error::TrySendError::Full(_)) = self.questions.try_send(question) {
                     self.noise("the server asks more questions at once than are answered");
                 }
             }

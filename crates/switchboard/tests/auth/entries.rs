@@ -23,7 +23,10 @@ fn config(url: &str, keys: &str) -> Config {
     let files = InMemory::default().file("/extra/mcp.toml", text);
     let inputs = Inputs {
         extra_files: vec![PathBuf::from("/extra/mcp.toml")],
-        environment: VARIABLES.into_iter().chain([("NOT_SET", "later")]).collect(),
+        environment: VARIABLES
+            .into_iter()
+            .chain([("NOT_SET", "later")])
+            .collect(),
         ..Inputs::default()
     };
     let config = Config::load(&inputs, &files);

@@ -332,6 +332,22 @@ impl Session<'_> {
         }
     }
 
+    /// Says where to learn more of servers that have failed, for a command that has shown the reasons.
+    pub(crate) fn tell_doctor(&self) {
+        let statuses = self.host.statuses();
+        let failed = statuses
+            .iter()
+            .filter(|status| status.state == State::Failed);
+        let names: Vec<_> = failed
+            .map(|status| visible(status.name.as_str()).into_owned())
+            .collect();
+        match names.as_slice() {
+            [] => {}
+            [name] => self.context.printer.note(look_closer(name)),
+            _ => self.context.printer.note("see `switchboard doctor`"),
+        }
+    }
+
     /// Warns of permission rules that are about no tool at all, where every server could be asked.
     pub(crate) fn tell_idle_rules(&self) {
         let statuses = self.host.statuses();

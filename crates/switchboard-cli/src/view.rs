@@ -67,18 +67,16 @@ pub(crate) fn place_json(origin: &Origin) -> Json {
         "file": origin.path().display().to_string(),
         "line": position.line,
         "column": position.column,
-        "variable": null,
     })
 }
 
 /// The same for what stands in no file: a default, or a variable of the environment.
-pub(crate) fn no_place_json(scope: &str, variable: Option<&str>) -> Json {
+pub(crate) fn no_place_json(scope: &str) -> Json {
     json!({
         "scope": scope,
         "file": null,
         "line": null,
         "column": null,
-        "variable": variable,
     })
 }
 
@@ -95,7 +93,6 @@ pub(crate) fn text_place_json(text: &str) -> Json {
         "file": file,
         "line": line,
         "column": column,
-        "variable": null,
     })
 }
 

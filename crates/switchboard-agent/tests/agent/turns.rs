@@ -35,6 +35,8 @@ async fn a_call_is_made_and_its_result_used() {
     assert_eq!(
         kinds(&seen),
         [
+            "startup_update",
+            "startup_complete",
             "started",
             "text",
             "usage",

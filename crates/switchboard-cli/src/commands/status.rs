@@ -37,6 +37,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
         } else {
             printer.data(table(&rows))?;
         }
+        session.tell_doctor();
         Ok(Exit::Done)
     })
 }
@@ -165,7 +166,7 @@ fn table(rows: &[Row]) -> Table {
                 &row.tools.map_or_else(dash, |count| tools_cell(&count)),
             ),
         ]);
-        if let Some(reason) = &row.error {
+        if let Some(reason) = row.error.as_ref().filter(|_| row.state != "disabled") {
             table.remark(row.style, reason);
         }
     }

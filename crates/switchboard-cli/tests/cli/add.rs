@@ -1,6 +1,11 @@
 //! `mcp add` takes the lines of four other tools' documentation as they are, but for the program's name.
 
-use crate::support::TestContext;
+use serde_json::Value;
+
+use crate::support::{Run, TestContext};
+
+/// Variables that the lines name as holders of secrets.
+const SECRETS: &[&str] = &["ACROOL_PAT", "MCP_CLIENT_SECRET"];
 
 /// Runs a line in an empty project and compares everything that it wrote.
 fn check(line: &str, file: &str, text: &str) {
@@ -10,9 +15,18 @@ fn check(line: &str, file: &str, text: &str) {
     assert_eq!(run.code, 0, "{line}\n{}", run.all());
     assert_eq!(run.stdout, "", "{line}");
     assert_eq!(context.read(file).trim_end(), text.trim(), "{line}");
-    let check = context.run(&["config", "check"]);
+    // A variable that holds a secret has to be set before the server can be used.
+    let with_secrets = |words: &[&str]| {
+        let mut command = context.command();
+        for variable in SECRETS {
+            command.env(variable, "x");
+        }
+        Run::of(&command.args(words).output().unwrap())
+    };
+    let check = with_secrets(&["config", "check"]);
     assert_eq!((check.code, check.stdout.as_str()), (0, ""), "{line}");
-    let list = context.json("mcp list --no-connect --json");
+    let list = with_secrets(&["mcp", "list", "--no-connect", "--json"]);
+    let list: Value = serde_json::from_str(&list.stdout).unwrap();
     assert_eq!(list.as_array().map(Vec::len), Some(1), "{line}");
     assert_eq!(list[0]["state"], "ready", "{line}");
 }
@@ -350,6 +364,7 @@ fn the_entry_is_printed_as_json_with_secrets_masked() {
     assert_eq!(
         entry,
         serde_json::json!({
+            "name": "gh",
             "url": "https://********@api.example.com/mcp",
             "headers": {"Authorization": "********", "X-Key": "${KEY}"},
         })

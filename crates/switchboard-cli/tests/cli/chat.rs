@@ -132,6 +132,7 @@ fn json_is_one_document() {
             }],
             "usage": {"input": 20, "cache_read": 0, "cache_write": 0, "output": 10},
             "reason": "done",
+            "failed_servers": [],
         });
         assert_eq!(found, expected);
     }
@@ -155,6 +156,8 @@ fn stream_json_tells_what_happens_line_by_line() {
     assert_eq!(
         kinds,
         [
+            "startup_update",
+            "startup_complete",
             "started",
             "text",
             "usage",
@@ -234,7 +237,11 @@ fn a_prompt_that_makes_no_sense_is_told_and_nothing_is_sent() {
         (["chat", "-p", ""].as_slice(), 2, "the prompt is empty"),
         (&["chat", "-p", "-"], 2, "the prompt is empty"),
         (&["chat"], 2, "there is no terminal to chat on"),
-        (&["chat", "--json"], 2, "only the answer to one prompt"),
+        (
+            &["chat", "--output", "text"],
+            2,
+            "only the answer to one prompt",
+        ),
         (
             &["chat", "-p", "x", "--resume", "nobody"],
             1,

@@ -71,7 +71,7 @@ fn servers_are_fetched_once_an_hour() {
             (&server["scope"], &server["state"]),
             (&"cloud".into(), &"ready".into())
         );
-        assert_eq!(server["source"], provider.url);
+        assert_eq!(server["source"]["file"], provider.url);
     }
     assert_eq!(provider.asked(), 1);
     let cached = context.read("state/cloud.json");

@@ -189,7 +189,7 @@ fn logs_are_what_the_server_wrote_made_safe() {
     let first: Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
     assert_eq!(
         first,
-        json!({"source": "stderr", "level": null, "logger": null, "text": "oh \u{1b}[31mno"})
+        json!({"stream": "stderr", "level": null, "logger": null, "text": "oh \u{1b}[31mno"})
     );
 }
 

@@ -176,7 +176,8 @@ fn what_is_hidden_by_something_hidden_is_still_shown() {
     let shown = context.json("config show --json");
     assert_eq!(shown["shadowed"].as_array().map(Vec::len), Some(2));
     let text = context.line("config show").stdout;
-    assert!(text.contains("a  shadowed  dynamic scope"), "{text}");
+    assert!(text.contains("a  shadowed  http  user scope"), "{text}");
+    assert!(text.contains("shadows a of dynamic scope"), "{text}");
 }
 
 #[test]

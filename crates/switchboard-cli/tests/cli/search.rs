@@ -18,7 +18,7 @@ fn the_embedded_server_is_searched() {
     let found = context.json("search match a regular expression --json");
     assert_eq!(names(&found)[0], "mcp__workspace__grep", "{found}");
     let keys: BTreeSet<&String> = found[0].as_object().unwrap().keys().collect();
-    let expected = ["description", "name", "score"].map(str::to_owned);
+    let expected = ["description", "name", "score", "server", "tool"].map(str::to_owned);
     assert_eq!(keys, expected.iter().collect());
     assert!(found[0]["score"].as_f64().unwrap() > 0.0, "{found}");
     assert!(found[0]["description"].is_string(), "{found}");

@@ -134,6 +134,8 @@ fn a_duplicate_is_shadowed_by_name_and_comes_back_when_the_other_is_disabled() {
         "project/.switchboard.local.toml",
         file.replace("mcp_servers.time", "mcp_servers.extra"),
     );
+    let run = context.run(&["trust", "approve", "--yes"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
     let list = context.json("mcp list --json");
     let time = named(&list, "time");
     assert_eq!(named(&list, "extra")["state"], "connected", "{list}");

@@ -176,8 +176,10 @@ impl Receiver {
                     method: method.into_owned(),
                     params: params.map(|params| SharedJson::part_of(frame, params)),
                 };
-                if let Err(error) = self.questions.try_send(question)
-                    && let Question::Asked { id, .. } = error.into_inner()
+                // On a connection that is being closed nothing is answered, and nothing is wrong with asking.
+                if let Err(mpsc::error::TrySendError::Full(question)) =
+                    self.questions.try_send(question)
+                    && let Question::Asked { id, .. } = question
                 {
                     self.refuse(id);
                 }

@@ -23,6 +23,10 @@ fn config(url: &str, keys: &str) -> Config {
     let files = InMemory::default().file("/extra/mcp.toml", text);
     let inputs = Inputs {
         extra_files: vec![PathBuf::from("/extra/mcp.toml")],
+        environment: VARIABLES
+            .into_iter()
+            .chain([("NOT_SET", "later")])
+            .collect(),
         ..Inputs::default()
     };
     let config = Config::load(&inputs, &files);
@@ -30,9 +34,10 @@ fn config(url: &str, keys: &str) -> Config {
     config
 }
 
+const VARIABLES: [(&str, &str); 3] = [("TOKEN", "own"), ("SECRET", "hunter2"), ("ID_TOKEN", "id")];
+
 fn recipes() -> Recipes {
-    let variables = [("TOKEN", "own"), ("SECRET", "hunter2"), ("ID_TOKEN", "id")];
-    let environment: Vec<_> = variables
+    let environment: Vec<_> = VARIABLES
         .into_iter()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
@@ -161,7 +166,7 @@ async fn a_login_with_the_same_vault_is_found_and_a_bearer_token_takes_its_place
     let spec = recipes.spec(&entry.servers[0], &entry.settings).unwrap();
     host.apply(vec![spec]).await;
     host.settled().await;
-    assert_eq!(state(&host), State::NeedsAuth);
+    assert_eq!(state(&host), State::Failed);
     let seen = world.seen("mcp POST /mcp");
     let last = seen.last().expect("a request");
     assert_eq!(last.headers["authorization"], "Bearer own");

@@ -87,9 +87,11 @@ async fn credentials_in_the_entry_switch_the_rest_off() {
     let key = ConnectionKey::of(&[b"static"]);
     let name = ServerName::from("world");
     let spec = ServerSpec::new("world", Arc::new(connector), key);
-    host.add_server(spec).await.expect_err("it wants a login");
-    assert_eq!(host.status(&name).unwrap().state, State::NeedsAuth);
-    assert_eq!(state(&host), State::NeedsAuth);
+    // A login cannot replace the token of the entry, so none is offered.
+    let error = host.add_server(spec).await.expect_err("a wrong token");
+    assert!(error.to_string().contains("rejects the token"), "{error}");
+    assert_eq!(host.status(&name).unwrap().state, State::Failed);
+    assert_eq!(state(&host), State::Failed);
     let shown: Vec<_> = world
         .seen("mcp POST /mcp")
         .into_iter()

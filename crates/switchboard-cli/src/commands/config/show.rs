@@ -267,9 +267,13 @@ fn to_json(config: &Config, context: &Context) -> Value {
 
 fn setting_json(setting: Setting, config: &Config) -> Value {
     let source = |origin: &SettingOrigin| match origin {
-        SettingOrigin::Default => view::no_place_json("default", None),
-        SettingOrigin::Environment(variable) => view::no_place_json("environment", Some(variable)),
+        SettingOrigin::Default => view::no_place_json("default"),
+        SettingOrigin::Environment(_) => view::no_place_json("environment"),
         SettingOrigin::File(origin) => view::place_json(origin),
+    };
+    let variable = |origin: &SettingOrigin| match origin {
+        SettingOrigin::Environment(variable) => Some((*variable).to_owned()),
+        _ => None,
     };
     let value = |value: &dyn std::fmt::Display| {
         let text = value.to_string();
@@ -280,11 +284,12 @@ fn setting_json(setting: Setting, config: &Config) -> Value {
     let shadows = effective
         .shadowed
         .iter()
-        .map(|(hidden, origin)| json!({"value": value(hidden), "source": source(origin)}));
+        .map(|(hidden, origin)| json!({"value": value(hidden), "source": source(origin), "variable": variable(origin)}));
     json!({
         "key": setting.key().name,
         "value": value(&effective.value),
         "source": source(&effective.origin),
+        "variable": variable(&effective.origin),
         "shadows": shadows.collect::<Vec<_>>(),
     })
 }

@@ -31,6 +31,7 @@ pub(crate) fn run(no_connect: bool, context: &Context) -> Outcome {
         let status = |name: &str| session.host.status(&ServerName::from(name));
         let rows = rows(&servers.config, status, &session.held_back);
         show(&rows, Columns::Connected, context)?;
+        session.tell_doctor();
         notes(&servers.config, context);
         Ok(Exit::Done)
     })

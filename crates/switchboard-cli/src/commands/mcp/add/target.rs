@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use switchboard_config::entry::keys::nearest;
 use switchboard_config::expand::Environment;
 use switchboard_config::files::{Disk, Files as _};
 use switchboard_config::text::visible;
@@ -13,7 +12,7 @@ use switchboard_config::{mask, words};
 
 use crate::error::Failure;
 
-const SCHEMES: [&str; 5] = ["http", "https", "ws", "wss", "unix"];
+const SCHEMES: [&str; 5] = ["https", "http", "ws", "wss", "unix"];
 
 /// Endings of files that programs have, and domains do not.
 const PROGRAM_ENDINGS: [&str; 20] = [
@@ -131,8 +130,11 @@ fn mistyped_scheme(word: &str) -> Option<String> {
     }
     let scheme = scheme.to_ascii_lowercase();
     let known = SCHEMES.into_iter().find(|known| *known == scheme);
-    // Two letters are near to too much.
-    let near = || nearest(&scheme, SCHEMES).filter(|near| near.len() > 3 && scheme.len() > 2);
+    // Two letters are near to too much, and so is anything more than one slip away.
+    let near = || {
+        let mut long = SCHEMES.into_iter().filter(|known| known.len() > 3);
+        long.find(|known| strsim::damerau_levenshtein(&scheme, known) <= 1)
+    };
     let scheme = known.or_else(near)?;
     Some(format!("{scheme}://{rest}"))
 }

@@ -149,7 +149,7 @@ impl std::ops::AddAssign for Usage {
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
         self.output = self.output.saturating_add(other.output);
-        self.is_estimate |= other.is_estimate;
+        self.is_estimate = self.is_estimate || other.is_estimate;
     }
 }
 

@@ -312,8 +312,8 @@ impl ProviderSettings {
         base: &Url,
         id: Option<String>,
     ) -> Result<super::Model, SettingsError> {
-        let offer = match id {
-            Some(id) => match offers::find(endpoint, &id).await {
+        let offer = if let Some(id) = id {
+            match offers::find(endpoint, &id).await {
                 Named::Offered(offer) => offer,
                 Named::Untold => return Ok(self.described(&id, None)),
                 Named::Unknown { nearest, others } => {
@@ -324,13 +324,12 @@ impl ProviderSettings {
                         others,
                     });
                 }
-            },
-            None => {
-                let offers = offers::list(endpoint).await?;
-                let first = offers.into_iter().next();
-                let url = || endpoint.shown();
-                first.ok_or_else(|| SettingsError::NoModels { url: url() })?
             }
+        } else {
+            let offers = offers::list(endpoint).await?;
+            let first = offers.into_iter().next();
+            let url = || endpoint.shown();
+            first.ok_or_else(|| SettingsError::NoModels { url: url() })?
         };
         let told = match self.window {
             Some(_) => None,

@@ -197,7 +197,10 @@ fn descriptions_are_cut_where_the_settings_say() {
     // "Asks the user where a parcel goes." has 34 characters.
     for (setting, expected) in [
         ("max_description_chars = 20", "Asks the use … [cut]"),
-        ("max_description_chars = 34", "Asks the user where a parcel goes."),
+        (
+            "max_description_chars = 34",
+            "Asks the user where a parcel goes.",
+        ),
         ("", "Asks the user where a parcel goes."),
     ] {
         let more = format!("[settings]\n{setting}\n");

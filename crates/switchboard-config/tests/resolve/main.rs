@@ -571,7 +571,10 @@ settings {
 ";
     let machine = Machine::new().file("/p/agent.hcl", text);
     let summary = machine.summary();
-    assert!(summary.starts_with("files = project npx untrusted"), "{summary}");
+    assert!(
+        summary.starts_with("files = project npx untrusted"),
+        "{summary}"
+    );
     assert!(summary.contains("asks about"), "{summary}");
     assert!(!summary.contains("warning"), "{summary}");
     Machine::new()

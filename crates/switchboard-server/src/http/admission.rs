@@ -106,17 +106,16 @@ impl Place {
             return false;
         }
         let known = Arc::clone(&self.admission.known);
-        let permit = match Arc::clone(&known).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                let Some(_waiting) = Waiting::begin(&self.admission) else {
-                    return false;
-                };
-                match known.acquire_owned().await {
-                    Ok(permit) => permit,
-                    // The semaphore is never closed.
-                    Err(_) => return false,
-                }
+        let permit = if let Ok(permit) = Arc::clone(&known).try_acquire_owned() {
+            permit
+        } else {
+            let Some(_waiting) = Waiting::begin(&self.admission) else {
+                return false;
+            };
+            match known.acquire_owned().await {
+                Ok(permit) => permit,
+                // The semaphore is never closed.
+                Err(_) => return false,
             }
         };
         let _ = self.permit.set(permit);
@@ -220,13 +219,13 @@ impl Strangers {
 fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
-        IpAddr::V6(address) => match address.to_ipv4_mapped() {
-            Some(address) => IpAddr::V4(address),
-            None => {
-                let bits = u128::from(address) & !u128::from(u64::MAX);
-                IpAddr::V6(Ipv6Addr::from(bits))
+        IpAddr::V6(address) => {
+            if let Some(address) = address.to_ipv4_mapped() {
+                return IpAddr::V4(address);
             }
-        },
+            let bits = u128::from(address) & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from(bits))
+        }
     }
 }
 

@@ -620,3 +620,26 @@ fn secrets_of_an_entry_are_bound_and_not_shown() {
         ]
     );
 }
+
+#[test]
+fn a_file_that_is_nested_deeply_is_refused_and_not_recursed_into() {
+    let deep = |open: &str, close: &str| format!("{}{}", open.repeat(20_000), close.repeat(20_000));
+    for (file, text) in [
+        (PROJECT_JSON, deep("[", "]")),
+        (PROJECT_JSON, deep("{\"a\":", "}")),
+        (PROJECT_JSON, format!("{{\"mcpServers\": {{\"s\": {{\"args\": {}}}}}}}", deep("[", "]"))),
+        (PROJECT, format!("a = {}", deep("[", "]"))),
+        (PROJECT, format!("a = {}", deep("{a=", "}"))),
+        (PROJECT, format!("[{}a]", "a.".repeat(20_000))),
+        ("/p/switchboard.hcl", format!("a = {}", deep("[", "]"))),
+        ("/p/switchboard.hcl", format!("a = {}", deep("(", ")"))),
+        ("/p/switchboard.hcl", format!("a = \"{}\"", deep("${\"", "\"}"))),
+        ("/p/switchboard.hcl", format!("a = {}x", "!".repeat(20_000))),
+        ("/p/switchboard.hcl", deep("a {\n", "}\n")),
+    ] {
+        let config = Machine::new().file(file, &text).load();
+        let start = text.get(..20).unwrap();
+        assert!(config.has_errors(), "{file} {start}");
+        assert!(config.servers.is_empty(), "{file} {start}");
+    }
+}

@@ -32,9 +32,9 @@ impl Guarded {
     /// Why it waits, where the word does not tell.
     pub(crate) fn remark(&self) -> Option<&'static str> {
         match &self.verdict {
-            Verdict::Changed(earlier) if earlier.is_of_earlier_version() => {
-                Some("approved by an earlier version, which bound less: look at all of it once more")
-            }
+            Verdict::Changed(earlier) if earlier.is_of_earlier_version() => Some(
+                "approved by an earlier version, which bound less: look at all of it once more",
+            ),
             Verdict::Changed(_) if self.fingerprint.components.is_empty() => {
                 Some("removed from the file; what it restricted is free once you approve that")
             }

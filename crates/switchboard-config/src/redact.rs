@@ -196,7 +196,9 @@ const URL_SAFE: [u8; 2] = *b"-_";
 /// The characters of base64 that hang on this text alone, when so many bytes stand before it: those at its ends that
 /// its neighbours have a part in are left out.
 fn base64_core(bytes: &[u8], offset: usize, alphabet: [u8; 2]) -> String {
-    let padded: Vec<u8> = std::iter::repeat_n(0, offset).chain(bytes.iter().copied()).collect();
+    let padded: Vec<u8> = std::iter::repeat_n(0, offset)
+        .chain(bytes.iter().copied())
+        .collect();
     let bits = padded.len() * 8;
     let first = (offset * 8).div_ceil(6);
     let last = bits / 6;
@@ -243,9 +245,14 @@ mod tests {
     fn what_an_entry_gives_to_its_server_is_known() {
         let pair = |name: &str, value: &str| (name.to_owned(), Secret::new(value));
         let entry = ServerEntry {
-            args: ["--api-key", "argument-secret", "--header", "X-Key: header-in-args"]
-                .map(String::from)
-                .to_vec(),
+            args: [
+                "--api-key",
+                "argument-secret",
+                "--header",
+                "X-Key: header-in-args",
+            ]
+            .map(String::from)
+            .to_vec(),
             env: vec![
                 pair("API_TOKEN", "token-of-env"),
                 pair("LEVEL", "debugging"),
@@ -264,8 +271,15 @@ mod tests {
         };
         let redactor = Redactor::of_entry(&entry, |name| Some(format!("value of {name}")));
         for secret in [
-            "argument-secret", "header-in-args", "token-of-env", "database-pw", "value of PASSED_TOKEN",
-            "key-of-address", "header-token", "team-secret", "value of BEARER",
+            "argument-secret",
+            "header-in-args",
+            "token-of-env",
+            "database-pw",
+            "value of PASSED_TOKEN",
+            "key-of-address",
+            "header-token",
+            "team-secret",
+            "value of BEARER",
         ] {
             let text = format!("it is <{secret}>.");
             assert_eq!(redactor.redact(&text), "it is <********>.", "{secret}");
@@ -282,7 +296,10 @@ mod tests {
         for number in 0..1_000 {
             redactor.learn(&Secret::new(format!("renewed-{number:04}")));
         }
-        assert_eq!(redactor.redact("renewed-0999 renewed-0000"), "******** renewed-0000");
+        assert_eq!(
+            redactor.redact("renewed-0999 renewed-0000"),
+            "******** renewed-0000"
+        );
     }
 
     #[test]

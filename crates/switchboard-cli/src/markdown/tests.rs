@@ -146,3 +146,11 @@ fn text_without_end_is_shown_before_it_is_whole() {
     let rows = lines.push(&"line\n".repeat(40_000));
     assert!(rows.len() > 500, "{}", rows.len());
 }
+
+#[test]
+fn text_that_is_nested_deeply_is_laid_out() {
+    for piece in ["> ", "- ", "*", "[", "![", "`", "**_", "<", "1. "] {
+        let shown = whole(&format!("{}end", piece.repeat(3_000)), look(40, false));
+        assert!(shown.contains("end"), "{piece}");
+    }
+}

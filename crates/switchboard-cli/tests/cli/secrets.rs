@@ -225,7 +225,15 @@ fn what_a_server_repeats_of_its_secrets_is_masked() {
     }
     // What it said besides is there.
     let run = context.line("call mcp__parrot__reject");
-    assert!(run.stderr.contains("bad credentials ********"), "{}", run.all());
+    assert!(
+        run.stderr.contains("bad credentials ********"),
+        "{}",
+        run.all()
+    );
     let run = context.line("call mcp__parrot__fail");
-    assert!(run.all().contains("bad credentials ********"), "{}", run.all());
+    assert!(
+        run.all().contains("bad credentials ********"),
+        "{}",
+        run.all()
+    );
 }

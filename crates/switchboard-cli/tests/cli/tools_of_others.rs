@@ -203,7 +203,11 @@ fn a_server_of_one_project_stays_in_that_project() {
     assert_eq!(named(&imported, "here")["scope"], "local", "{imported}");
     assert_eq!(named(&imported, "everywhere")["scope"], "user");
     assert!(!context.read("config/mcp.toml").contains("here\n"));
-    assert!(context.read("project/.switchboard.local.toml").contains("[mcp_servers.here]"));
+    assert!(
+        context
+            .read("project/.switchboard.local.toml")
+            .contains("[mcp_servers.here]")
+    );
     // It was the user's own entry, so it needs no approval.
     let list = context.json("mcp list --no-connect --json");
     assert_eq!(named(&list, "here")["state"], "ready");
@@ -212,12 +216,28 @@ fn a_server_of_one_project_stays_in_that_project() {
 #[test]
 fn a_name_that_is_taken_can_be_changed() {
     let context = with_other_tools();
-    context.write("config/mcp.toml", "[mcp_servers.shared]\ncommand = \"other\"\n");
+    context.write(
+        "config/mcp.toml",
+        "[mcp_servers.shared]\ncommand = \"other\"\n",
+    );
     let run = context.line("mcp import --from cursor");
-    assert!(run.stdout.contains("the name is taken; --rename adds it under another"), "{}", run.all());
+    assert!(
+        run.stdout
+            .contains("the name is taken; --rename adds it under another"),
+        "{}",
+        run.all()
+    );
     let imported = context.json("mcp import --from cursor --rename --json");
-    assert_eq!(named(&imported, "shared")["added_as"], "shared-2", "{imported}");
-    assert!(context.read("config/mcp.toml").contains("[mcp_servers.shared-2]"));
+    assert_eq!(
+        named(&imported, "shared")["added_as"],
+        "shared-2",
+        "{imported}"
+    );
+    assert!(
+        context
+            .read("config/mcp.toml")
+            .contains("[mcp_servers.shared-2]")
+    );
     // What is there already is not added once more.
     let again = context.json("mcp import --from cursor --rename --json");
     assert_eq!(named(&again, "shared")["result"], "skipped", "{again}");
@@ -243,10 +263,24 @@ fn secrets_that_are_copied_are_told_of() {
     }
     assert!(!run.all().contains("CANARY"), "{}", run.all());
     let run = context.line("mcp import --from cursor --secrets-as-variables");
-    assert!(run.stderr.contains("`api` needs API_TOKEN"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("`api` needs API_TOKEN"),
+        "{}",
+        run.stderr
+    );
     let text = context.read("config/mcp.toml");
-    assert!(text.contains("bearer_token_env_var = \"API_TOKEN\""), "{text}");
+    assert!(
+        text.contains("bearer_token_env_var = \"API_TOKEN\""),
+        "{text}"
+    );
     assert!(text.contains("API_KEY = \"${API_KEY}\""), "{text}");
-    assert!(!text.contains("CANARYheader") && !text.contains("CANARYenv"), "{text}");
-    assert!(run.stderr.contains("`tool` has secrets in plain text"), "{}", run.stderr);
+    assert!(
+        !text.contains("CANARYheader") && !text.contains("CANARYenv"),
+        "{text}"
+    );
+    assert!(
+        run.stderr.contains("`tool` has secrets in plain text"),
+        "{}",
+        run.stderr
+    );
 }

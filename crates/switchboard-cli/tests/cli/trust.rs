@@ -289,16 +289,33 @@ fn a_folder_that_cannot_be_named_in_the_decisions_is_told_so() {
 
 #[test]
 fn no_text_of_a_project_ends_the_program() {
-    for argument in ["a&$IFS", "TOKEN=x&&curl${IFS}evil", "x|${IFS}", "`$IFS`", "a;$IFS;b"] {
+    for argument in [
+        "a&$IFS",
+        "TOKEN=x&&curl${IFS}evil",
+        "x|${IFS}",
+        "`$IFS`",
+        "a;$IFS;b",
+    ] {
         let context = TestContext::new();
-        let entry = serde_json::json!({"mcpServers": {"s": {"command": "npx", "args": [argument]}}});
+        let entry =
+            serde_json::json!({"mcpServers": {"s": {"command": "npx", "args": [argument]}}});
         context.write("project/.mcp.json", entry.to_string());
         for line in [
-            "mcp list --no-connect", "mcp get s", "config show", "config check", "trust list --json", "trust diff",
-            "trust approve --yes", "mcp list --no-connect --json",
+            "mcp list --no-connect",
+            "mcp get s",
+            "config show",
+            "config check",
+            "trust list --json",
+            "trust diff",
+            "trust approve --yes",
+            "mcp list --no-connect --json",
         ] {
             let run = context.line(line);
-            assert!((0..=5).contains(&run.code), "{line} {argument}: {}", run.all());
+            assert!(
+                (0..=5).contains(&run.code),
+                "{line} {argument}: {}",
+                run.all()
+            );
         }
     }
 }
@@ -317,7 +334,11 @@ fn a_script_of_the_project_that_changed_is_named() {
     context.write("project/server.js", "other");
     assert_eq!(state(), "changed");
     let run = context.line("trust diff");
-    assert!(run.stdout.contains("file server.js (its content changed)"), "{}", run.all());
+    assert!(
+        run.stdout.contains("file server.js (its content changed)"),
+        "{}",
+        run.all()
+    );
     let list = context.json("mcp list --no-connect --json");
     assert_eq!(list[0]["state"], "untrusted");
 }
@@ -334,7 +355,11 @@ fn what_cannot_be_read_is_not_approved() {
     std::os::unix::fs::symlink("nowhere", context.path("project/server.js")).unwrap();
     let run = context.line("trust approve --yes");
     assert_eq!(run.code, 5, "{}", run.all());
-    assert!(run.stderr.contains("`s` cannot be approved"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("`s` cannot be approved"),
+        "{}",
+        run.stderr
+    );
     assert!(run.stderr.contains("server.js"), "{}", run.stderr);
     assert!(!context.exists("state/trust.json"));
 }
@@ -352,7 +377,11 @@ fn a_folder_that_became_a_link_asks_again() {
     std::fs::remove_dir_all(context.path("project/sub")).unwrap();
     std::os::unix::fs::symlink("/tmp", context.path("project/sub")).unwrap();
     let run = context.line("trust diff");
-    assert!(run.stdout.contains("(outside of the repository)"), "{}", run.all());
+    assert!(
+        run.stdout.contains("(outside of the repository)"),
+        "{}",
+        run.all()
+    );
 }
 
 #[test]
@@ -367,10 +396,17 @@ fn a_part_that_was_removed_is_approved_like_a_change() {
     let list = context.json("mcp list --no-connect --json");
     assert_eq!(list[0]["state"], "untrusted", "{list}");
     let run = context.line("trust diff");
-    assert!(run.stdout.contains(".mcp.toml#permissions"), "{}", run.all());
+    assert!(
+        run.stdout.contains(".mcp.toml#permissions"),
+        "{}",
+        run.all()
+    );
     assert!(run.stdout.contains("- action = \"deny\""), "{}", run.all());
     assert_eq!(context.line("trust approve --yes").code, 0);
-    assert_eq!(context.json("mcp list --no-connect --json")[0]["state"], "ready");
+    assert_eq!(
+        context.json("mcp list --no-connect --json")[0]["state"],
+        "ready"
+    );
 }
 
 #[test]
@@ -379,11 +415,17 @@ fn switching_a_server_off_and_on_keeps_its_approval() {
     assert_eq!(context.line("trust approve --yes").code, 0);
     for (line, state) in [("mcp disable s0", "disabled"), ("mcp enable s0", "ready")] {
         assert_eq!(context.line(line).code, 0);
-        assert_eq!(context.json("mcp list --no-connect --json")[0]["state"], state);
+        assert_eq!(
+            context.json("mcp list --no-connect --json")[0]["state"],
+            state
+        );
     }
     // But not that of one that was changed meanwhile.
     let text = context.read("project/.mcp.json").replace("npx", "evil");
     context.write("project/.mcp.json", text);
     context.line("mcp disable s0");
-    assert_eq!(context.json("mcp list --no-connect --json")[0]["state"], "untrusted");
+    assert_eq!(
+        context.json("mcp list --no-connect --json")[0]["state"],
+        "untrusted"
+    );
 }

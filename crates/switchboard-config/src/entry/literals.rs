@@ -65,7 +65,10 @@ impl ServerEntry {
             true
         });
         if let Some(oauth) = &mut entry.oauth
-            && oauth.client_secret.as_ref().is_some_and(|secret| secret.shown() == MASK)
+            && oauth
+                .client_secret
+                .as_ref()
+                .is_some_and(|secret| secret.shown() == MASK)
         {
             let variable = variable_of(&[server, "client_secret"]);
             oauth.client_secret = None;
@@ -119,7 +122,11 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_owned(), Secret::new(value));
         let entry = ServerEntry {
             args: vec!["--api-key".to_owned(), "abc".to_owned()],
-            env: vec![pair("API_KEY", "abc"), pair("LEVEL", "info"), pair("T_TOKEN", "${T}")],
+            env: vec![
+                pair("API_KEY", "abc"),
+                pair("LEVEL", "info"),
+                pair("T_TOKEN", "${T}"),
+            ],
             headers: vec![
                 pair("Authorization", "Bearer abc"),
                 pair("X-Key", "abc"),
@@ -130,19 +137,35 @@ mod tests {
         };
         assert_eq!(
             entry.literal_secrets(),
-            ["env.API_KEY", "headers.Authorization", "headers.X-Key", "args", "url"]
+            [
+                "env.API_KEY",
+                "headers.Authorization",
+                "headers.X-Key",
+                "args",
+                "url"
+            ]
         );
         let (replaced, variables) = entry.with_variables("my-server");
         assert_eq!(variables, ["API_KEY", "MY_SERVER_TOKEN", "MY_SERVER_X_KEY"]);
         assert_eq!(replaced.literal_secrets(), ["args", "url"]);
-        assert_eq!(replaced.bearer_token_env_var.as_deref(), Some("MY_SERVER_TOKEN"));
+        assert_eq!(
+            replaced.bearer_token_env_var.as_deref(),
+            Some("MY_SERVER_TOKEN")
+        );
         assert_eq!(
             replaced.headers,
-            [pair("X-Key", "${MY_SERVER_X_KEY}"), pair("Accept", "text/plain")]
+            [
+                pair("X-Key", "${MY_SERVER_X_KEY}"),
+                pair("Accept", "text/plain")
+            ]
         );
         assert_eq!(
             replaced.env,
-            [pair("API_KEY", "${API_KEY}"), pair("LEVEL", "info"), pair("T_TOKEN", "${T}")]
+            [
+                pair("API_KEY", "${API_KEY}"),
+                pair("LEVEL", "info"),
+                pair("T_TOKEN", "${T}")
+            ]
         );
     }
 }

@@ -58,7 +58,10 @@ fn user(base: &str, with_query: Option<&str>, found: &mut Vec<Range<usize>>) -> 
     let whole = with_query.unwrap_or(base);
     // `[::1]`, and hosts that a variable names.
     let is_odd_host = authority.starts_with('[') || authority.contains('$');
-    if !has_port && !is_odd_host && let Some(at) = whole.rfind('@').filter(|at| *at > start) {
+    if !has_port
+        && !is_odd_host
+        && let Some(at) = whole.rfind('@').filter(|at| *at > start)
+    {
         found.push(start..at);
         return at;
     }

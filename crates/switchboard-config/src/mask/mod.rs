@@ -196,7 +196,12 @@ pub(crate) fn secrets_of_url(address: &str) -> Vec<&str> {
     let parts = places.filter_map(|place| address.get(place));
     // A password is also known without its user.
     parts
-        .flat_map(|part| [Some(part), part.split_once(':').map(|(_, password)| password)])
+        .flat_map(|part| {
+            [
+                Some(part),
+                part.split_once(':').map(|(_, password)| password),
+            ]
+        })
         .flatten()
         .collect()
 }
@@ -245,9 +250,8 @@ pub fn text(source: &str) -> String {
 fn key_of<'t>(gap: &'t str, quoted_before: &'t str) -> Option<&'t str> {
     let gap = gap.trim_end_matches(['"', '\'']).trim_end();
     let before = gap.strip_suffix(['=', ':'])?.trim_end();
-    let is_separator = |character: char| {
-        !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.'))
-    };
+    let is_separator =
+        |character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.'));
     match before.rsplit(is_separator).next() {
         Some("") | None => Some(quoted_before),
         Some(key) => Some(key),

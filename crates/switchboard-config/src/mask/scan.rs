@@ -23,7 +23,14 @@ pub(super) enum Reading {
 
 /// Words that stand before a credential in an `Authorization` header.
 const SCHEMES: &[&str] = &[
-    "Bearer", "Basic", "Token", "ApiKey", "Digest", "Negotiate", "DPoP", "Key",
+    "Bearer",
+    "Basic",
+    "Token",
+    "ApiKey",
+    "Digest",
+    "Negotiate",
+    "DPoP",
+    "Key",
 ];
 
 /// Values that are no secret, whatever their name says.
@@ -121,7 +128,8 @@ impl Scanner<'_> {
             Reading::Shell => word.len() > 6,
             // "Basic authentication" is no credential.
             Reading::Plain => {
-                word.len() >= 20 || (word.len() > 6 && word.bytes().any(|byte| byte.is_ascii_digit()))
+                word.len() >= 20
+                    || (word.len() > 6 && word.bytes().any(|byte| byte.is_ascii_digit()))
             }
         };
         if is_credential {
@@ -222,7 +230,9 @@ impl Scanner<'_> {
         if secret.is_empty() {
             return None;
         }
-        let is_no_secret = NO_SECRETS.iter().any(|word| word.eq_ignore_ascii_case(secret));
+        let is_no_secret = NO_SECRETS
+            .iter()
+            .any(|word| word.eq_ignore_ascii_case(secret));
         if !is_no_secret && !is_reference(secret) {
             self.found.push(start..end);
         }
@@ -236,11 +246,18 @@ impl Scanner<'_> {
             (reading, quote) => {
                 let mut at = start;
                 while let Some(byte) = self.bytes.get(at).copied() {
-                    let ends_json = in_json && quote.is_none() && matches!(byte, b',' | b'}' | b']');
+                    let ends_json =
+                        in_json && quote.is_none() && matches!(byte, b',' | b'}' | b']');
                     let ends_list = reading == Reading::Plain && matches!(byte, b',' | b'}' | b']');
                     // A backslash stands before a quote in a text that was quoted twice.
-                    let ends_escaped = byte == b'\\' && matches!(self.bytes.get(at + 1), Some(b'"' | b'\'' | b'\n'));
-                    if ends_word(byte) || ends_json || ends_list || ends_escaped || self.opens_command(at) {
+                    let ends_escaped = byte == b'\\'
+                        && matches!(self.bytes.get(at + 1), Some(b'"' | b'\'' | b'\n'));
+                    if ends_word(byte)
+                        || ends_json
+                        || ends_list
+                        || ends_escaped
+                        || self.opens_command(at)
+                    {
                         break;
                     }
                     at += 1;
@@ -304,7 +321,10 @@ impl Scanner<'_> {
     fn ends_address(&self, byte: u8) -> bool {
         match self.reading {
             Reading::Shell => ends_word(byte),
-            Reading::Plain => byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\'),
+            Reading::Plain => {
+                byte.is_ascii_whitespace()
+                    || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\')
+            }
         }
     }
 }

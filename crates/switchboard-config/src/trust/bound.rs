@@ -33,7 +33,10 @@ pub(crate) struct BoundFile {
 /// What is known of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileContent {
-    Hashed { digest: String, bytes: u64 },
+    Hashed {
+        digest: String,
+        bytes: u64,
+    },
     /// It is a link to something that the repository does not carry.
     Link(PathBuf),
     Unreadable(ReadError),
@@ -114,7 +117,10 @@ impl<'f, F: Files> FileBinder<'f, F> {
             .and_then(|command| Path::new(command).file_name())
             .map(|name| name.to_string_lossy().to_lowercase())
             .unwrap_or_default();
-        let tool = tool.strip_suffix(".exe").or(tool.strip_suffix(".cmd")).unwrap_or(&tool);
+        let tool = tool
+            .strip_suffix(".exe")
+            .or(tool.strip_suffix(".cmd"))
+            .unwrap_or(&tool);
         for word in words.iter().chain(&values) {
             for base in [&folder, &self.project.clone()] {
                 self.add(&base.join(word), &mut found);
@@ -220,7 +226,11 @@ fn plain(path: &Path) -> PathBuf {
 /// text for a shell.
 fn spellings(word: &str) -> Vec<String> {
     let separates = |character: char| {
-        character.is_whitespace() || matches!(character, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '`' | '"' | '\'')
+        character.is_whitespace()
+            || matches!(
+                character,
+                ';' | '|' | '&' | '(' | ')' | '<' | '>' | '`' | '"' | '\''
+            )
     };
     let mut spellings = Vec::new();
     for piece in word.split(separates).chain([word]) {
@@ -284,7 +294,12 @@ const OF_A_FOLDER: &[&str] = &[
 fn read_by_itself(tool: &str, words: &[String]) -> Vec<String> {
     let names: &[&str] = match tool {
         "npm" | "pnpm" | "pnpx" | "yarn" | "bun" | "corepack" => &[
-            "package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml",
+            "package.json",
+            ".npmrc",
+            ".yarnrc",
+            ".yarnrc.yml",
+            ".pnpmfile.cjs",
+            "bunfig.toml",
             "pnpm-workspace.yaml",
         ],
         // A package that is fetched does not hang on the project's own, but on where it is fetched from.
@@ -295,10 +310,19 @@ fn read_by_itself(tool: &str, words: &[String]) -> Vec<String> {
         "make" | "gmake" => &["GNUmakefile", "makefile", "Makefile"],
         "just" => &["justfile", "Justfile", ".justfile"],
         "task" => &["Taskfile.yml", "Taskfile.yaml"],
-        "cargo" => &["Cargo.toml", ".cargo/config.toml", ".cargo/config", "build.rs"],
+        "cargo" => &[
+            "Cargo.toml",
+            ".cargo/config.toml",
+            ".cargo/config",
+            "build.rs",
+        ],
         "go" => &["go.mod", "main.go"],
         "docker" | "docker-compose" | "podman" => &[
-            "compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml", "Dockerfile",
+            "compose.yaml",
+            "compose.yml",
+            "docker-compose.yaml",
+            "docker-compose.yml",
+            "Dockerfile",
         ],
         "bundle" | "rake" | "ruby" => &["Gemfile", "Rakefile"],
         "mvn" => &["pom.xml"],
@@ -310,7 +334,10 @@ fn read_by_itself(tool: &str, words: &[String]) -> Vec<String> {
     let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
     // `npx x` runs the project's own `x` where it has one, `npm exec` and the others too.
     let is_runner = matches!(tool, "npx" | "bunx" | "npm" | "pnpm" | "yarn" | "bun");
-    for word in words.iter().filter(|word| is_runner && !word.starts_with('-')) {
+    for word in words
+        .iter()
+        .filter(|word| is_runner && !word.starts_with('-'))
+    {
         let bare = word.rsplit('/').next().unwrap_or(word);
         if !bare.is_empty() && bare != "." && bare != ".." {
             names.push(format!("node_modules/.bin/{bare}"));

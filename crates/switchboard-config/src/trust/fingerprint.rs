@@ -101,7 +101,11 @@ impl Fingerprint {
         let url = url.as_deref().unwrap_or_default();
         components.push("url", mask::url(url).into_owned(), url);
         components.pairs("headers", headers, |name| !mask::is_harmless_header(name));
-        components.list("headers_helper", headers_helper, &mask::arguments(headers_helper));
+        components.list(
+            "headers_helper",
+            headers_helper,
+            &mask::arguments(headers_helper),
+        );
         components.text(
             "bearer_token_env_var",
             bearer_token_env_var.as_deref().unwrap_or_default(),
@@ -120,7 +124,10 @@ impl Fingerprint {
         for (name, tool) in tools {
             components.tool(name, tool);
         }
-        components.flag("trust_annotations", trust_annotations.filter(|trusts| *trusts));
+        components.flag(
+            "trust_annotations",
+            trust_annotations.filter(|trusts| *trusts),
+        );
         components.flag("pin", pin.filter(|pins| !pins));
         let sandbox =
             sandbox.map(|sandbox| format!("{} network={:?}", sandbox.mode.name(), sandbox.network));
@@ -241,7 +248,10 @@ impl Components {
     }
 
     fn flag(&mut self, name: &str, value: Option<bool>) {
-        self.text(name, &value.map(|value| value.to_string()).unwrap_or_default());
+        self.text(
+            name,
+            &value.map(|value| value.to_string()).unwrap_or_default(),
+        );
     }
 
     fn seconds(&mut self, name: &str, value: Option<Duration>) {
@@ -369,7 +379,9 @@ impl Components {
                     let digest = hex(&Sha256::new().chain_update(&target).finalize());
                     (format!("a link out of the repository, to {target}"), digest)
                 }
-                FileContent::Unreadable(reason) => (format!("{} {reason}", file.path), String::new()),
+                FileContent::Unreadable(reason) => {
+                    (format!("{} {reason}", file.path), String::new())
+                }
             };
             self.0.push(Component {
                 name,

@@ -187,22 +187,51 @@ mod tests {
     #[test]
     fn a_variable_that_steers_a_program_makes_another_server() {
         for variable in [
-            "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "ld_preload", "DYLD_INSERT_LIBRARIES",
-            "PYTHONSTARTUP", "NPM_CONFIG_REGISTRY", "UV_INDEX", "PIP_INDEX", "GIT_CONFIG_COUNT",
-            "BASH_FUNC_ls%%", "PATH", "BASH_ENV", "NODE_OPTIONS", "GIT_SSH", "ALL_PROXY",
-            "SOME_URL", "SOME_HOST", "RUN_OPTS", "X_COMMAND", "RUSTC_WRAPPER",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "LD_AUDIT",
+            "ld_preload",
+            "DYLD_INSERT_LIBRARIES",
+            "PYTHONSTARTUP",
+            "NPM_CONFIG_REGISTRY",
+            "UV_INDEX",
+            "PIP_INDEX",
+            "GIT_CONFIG_COUNT",
+            "BASH_FUNC_ls%%",
+            "PATH",
+            "BASH_ENV",
+            "NODE_OPTIONS",
+            "GIT_SSH",
+            "ALL_PROXY",
+            "SOME_URL",
+            "SOME_HOST",
+            "RUN_OPTS",
+            "X_COMMAND",
+            "RUSTC_WRAPPER",
         ] {
-            assert_ne!(identity(variable, "one"), identity(variable, "other"), "{variable}");
+            assert_ne!(
+                identity(variable, "one"),
+                identity(variable, "other"),
+                "{variable}"
+            );
         }
         for (before, after) in [("one", "/p/evil"), ("one", "./evil"), ("x://a", "x://b")] {
-            assert_ne!(identity("SOMETHING", before), identity("SOMETHING", after), "{after}");
+            assert_ne!(
+                identity("SOMETHING", before),
+                identity("SOMETHING", after),
+                "{after}"
+            );
         }
     }
 
     #[test]
     fn a_rotated_key_makes_no_other_server() {
         for variable in ["API_KEY", "MY_TOKEN", "LEVEL", "XLD_PRELOAD", "COLD_START"] {
-            assert_eq!(identity(variable, "one"), identity(variable, "other"), "{variable}");
+            assert_eq!(
+                identity(variable, "one"),
+                identity(variable, "other"),
+                "{variable}"
+            );
         }
         assert_eq!(identity("MY_TOKEN", "ab"), identity("MY_TOKEN", "/cd+ef"));
     }

@@ -423,7 +423,9 @@ fn an_approval_of_an_earlier_release_counts_where_it_bound_everything() {
     let check = |more: &str, decisions: Decisions, reason: Option<&str>| {
         let mut machine = Machine::new().env(&[("T", "x")]).file(
             PROJECT_JSON,
-            &format!(r#"{{"mcpServers": {{"s": {{"command": "npx", "args": ["-y", "a b"]{more}}}}}}}"#),
+            &format!(
+                r#"{{"mcpServers": {{"s": {{"command": "npx", "args": ["-y", "a b"]{more}}}}}}}"#
+            ),
         );
         machine.inputs.decisions = decisions;
         let status = machine.load().servers[0].status.reason();
@@ -453,11 +455,16 @@ fn a_project_file_must_not_lead_out_of_the_project() {
 }
 
 /// The server of a project whose files these are, after the second ones took the place of the first.
-fn after_change(entry: &str, before: &[(&str, &str)], after: &[(&str, &str)]) -> (String, Vec<String>) {
+fn after_change(
+    entry: &str,
+    before: &[(&str, &str)],
+    after: &[(&str, &str)],
+) -> (String, Vec<String>) {
     let machine = |files: &[(&str, &str)]| {
-        let mut machine = Machine::new()
-            .env(&[("PATH", "/usr/bin")])
-            .file(PROJECT_JSON, &format!("{{\"mcpServers\": {{\"s\": {entry}}}}}"));
+        let mut machine = Machine::new().env(&[("PATH", "/usr/bin")]).file(
+            PROJECT_JSON,
+            &format!("{{\"mcpServers\": {{\"s\": {entry}}}}}"),
+        );
         machine.files = machine.files.program("/usr/bin/npx");
         for (path, text) in files {
             machine = machine.file(path, text);
@@ -482,7 +489,11 @@ fn an_approval_is_bound_to_the_files_of_the_project_that_it_names() {
     let check = |entry: &str, file: &str| {
         let path = format!("/p/{file}");
         let (word, parts) = after_change(entry, &[(&path, "one")], &[(&path, "other")]);
-        assert_eq!((word.as_str(), parts.as_slice()), ("untrusted", &[format!("file {file}")][..]), "{entry}");
+        assert_eq!(
+            (word.as_str(), parts.as_slice()),
+            ("untrusted", &[format!("file {file}")][..]),
+            "{entry}"
+        );
         // One that appears is a change as well, and one that stays is none.
         let (word, _) = after_change(entry, &[], &[(&path, "one")]);
         assert_eq!(word, "untrusted", "{entry}");
@@ -490,36 +501,95 @@ fn an_approval_is_bound_to_the_files_of_the_project_that_it_names() {
         assert_eq!(word, "ready", "{entry}");
     };
     for (entry, file) in [
-        (r#"{"command": "node", "args": ["./server.js"]}"#, "server.js"),
+        (
+            r#"{"command": "node", "args": ["./server.js"]}"#,
+            "server.js",
+        ),
         (r#"{"command": "node", "args": ["server"]}"#, "server.js"),
         (r#"{"command": "node", "args": ["."]}"#, "package.json"),
-        (r#"{"command": "node", "args": ["--require=./x.js", "y"]}"#, "x.js"),
-        (r#"{"command": "node", "args": ["${workspaceFolder}/a/b.js"]}"#, "a/b.js"),
+        (
+            r#"{"command": "node", "args": ["--require=./x.js", "y"]}"#,
+            "x.js",
+        ),
+        (
+            r#"{"command": "node", "args": ["${workspaceFolder}/a/b.js"]}"#,
+            "a/b.js",
+        ),
         (r#"{"command": "node", "args": ["/p/a/../b.js"]}"#, "b.js"),
-        (r#"{"command": "python3", "args": ["server.py"]}"#, "server.py"),
-        (r#"{"command": "python3", "args": ["-m", "tool"]}"#, "tool.py"),
-        (r#"{"command": "python3", "args": ["-m", "tool"]}"#, "tool/__main__.py"),
-        (r#"{"command": "python3", "args": ["server.py"], "cwd": "sub"}"#, "sub/server.py"),
-        (r#"{"command": "sh", "args": ["-c", "cd /tmp; exec './x y'; ./run.sh --fast"]}"#, "run.sh"),
-        (r#"{"command": "x", "args": ["--config=./c.json"]}"#, "c.json"),
-        (r#"{"command": "npm", "args": ["run", "serve"]}"#, "package.json"),
+        (
+            r#"{"command": "python3", "args": ["server.py"]}"#,
+            "server.py",
+        ),
+        (
+            r#"{"command": "python3", "args": ["-m", "tool"]}"#,
+            "tool.py",
+        ),
+        (
+            r#"{"command": "python3", "args": ["-m", "tool"]}"#,
+            "tool/__main__.py",
+        ),
+        (
+            r#"{"command": "python3", "args": ["server.py"], "cwd": "sub"}"#,
+            "sub/server.py",
+        ),
+        (
+            r#"{"command": "sh", "args": ["-c", "cd /tmp; exec './x y'; ./run.sh --fast"]}"#,
+            "run.sh",
+        ),
+        (
+            r#"{"command": "x", "args": ["--config=./c.json"]}"#,
+            "c.json",
+        ),
+        (
+            r#"{"command": "npm", "args": ["run", "serve"]}"#,
+            "package.json",
+        ),
         (r#"{"command": "npx", "args": ["-y", "tool"]}"#, ".npmrc"),
-        (r#"{"command": "npx", "args": ["tool"]}"#, "node_modules/.bin/tool"),
-        (r#"{"command": "npx", "args": ["@scope/tool@1"]}"#, "node_modules/.bin/tool"),
-        (r#"{"command": "uv", "args": ["run", "x"]}"#, "pyproject.toml"),
+        (
+            r#"{"command": "npx", "args": ["tool"]}"#,
+            "node_modules/.bin/tool",
+        ),
+        (
+            r#"{"command": "npx", "args": ["@scope/tool@1"]}"#,
+            "node_modules/.bin/tool",
+        ),
+        (
+            r#"{"command": "uv", "args": ["run", "x"]}"#,
+            "pyproject.toml",
+        ),
         (r#"{"command": "make", "args": ["serve"]}"#, "Makefile"),
-        (r#"{"command": "x", "env": {"NODE_OPTIONS": "--require ./evil.js"}}"#, "evil.js"),
-        (r#"{"command": "x", "env": {"LD_PRELOAD": "./lib.so"}}"#, "lib.so"),
-        (r#"{"command": "x", "env": {"PATH": "./bin:/usr/bin"}}"#, "bin/x"),
-        (r#"{"url": "https://a.example/", "headers_helper": ["./token.sh"]}"#, "token.sh"),
+        (
+            r#"{"command": "x", "env": {"NODE_OPTIONS": "--require ./evil.js"}}"#,
+            "evil.js",
+        ),
+        (
+            r#"{"command": "x", "env": {"LD_PRELOAD": "./lib.so"}}"#,
+            "lib.so",
+        ),
+        (
+            r#"{"command": "x", "env": {"PATH": "./bin:/usr/bin"}}"#,
+            "bin/x",
+        ),
+        (
+            r#"{"url": "https://a.example/", "headers_helper": ["./token.sh"]}"#,
+            "token.sh",
+        ),
     ] {
         check(entry, file);
     }
     // What the entry does not name is the project's own affair.
     let (word, _) = after_change(
         r#"{"command": "npx", "args": ["-y", "tool"]}"#,
-        &[("/p/README.md", "one"), ("/p/package.json", "{}"), ("/q/tool", "one")],
-        &[("/p/README.md", "other"), ("/p/package.json", "{ }"), ("/q/tool", "other")],
+        &[
+            ("/p/README.md", "one"),
+            ("/p/package.json", "{}"),
+            ("/q/tool", "one"),
+        ],
+        &[
+            ("/p/README.md", "other"),
+            ("/p/package.json", "{ }"),
+            ("/q/tool", "other"),
+        ],
     );
     assert_eq!(word, "ready");
 }
@@ -538,18 +608,27 @@ fn an_approval_is_bound_to_where_links_lead() {
         changed.inputs.decisions = approved.inputs.decisions.clone();
         let config = changed.load();
         let question = &config.questions[0];
-        let changes = question.fingerprint.changes(question.earlier.as_ref().unwrap());
+        let changes = question
+            .fingerprint
+            .changes(question.earlier.as_ref().unwrap());
         let names: Vec<&str> = changes.iter().map(|(part, ..)| *part).collect();
         assert_eq!(names, parts);
     };
     check(machine().link("/p/sub", "/evil"), &["folder"]);
-    check(machine().link("/p/sub/run.sh", "/evil/run.sh"), &["file sub/run.sh"]);
+    check(
+        machine().link("/p/sub/run.sh", "/evil/run.sh"),
+        &["file sub/run.sh"],
+    );
 }
 
 #[test]
 fn what_hooks_run_is_bound_by_its_content() {
     let hooks = "[[hooks]]\nevent = \"PreToolUse\"\ncommand = [\"sh\", \"./hook.sh\"]\n";
-    let machine = |script: &str| Machine::new().file(PROJECT, hooks).file("/p/hook.sh", script);
+    let machine = |script: &str| {
+        Machine::new()
+            .file(PROJECT, hooks)
+            .file("/p/hook.sh", script)
+    };
     let approved = machine("one").approve();
     assert_eq!(approved.load().hooks.len(), 1);
     let mut changed = machine("other");
@@ -607,7 +686,10 @@ fn an_approval_of_an_earlier_version_asks_again_and_says_why() {
 #[test]
 fn secrets_of_an_entry_are_bound_and_not_shown() {
     let entry = r#"{"command": "a", "args": ["--token", "CANARY1"], "env": {"API_KEY": "CANARY2", "LEVEL": "info"}}"#;
-    let machine = Machine::new().file(PROJECT_JSON, &format!("{{\"mcpServers\": {{\"s\": {entry}}}}}"));
+    let machine = Machine::new().file(
+        PROJECT_JSON,
+        &format!("{{\"mcpServers\": {{\"s\": {entry}}}}}"),
+    );
     let config = machine.load();
     let shown: Vec<String> = config.questions[0]
         .fingerprint
@@ -625,4 +707,36 @@ fn secrets_of_an_entry_are_bound_and_not_shown() {
             "env.LEVEL: info",
         ]
     );
+}
+
+#[test]
+fn a_file_that_is_nested_deeply_is_refused_and_not_recursed_into() {
+    let deep = |open: &str, close: &str| format!("{}{}", open.repeat(20_000), close.repeat(20_000));
+    for (file, text) in [
+        (PROJECT_JSON, deep("[", "]")),
+        (PROJECT_JSON, deep("{\"a\":", "}")),
+        (
+            PROJECT_JSON,
+            format!(
+                "{{\"mcpServers\": {{\"s\": {{\"args\": {}}}}}}}",
+                deep("[", "]")
+            ),
+        ),
+        (PROJECT, format!("a = {}", deep("[", "]"))),
+        (PROJECT, format!("a = {}", deep("{a=", "}"))),
+        (PROJECT, format!("[{}a]", "a.".repeat(20_000))),
+        ("/p/switchboard.hcl", format!("a = {}", deep("[", "]"))),
+        ("/p/switchboard.hcl", format!("a = {}", deep("(", ")"))),
+        (
+            "/p/switchboard.hcl",
+            format!("a = \"{}\"", deep("${\"", "\"}")),
+        ),
+        ("/p/switchboard.hcl", format!("a = {}x", "!".repeat(20_000))),
+        ("/p/switchboard.hcl", deep("a {\n", "}\n")),
+    ] {
+        let config = Machine::new().file(file, &text).load();
+        let start = text.get(..20).unwrap();
+        assert!(config.has_errors(), "{file} {start}");
+        assert!(config.servers.is_empty(), "{file} {start}");
+    }
 }

@@ -111,9 +111,8 @@ fn take_over(
     context: &Context,
 ) -> Result<Taken, Failure> {
     let name = &server.name;
-    let into_same = |fate: &&Fate<'_>| {
-        fate.taken.reason.is_none() && fate.target.path == target.path
-    };
+    let into_same =
+        |fate: &&Fate<'_>| fate.taken.reason.is_none() && fate.target.path == target.path;
     let first = earlier
         .iter()
         .filter(into_same)
@@ -216,8 +215,14 @@ const MOST_NAMES: usize = 100;
 /// Whether the file has this very entry under the name.
 fn is_there(name: &str, entry: &ServerEntry, target: &Target, context: &Context) -> bool {
     let config = context.load_files(context.decisions());
-    let standing = config.servers.iter().map(|server| (&server.name, &server.origin, &server.entry));
-    let lost = config.shadowed.iter().map(|lost| (&lost.name, &lost.origin, &lost.entry));
+    let standing = config
+        .servers
+        .iter()
+        .map(|server| (&server.name, &server.origin, &server.entry));
+    let lost = config
+        .shadowed
+        .iter()
+        .map(|lost| (&lost.name, &lost.origin, &lost.entry));
     standing
         .chain(lost)
         .any(|(other, origin, read)| other == name && origin.path() == target.path && read == entry)
@@ -235,9 +240,15 @@ fn tell_of_secrets(fates: &[Fate<'_>], context: &Context) {
         } = &fate.taken;
         let shown = visible(name);
         if !variables.is_empty() {
-            let hint = format!("take the values from {}", view::path(fate.server.origin.path(), &context.environment.home));
+            let hint = format!(
+                "take the values from {}",
+                view::path(fate.server.origin.path(), &context.environment.home)
+            );
             printer.warning(
-                format!("`{shown}` needs {}: set them before you use it", visible(&variables.join(", "))),
+                format!(
+                    "`{shown}` needs {}: set them before you use it",
+                    visible(&variables.join(", "))
+                ),
                 Some(&hint),
             );
         }
@@ -246,11 +257,15 @@ fn tell_of_secrets(fates: &[Fate<'_>], context: &Context) {
         }
         let is_remote = fate.server.entry.url.is_some();
         let login = if is_remote {
-            format!(", or remove them and keep a login in the vault with `switchboard mcp login {shown}`")
+            format!(
+                ", or remove them and keep a login in the vault with `switchboard mcp login {shown}`"
+            )
         } else {
             String::new()
         };
-        let hint = format!("import with --secrets-as-variables, or write ${{VARIABLE}} in their place{login}");
+        let hint = format!(
+            "import with --secrets-as-variables, or write ${{VARIABLE}} in their place{login}"
+        );
         printer.warning(
             format!(
                 "`{shown}` has secrets in plain text in {}: {}",
@@ -326,9 +341,8 @@ fn print(
         }
     }
     for target in targets {
-        let is_into = |fate: &&Fate<'_>| {
-            fate.taken.reason.is_none() && fate.target.path == target.path
-        };
+        let is_into =
+            |fate: &&Fate<'_>| fate.taken.reason.is_none() && fate.target.path == target.path;
         let count = fates.iter().filter(is_into).count();
         let servers = if count == 1 { "server" } else { "servers" };
         printer.note(format!(

@@ -47,8 +47,8 @@ pub use explain::{Explanation, Loser, Loss};
 pub use guard::{Guard, Wanted};
 pub use own_files::OwnFiles;
 pub use policy::Policy;
-pub use secrets::{SecretPlaces, Secrecy};
 pub use rule::{Because, Grounds, Rule, RuleProblem};
+pub use secrets::{Secrecy, SecretPlaces};
 pub use subject::Subject;
 
 /// Whether a text is a glob over names that rules and filters understand, and if so, one that can be asked.

@@ -13,6 +13,7 @@ use switchboard::auth::vault::Vault;
 use switchboard::auth::vault::sealed::SealedVault;
 use switchboard::catalog::ToolRules;
 use switchboard::names::ServerName;
+use switchboard::permissions::SecretPlaces;
 use switchboard::recipe::{RecipeError, Recipes, project_files};
 use switchboard::remembered::{self, Outline, Remembered};
 use switchboard::sandbox::Policy;
@@ -171,7 +172,8 @@ impl Servers {
         recipes.audit = Some(audit.clone());
         let mut specs = Vec::new();
         let mut held_back = Vec::new();
-        match Workspace::new(&context.project).map(Arc::new) {
+        let secrets = SecretPlaces::new(&context.folders());
+        match Workspace::passing_over(&context.project, secrets).map(Arc::new) {
             Ok(embedded) if self.is_embedded_only() => {
                 let connector = Arc::new(InProcessConnector::new(embedded));
                 let key = embedded_key(context);
@@ -272,7 +274,9 @@ impl Servers {
         policy.hidden = vec![folders.config, folders.state];
         policy.readable = vec![session::spill_folder(context)];
         // These count without anybody's approval; files of the project have no effect before it.
-        policy.protected.push(folders.home.join(".claude/settings.json"));
+        policy
+            .protected
+            .push(folders.home.join(".claude/settings.json"));
         policy.protected.extend(folders.managed_file);
         if mode == SandboxMode::Workspace {
             policy.protected.extend(project_files(&context.project));

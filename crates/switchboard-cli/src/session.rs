@@ -460,6 +460,12 @@ pub(crate) fn engine(servers: &Servers, context: &Context, policy: Policy) -> En
 
 fn guard(servers: &Servers, context: &Context, audit: Audit, manner: &Manner) -> Arc<Guard> {
     let engine = engine(servers, context, manner.policy);
+    if servers.lacks_bash_sandbox() && manner.front_end != FRONT_END {
+        context.printer.warning(
+            "commands of the agent run without a sandbox: this kernel has no Landlock; each one that no rule allows asks",
+            Some("`bash_sandbox = \"off\"` in your user file accepts that"),
+        );
+    }
     for problem in engine.problems() {
         let place = view::place(&problem.origin, &context.environment.home);
         let message = format!("{place}: {}", visible(&problem.message));

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::entry::{Reader, SandboxMode};
 use crate::entry::keys::{Key, Shape};
+use crate::entry::{Reader, SandboxMode};
 use crate::expand::Environment;
 use crate::format::{self, Format};
 use crate::scope::Scope;

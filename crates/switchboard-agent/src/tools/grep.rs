@@ -87,7 +87,14 @@ impl Tool for Grep {
             let (workspace, characters) = (context.workspace.clone(), limit(context));
             let secrets = Arc::clone(&context.secrets);
             let output = blocking(move |cancellation| {
-                let found = grep(&wanted, &start, &workspace, characters, &secrets, cancellation);
+                let found = grep(
+                    &wanted,
+                    &start,
+                    &workspace,
+                    characters,
+                    &secrets,
+                    cancellation,
+                );
                 found.map_or_else(Output::error, Output::text)
             })
             .await;

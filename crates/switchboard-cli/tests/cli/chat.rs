@@ -48,7 +48,7 @@ impl Machine {
         machine
     }
 
-    fn command(&self) -> assert_cmd::Command {
+    pub(crate) fn command(&self) -> assert_cmd::Command {
         let mut command = self.context.command();
         command
             .env("ANTHROPIC_API_KEY", "canary-key")

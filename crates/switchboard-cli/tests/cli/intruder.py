@@ -12,6 +12,7 @@ import socket
 import sys
 
 libc = ctypes.CDLL(None, use_errno=True)
+machine = os.uname().machine
 
 
 def checked(result):
@@ -54,6 +55,38 @@ def unix(path):
         client.connect(path)
 
 
+def abstract(name):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect("\0" + name)
+
+
+def pair_to(path):
+    """A datagram pair is connected, and can send to any other address all the same."""
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with one, other:
+        one.sendto(b"intruder", path)
+
+
+def raw_pair_to(path):
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)
+    with one, other:
+        one.sendmsg([b"intruder"], [], 0, path)
+
+
+def pair_of_packets_to(path):
+    """Such a pair may be made: the address is of no use to it."""
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with one, other:
+        one.sendto(b"intruder", path)
+        return other.recv(100).decode()
+
+
+def stream_pair_to(path):
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with one, other:
+        one.connect(path)
+
+
 def pair(_):
     for end in socket.socketpair():
         end.close()
@@ -65,6 +98,148 @@ def trace(process):
 
 def kill(process):
     os.kill(int(process), signal.SIGCONT)
+
+
+def limit(process):
+    import resource
+
+    resource.prlimit(int(process), resource.RLIMIT_CORE, (0, 0))
+
+
+def own_limit(_):
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def priority(process):
+    os.setpriority(os.PRIO_PROCESS, int(process), os.getpriority(os.PRIO_PROCESS, int(process)))
+
+
+def priority_of_user(_):
+    os.setpriority(os.PRIO_USER, os.getuid(), 0)
+
+
+def own_priority(_):
+    os.nice(1)
+
+
+def processors(process):
+    os.sched_setaffinity(int(process), os.sched_getaffinity(int(process)))
+
+
+def own_processors(_):
+    os.sched_setaffinity(0, os.sched_getaffinity(0))
+
+
+def scheduler(process):
+    os.sched_setscheduler(int(process), os.SCHED_BATCH, os.sched_param(0))
+
+
+def disk_priority(process):
+    checked(libc.syscall(251 if machine == "x86_64" else 30, 1, int(process), (2 << 13) | 7))
+
+
+def chmod(path):
+    os.chmod(path, 0o640)
+
+
+def chmod_through_descriptor(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fchmod(descriptor, 0o640)
+    finally:
+        os.close(descriptor)
+
+
+def chmod_through_folder(path):
+    folder = os.open(os.path.dirname(path), os.O_PATH)
+    try:
+        os.chmod(os.path.basename(path), 0o640, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def chmod_without_following(path):
+    name = ctypes.c_char_p(path.encode())
+    checked(libc.syscall(452, -100, name, 0o640, 0x100))
+
+
+def chmod_through_proc(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.chmod(f"/proc/self/fd/{descriptor}", 0o640)
+    finally:
+        os.close(descriptor)
+
+
+def set_user_id(path):
+    os.chmod(path, 0o4755)
+
+
+def make_set_user_id(path):
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o4755))
+
+
+def chown(path):
+    os.chown(path, os.getuid(), os.getgid())
+
+
+def touch(path):
+    os.utime(path, (1, 1))
+
+
+def touch_through_descriptor(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.utime(descriptor, ns=(1, 1))
+    finally:
+        os.close(descriptor)
+
+
+def attribute(path):
+    os.setxattr(path, "user.intruder", b"1")
+
+
+def immutable(path):
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.ioctl(descriptor, 0x40086602, (64).to_bytes(8, "little"))
+    finally:
+        os.close(descriptor)
+
+
+def lease(path):
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.fcntl(descriptor, 1024, fcntl.F_RDLCK)
+    finally:
+        os.close(descriptor)
+
+
+def listing(path):
+    return json.dumps(sorted(os.listdir(path)))
+
+
+def watch(path):
+    queue = libc.inotify_init1(0)
+    checked(queue)
+    try:
+        checked(libc.inotify_add_watch(queue, ctypes.c_char_p(path.encode()), 0x100))
+    finally:
+        os.close(queue)
+
+
+def link(path):
+    os.link(path, os.path.join(os.environ["TMPDIR"], "linked"))
+
+
+def call(number):
+    checked(libc.syscall(int(number), 0, 0, 0, 0, 0, 0))
 
 
 def namespace(_):

@@ -8,6 +8,8 @@
 mod add;
 mod attacks;
 #[cfg(target_os = "linux")]
+mod bash_sandbox;
+#[cfg(target_os = "linux")]
 mod chat;
 #[cfg(target_os = "linux")]
 mod chat_terminal;
@@ -23,6 +25,8 @@ mod malformed;
 mod output;
 mod permissions;
 mod pins;
+#[cfg(target_os = "linux")]
+mod reading;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod scopes;

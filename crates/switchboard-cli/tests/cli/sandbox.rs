@@ -1,6 +1,7 @@
 //! Servers in a sandbox that try to get out of it, each through the real program.
 //!
-//! On a kernel without Landlock such servers must not be started at all, which is what the tests check there.
+//! On a kernel without Landlock such servers must not be started at all, which is what the tests check there. Which
+//! kernel it is, the tests ask the kernel itself, not the program.
 
 use std::fmt::Write as _;
 use std::net::{TcpListener, UdpSocket};
@@ -14,13 +15,21 @@ use crate::support::{Run, TestContext, workspace};
 /// What is said where the sandbox cannot be had.
 const NONE: &str = "this kernel has no Landlock";
 
-/// Whether this kernel has what a sandbox needs.
-static HAS_LANDLOCK: LazyLock<bool> = LazyLock::new(|| {
-    let context = intruded("read-only", true);
-    let run = attempt(&context, "pair", "");
-    assert!(run.code == 0 || run.all().contains(NONE), "{}", run.all());
-    run.code == 0
+/// Which version of Landlock this kernel has, by the kernel's own word; 0 if none.
+static LANDLOCK: LazyLock<i32> = LazyLock::new(|| {
+    // The third argument asks for the version; the number of the call is the same on every architecture.
+    let question =
+        "import ctypes; print(ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1))";
+    let answer = std::process::Command::new(&*PYTHON)
+        .args(["-c", question])
+        .output()
+        .unwrap();
+    let answer = String::from_utf8(answer.stdout).unwrap();
+    answer.trim().parse::<i32>().unwrap().max(0)
 });
+
+/// Whether this kernel has what a sandbox needs.
+pub(crate) static HAS_LANDLOCK: LazyLock<bool> = LazyLock::new(|| *LANDLOCK >= 3);
 
 /// A machine with a server that tries what it should not.
 fn intruded(mode: &str, network: bool) -> TestContext {
@@ -247,16 +256,23 @@ fn the_network_is_there_or_it_is_not() {
 
 /// Runs the program as if the kernel knew nothing of Landlock.
 fn without_landlock(context: &TestContext, line: &[&str]) -> Run {
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
-
-    // The number of landlock_create_ruleset, the same on every architecture, and "no such call".
-    const CREATE: i64 = 444;
-    const ENOSYS: u32 = 38;
     let mut command = context.command();
     command.args(line);
+    without_call(command, CREATE_RULESET)
+}
+
+/// The number of `landlock_create_ruleset`, the same on every architecture.
+pub(crate) const CREATE_RULESET: i64 = 444;
+
+/// Runs the program as if the kernel did not have a call.
+pub(crate) fn without_call(mut command: assert_cmd::Command, number: i64) -> Run {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+    // "No such call".
+    const ENOSYS: u32 = 38;
     // The filter stays with the thread that asks for it.
     let confined = move || {
-        let rules = [(CREATE, Vec::new())].into_iter().collect();
+        let rules = [(number, Vec::new())].into_iter().collect();
         let architecture = std::env::consts::ARCH.try_into().unwrap();
         let absent = SeccompAction::Errno(ENOSYS);
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, absent, architecture).unwrap();
@@ -305,6 +321,223 @@ fn other_processes_and_the_kernel_are_out_of_reach() {
     check(&context, "read", format!("/proc/{own}/environ"), "EACCES");
     if cfg!(target_arch = "x86_64") {
         check(&context, "clone_namespace", "", "EPERM");
+    }
+}
+
+#[test]
+fn no_pair_of_sockets_leads_to_a_socket_in_a_file() {
+    let context = intruded("read-only", true);
+    let path = context.path("outside/bus");
+    let bus = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    bus.set_nonblocking(true).unwrap();
+    let listening = context.path("outside/listener");
+    let _listener = UnixListener::bind(&listening).unwrap();
+    for (mode, network) in [
+        ("read-only", true),
+        ("read-only", false),
+        ("workspace", false),
+        ("own-files", false),
+    ] {
+        let context = intruded(mode, network);
+        check(&context, "pair_to", &path, "EPERM");
+        check(&context, "raw_pair_to", &path, "EPERM");
+        // These kinds stay, for a process and its children.
+        check(&context, "stream_pair_to", &listening, "EISCONN");
+        check(&context, "pair_of_packets_to", &path, "intruder");
+    }
+    // It needs no Landlock.
+    let context = intruded("off", false);
+    for what in ["pair_to", "raw_pair_to", "unix"] {
+        let run = attempt(&context, what, &path.display().to_string());
+        assert_eq!(run.stdout.trim_end(), "EPERM", "{what}\n{}", run.stderr);
+    }
+    assert!(bus.recv(&mut [0; 100]).is_err(), "something arrived");
+}
+
+/// A process outside the sandbox, which ends with this.
+struct Bystander(std::process::Child);
+
+impl Bystander {
+    fn new() -> Self {
+        Self(
+            std::process::Command::new("sleep")
+                .arg("1000")
+                .spawn()
+                .unwrap(),
+        )
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn nobody_outside_is_limited_slowed_down_or_signalled() {
+    let bystander = Bystander::new();
+    let outside = bystander.id();
+    for mode in ["read-only", "own-files"] {
+        let context = intruded(mode, true);
+        for what in [
+            "limit",
+            "priority",
+            "processors",
+            "scheduler",
+            "disk_priority",
+        ] {
+            check(&context, what, &outside, "EPERM");
+        }
+        check(&context, "priority_of_user", "", "EPERM");
+        for what in ["own_limit", "own_priority", "own_processors"] {
+            check(&context, what, "", "done");
+        }
+        // Landlock has a right for signals from its sixth version on.
+        let expected = if *LANDLOCK >= 6 { "EPERM" } else { "done" };
+        check(&context, "kill", &outside, expected);
+    }
+}
+
+#[test]
+fn no_socket_without_a_file_leads_out() {
+    use std::os::linux::net::SocketAddrExt as _;
+    let name = format!("switchboard-test-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+    let _listener = UnixListener::bind_addr(&address).unwrap();
+    for network in [true, false] {
+        let context = intruded("read-only", network);
+        check(&context, "abstract", &name, "EPERM");
+    }
+    // With the sockets of the user within reach, it is Landlock that could say no, and does not.
+    let context = intruded("own-files", true);
+    check(&context, "abstract", &name, "done");
+}
+
+const CHANGES: [&str; 9] = [
+    "chmod",
+    "chmod_through_descriptor",
+    "chmod_through_folder",
+    "chmod_without_following",
+    "chmod_through_proc",
+    "set_user_id",
+    "chown",
+    "touch",
+    "touch_through_descriptor",
+];
+
+/// The mode, the owner and the times of a file.
+fn metadata(path: &Path) -> (u32, u32, i64) {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = path.metadata().unwrap();
+    (metadata.mode(), metadata.uid(), metadata.mtime())
+}
+
+#[test]
+fn the_mode_owner_and_times_of_what_cannot_be_written_stay() {
+    for mode in ["read-only", "workspace"] {
+        let context = intruded(mode, true);
+        for file in ["outside/file", "home/.profile", "bin/npx"] {
+            context.write(file, "x");
+            let path = context.path(file);
+            let before = metadata(&path);
+            for what in CHANGES {
+                check(&context, what, &path, "EPERM");
+            }
+            check(&context, "attribute", &path, "ENOTSUP");
+            check(&context, "immutable", &path, "EPERM");
+            check(&context, "lease", &path, "EPERM");
+            assert_eq!(metadata(&path), before, "{mode} {file}");
+        }
+        // Of what it cannot open, some cannot even be tried.
+        for file in ["state/tokens/secret", "config/mcp.toml"] {
+            let path = context.path(file);
+            let before = metadata(&path);
+            for what in [
+                "chmod",
+                "chmod_through_folder",
+                "chown",
+                "touch",
+                "set_user_id",
+            ] {
+                check(&context, what, &path, "EPERM");
+            }
+            assert_eq!(metadata(&path), before, "{mode} {file}");
+        }
+    }
+}
+
+#[test]
+fn the_mode_owner_and_times_of_its_own_files_can_be_changed() {
+    use std::os::unix::fs::MetadataExt as _;
+    let context = intruded("workspace", true);
+    let path = context.path("project/src/main.rs");
+    for what in CHANGES {
+        let refused = matches!(what, "set_user_id");
+        check(
+            &context,
+            what,
+            &path,
+            if refused { "EPERM" } else { "done" },
+        );
+    }
+    if *HAS_LANDLOCK {
+        assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o640);
+        assert_eq!(path.metadata().unwrap().mtime(), 0);
+    }
+    check(
+        &context,
+        "make_set_user_id",
+        context.path("project/src/new"),
+        "EPERM",
+    );
+    // A link in the workspace to a file outside is that file.
+    std::os::unix::fs::symlink(context.path("outside/file"), context.path("project/link")).unwrap();
+    check(&context, "chmod", context.path("project/link"), "EPERM");
+    // What was approved stays as it was approved.
+    context.write("project/.mcp.toml", "# approved\n");
+    check(
+        &context,
+        "chmod",
+        context.path("project/.mcp.toml"),
+        "EPERM",
+    );
+    assert_eq!(
+        context.path("outside/file").metadata().unwrap().mode() & 0o777,
+        0o644
+    );
+}
+
+#[test]
+fn our_folders_are_neither_listed_nor_watched() {
+    let context = intruded("read-only", true);
+    for folder in ["state", "state/tokens", "config"] {
+        check(&context, "listing", context.path(folder), "EACCES");
+        check(&context, "watch", context.path(folder), "EACCES");
+    }
+    check(&context, "listing", context.path("outside"), r#"["file"]"#);
+    check(&context, "watch", context.path("outside"), "done");
+    check(
+        &context,
+        "link",
+        context.path("state/tokens/secret"),
+        "EXDEV",
+    );
+}
+
+#[test]
+fn a_call_that_no_table_has_is_no_call() {
+    for (mode, network) in [("read-only", true), ("own-files", true), ("off", false)] {
+        let context = intruded(mode, network);
+        let run = attempt(&context, "call", "471");
+        if *HAS_LANDLOCK || mode == "off" {
+            assert_eq!(run.stdout.trim_end(), "ENOSYS", "{mode}: {}", run.stderr);
+        }
     }
 }
 

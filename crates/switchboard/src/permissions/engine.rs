@@ -18,7 +18,7 @@ use super::own_files::{OwnFiles, Reach};
 use super::pattern::{Names, Reading, Target};
 use super::policy::Policy;
 use super::rule::{Because, Grounds, Rule, RuleProblem};
-use super::secrets::{Reading as Read, SecretPlaces, Secrecy};
+use super::secrets::{Reading as Read, Secrecy, SecretPlaces};
 use super::subject::Subject;
 use crate::catalog::disguise::BUILT_INS;
 use crate::catalog::{Catalog, LiveAnnotations};

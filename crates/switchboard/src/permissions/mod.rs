@@ -55,8 +55,8 @@ pub use grants::Offer;
 pub use guard::{Guard, Wanted};
 pub use own_files::OwnFiles;
 pub use policy::Policy;
-pub use secrets::{SecretPlaces, Secrecy};
 pub use rule::{Because, Grounds, Rule, RuleProblem};
+pub use secrets::{Secrecy, SecretPlaces};
 pub use subject::Subject;
 
 /// Whether a text is a glob over names that rules and filters understand, and if so, one that can be asked.

@@ -179,7 +179,9 @@ const KEYS: &[&str] = &[
 const OF_PROCESSES: &[&str] = &["environ", "mem", "auxv", "kcore"];
 
 /// Files that begin like one with variables, and are examples of it.
-const EXAMPLES: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema"];
+const EXAMPLES: &[&str] = &[
+    "example", "sample", "template", "dist", "defaults", "schema",
+];
 
 /// Where secrets are.
 #[derive(Debug, Default)]
@@ -212,7 +214,7 @@ pub(super) struct Reading<'a> {
 
 impl SecretPlaces {
     /// The places around these folders.
-    pub(super) fn new(folders: &Folders) -> Self {
+    pub fn new(folders: &Folders) -> Self {
         let with_real = |paths: Vec<PathBuf>| {
             let mut all: Vec<PathBuf> = paths.iter().filter_map(|path| path::real(path)).collect();
             all.extend(paths);

@@ -160,7 +160,8 @@ fn pairs(policy: &Policy) -> Option<Refusal> {
     }
     let unix = u64::from(libc::AF_UNIX.cast_unsigned());
     let mut rules = vec![rule(&[(0, SeccompCmpOp::Ne, unix)])?];
-    let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| u64::from(kind.cast_unsigned()));
+    let connected =
+        [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| u64::from(kind.cast_unsigned()));
     for kind in (0..=SOCK_TYPE_MASK).filter(|kind| !connected.contains(kind)) {
         rules.push(rule(&[(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), kind)])?);
     }
@@ -204,7 +205,10 @@ fn unknown_numbers() -> BpfProgram {
     vec![
         statement(LOAD, NUMBER_OFFSET),
         jump(JUMP_IF_GREATER, highest, 0, 1),
-        statement(RETURN, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()),
+        statement(
+            RETURN,
+            libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned(),
+        ),
         statement(RETURN, libc::SECCOMP_RET_ALLOW),
     ]
 }
@@ -279,3 +283,95 @@ const PRIO_PROCESS: u64 = 0;
 const IOPRIO_WHO_PROCESS: u64 = 1;
 const SOCK_TYPE_MASK: u64 = 0xf;
 const SET_ID: [u64; 2] = [0o4000, 0o2000];
+
+#[cfg(test)]
+mod tests {
+    #![expect(unsafe_code, reason = "a system call by its number is an unsafe call")]
+
+    use std::thread;
+
+    use super::*;
+    use crate::sandbox::linux;
+
+    fn policy(files: SandboxMode, network: bool) -> Policy {
+        Policy {
+            files,
+            network,
+            workspace: std::env::temp_dir(),
+            hidden: vec!["/etc/switchboard-hidden".into()],
+            protected: Vec::new(),
+            readable: Vec::new(),
+            writable: Vec::new(),
+        }
+    }
+
+    /// The error that each of these calls ends with in a sandbox, all arguments being 1.
+    fn errors(policy: Policy, numbers: Vec<i64>) -> Vec<i32> {
+        let confined = move || {
+            let mediator = linux::confine(&policy, None).unwrap();
+            if let Some(mediator) = mediator {
+                // It is confined as well, which is no matter: it is asked about nothing that it could do.
+                thread::spawn(move || mediator.serve());
+            }
+            let errors = numbers.into_iter().map(|number| {
+                // SAFETY: Every call here is refused before it does anything, which is what is tested; if it were not,
+                // 1 is no address that could be read or written.
+                let outcome = unsafe { libc::syscall(number, 1, 1, 1, 1, 1, 1) };
+                let error = std::io::Error::last_os_error().raw_os_error();
+                if outcome < 0 { error.unwrap_or(0) } else { 0 }
+            });
+            errors.collect()
+        };
+        thread::spawn(confined).join().unwrap()
+    }
+
+    #[test]
+    fn the_kernel_answers_as_the_table_says() {
+        let modes = [
+            (SandboxMode::ReadOnly, true),
+            (SandboxMode::Workspace, false),
+            (SandboxMode::OwnFiles, true),
+            (SandboxMode::Off, false),
+        ];
+        let has_landlock = crate::sandbox::is_available();
+        for (mode, network) in modes {
+            if mode != SandboxMode::Off && !has_landlock {
+                continue;
+            }
+            let mut expected = Vec::new();
+            for group in TABLE {
+                let error = match decision(group, mode) {
+                    Decision::Refuse | Decision::OnlyItself => libc::EPERM,
+                    Decision::Absent => libc::ENOSYS,
+                    Decision::Unsupported => libc::EOPNOTSUPP,
+                    Decision::Allow | Decision::Arguments | Decision::Mediate => continue,
+                };
+                expected.extend(group.calls().map(|(name, number)| (*name, *number, error)));
+            }
+            assert!(expected.len() > 40, "{mode:?}");
+            let numbers = expected.iter().map(|(_, number, _)| *number).collect();
+            let found = errors(policy(mode, network), numbers);
+            for ((name, _, expected), found) in expected.into_iter().zip(found) {
+                assert_eq!(found, expected, "{name} in {mode:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sockets_are_refused_by_what_they_reach() {
+        let kinds = |files, network| {
+            let policy = policy(files, network);
+            let refusal = |refusal: Option<Refusal>| match refusal.unwrap() {
+                Refusal::Never => "never",
+                Refusal::Always => "always",
+                Refusal::If(_) => "some",
+            };
+            (refusal(sockets(&policy)), refusal(pairs(&policy)))
+        };
+        for mode in SandboxMode::ALL {
+            assert_eq!(kinds(mode, false), ("always", "some"), "{mode:?}");
+        }
+        assert_eq!(kinds(SandboxMode::ReadOnly, true), ("some", "some"));
+        assert_eq!(kinds(SandboxMode::OwnFiles, true), ("never", "never"));
+    }
+}

@@ -155,7 +155,12 @@ fn restrict_files(
         scope.kept_back = kept_back;
         scope.writable.extend(with_targets(&[root]));
     }
-    for own in policy.writable.iter().map(PathBuf::as_path).chain(temporary) {
+    for own in policy
+        .writable
+        .iter()
+        .map(PathBuf::as_path)
+        .chain(temporary)
+    {
         let opened = walk::without(own, &[]).map_err(unopened)?;
         ruleset = grant(ruleset, opened, AccessFs::from_all(NEWEST))?;
         scope.writable.extend(with_targets(&[own.to_owned()]));

@@ -65,8 +65,13 @@ fn cover(
             .collect();
         empty(folder, &kept)?;
     }
-    let missing = protected.iter().filter(|path| path.symlink_metadata().is_err());
-    Ok(missing.filter(|path| !guard_parent(path, &mut bound)).cloned().collect())
+    let missing = protected
+        .iter()
+        .filter(|path| path.symlink_metadata().is_err());
+    Ok(missing
+        .filter(|path| !guard_parent(path, &mut bound))
+        .cloned()
+        .collect())
 }
 
 /// Makes every folder above a path a mount point, which can be neither moved nor removed.
@@ -92,7 +97,13 @@ fn empty(folder: &Path, kept: &[&PathBuf]) -> Result<(), Errno> {
     mount("switchboard", folder, "tmpfs", flags, c"size=64k,mode=0555")?;
     for (kept, tree) in trees {
         std::fs::create_dir_all(kept).map_err(|_| Errno::IO)?;
-        move_mount(tree, "", CWD, kept.as_path(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        move_mount(
+            tree,
+            "",
+            CWD,
+            kept.as_path(),
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+        )?;
         mount_remount(kept.as_path(), MountFlags::BIND | MountFlags::RDONLY, c"")?;
     }
     mount_remount(folder, flags | MountFlags::RDONLY, c"")

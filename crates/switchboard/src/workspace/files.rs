@@ -12,6 +12,7 @@ use url::Url;
 
 use super::open::open_within;
 use crate::find::{self, IgnoreRules, Walk, Walked};
+use crate::permissions::SecretPlaces;
 use crate::service::Cancellation;
 
 /// The largest file that is read whole. Whatever JSON makes of its bytes, it fits into one message of 16 MiB.
@@ -65,6 +66,8 @@ impl FileErrorKind {
 pub(super) struct Root {
     path: PathBuf,
     uri: Url,
+    /// What no list and no search shows.
+    pub(super) secrets: SecretPlaces,
 }
 
 impl Root {
@@ -75,7 +78,11 @@ impl Root {
         if !path.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { path, uri })
+        Ok(Self {
+            path,
+            uri,
+            secrets: SecretPlaces::default(),
+        })
     }
 
     /// The URI of a path within the folder.
@@ -149,7 +156,10 @@ impl Root {
             max_files: MAX_FILES,
         };
         let walked = find::walk(&walk, cancellation, |entry| {
-            files.extend(self.relative(entry.path()).filter(|path| keep(path)));
+            let path = entry.path();
+            if !self.secrets.skips(path, &under) {
+                files.extend(self.relative(path).filter(|path| keep(path)));
+            }
         });
         if walked == Walked::Cancelled {
             return Err(FileErrorKind::Cancelled.at(""));

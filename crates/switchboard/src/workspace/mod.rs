@@ -31,6 +31,7 @@ use switchboard_protocol::types::resource::{
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
 use tokio::sync::Semaphore;
 
+use crate::permissions::SecretPlaces;
 use crate::service::{
     Cancellation, Failure, Features, Reply, RequestContext, Service, error_result, invalid_params,
     text_block, unknown_prompt, unknown_tool,
@@ -57,6 +58,16 @@ impl Workspace {
     pub fn new(folder: &Path) -> std::io::Result<Self> {
         Ok(Self {
             root: Arc::new(Root::new(folder)?),
+            turns: Arc::new(Semaphore::new(WORKERS)),
+        })
+    }
+
+    /// Leaves places with secrets out of lists and searches.
+    pub fn passing_over(folder: &Path, secrets: SecretPlaces) -> std::io::Result<Self> {
+        let mut root = Root::new(folder)?;
+        root.secrets = secrets;
+        Ok(Self {
+            root: Arc::new(root),
             turns: Arc::new(Semaphore::new(WORKERS)),
         })
     }

@@ -69,7 +69,8 @@ impl Scope {
                 return Err(Errno::ACCESS);
             }
             let queue = descriptor_of(request.caller.process()?, queue)?;
-            let flags = inotify::WatchFlags::from_bits_retain(mask) & !inotify::WatchFlags::DONT_FOLLOW;
+            let flags =
+                inotify::WatchFlags::from_bits_retain(mask) & !inotify::WatchFlags::DONT_FOLLOW;
             return inotify::add_watch(&queue, itself, flags).map(i64::from);
         }
         let stat = fstat(&file)?;
@@ -120,7 +121,11 @@ fn is_in(folders: &[PathBuf], path: &Path) -> bool {
 fn opened(request: &Request) -> Result<OwnedFd, Errno> {
     let of_caller = |name: &str| format!("/proc/{}/{name}", request.caller.thread());
     let folder = |folder: i32| match folder {
-        libc::AT_FDCWD => open(of_caller("cwd"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()),
+        libc::AT_FDCWD => open(
+            of_caller("cwd"),
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+        ),
         number => descriptor(&of_caller("fd"), number),
     };
     match &request.place {
@@ -183,7 +188,5 @@ fn errno(error: &io::Error) -> Errno {
 fn read_memory(thread: u32, address: u64, room: &mut [u8]) -> Result<usize, Errno> {
     use std::os::unix::fs::FileExt as _;
     let memory = File::open(format!("/proc/{thread}/mem")).map_err(|error| errno(&error))?;
-    memory
-        .read_at(room, address)
-        .map_err(|_| Errno::FAULT)
+    memory.read_at(room, address).map_err(|_| Errno::FAULT)
 }

@@ -122,7 +122,10 @@ impl Caller {
     /// The process that the thread belongs to.
     pub(super) fn process(self) -> Result<Pid, Errno> {
         let id = self.status("Tgid:", 0)?;
-        i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)
+        i32::try_from(id)
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or(Errno::SRCH)
     }
 
     /// The user by whom files are judged.
@@ -178,7 +181,8 @@ impl Caller {
         let mut filled = 0;
         while let Some(rest) = room.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             // What follows the text may not be there, so no page is read before the one before it.
-            let page = LONGEST - usize::try_from((address + filled as u64) % LONGEST as u64).unwrap_or(0);
+            let page =
+                LONGEST - usize::try_from((address + filled as u64) % LONGEST as u64).unwrap_or(0);
             let length = page.min(rest.len());
             let rest = rest.get_mut(..length).unwrap_or_default();
             let count = read_memory(self.0, address + filled as u64, rest)?;
@@ -247,7 +251,10 @@ fn mode(argument: u64) -> u32 {
 }
 
 /// The lower half of an argument, which is what the kernel looks at.
-#[expect(clippy::cast_possible_truncation, reason = "the upper half means nothing")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the upper half means nothing"
+)]
 fn word(argument: u64) -> u32 {
     argument as u32
 }

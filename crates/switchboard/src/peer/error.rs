@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use switchboard_protocol::ErrorObject;
 
 use crate::transport::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
@@ -31,6 +32,14 @@ pub enum RequestError {
     /// The answer cannot be read.
     #[error("the answer cannot be read: {0}")]
     Malformed(String),
+    /// The answer is nested too deep to be read.
+    #[error("the answer cannot be read: {why}")]
+    TooDeep {
+        /// Where it is too deep.
+        why: String,
+        /// The whole message, for whoever can do with a part of it.
+        frame: Bytes,
+    },
     /// The answer is over the limit on size.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),

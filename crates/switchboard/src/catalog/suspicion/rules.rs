@@ -2,8 +2,7 @@
 //!
 //! A weight says how much a match is worth: [`ENOUGH`] flags a definition by itself, less needs company from other rules.
 //! The patterns are about classes of wording (steering other tools, authority, secrecy, reading and sending what is
-//! secret, asking for the conversation), not about the sentences of one corpus. `switchboard-test` measures them: see
-//! `cargo xtask bench poison`.
+//! secret, asking for the conversation), not about the sentences of one corpus. `tests/poison.rs` holds what they find.
 //!
 //! Patterns see text in lower case, without accents on Latin letters, with sentences ended by line breaks (see `fold`). They
 //! are automata of bytes, so a bound such as `{0,40}` counts bytes.

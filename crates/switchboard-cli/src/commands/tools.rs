@@ -236,7 +236,7 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
         input_schema: Some(tool.input_schema()),
         annotations: tool.field("annotations"),
         tokens: tool.tokens().0,
-        flags: tool.flags().iter().map(FlagEntry::from).collect(),
+        flags: server.flags(tool).iter().map(FlagEntry::from).collect(),
         aside: None,
     });
     let aside = server.aside().filter(|_| all).map(|aside| Entry {

@@ -407,7 +407,7 @@ fn is_end(outcome: &Result<CallOutcome, CallError>, end: &End) -> bool {
     match (error, end) {
         (RequestError::Idle(_), End::Idle)
         | (RequestError::Lost(_), End::Lost)
-        | (RequestError::Malformed(_), End::Malformed)
+        | (RequestError::Malformed(_) | RequestError::TooDeep { .. }, End::Malformed)
         | (RequestError::TooLarge(_), End::TooLarge) => true,
         (RequestError::Rejected(error), End::Rejected(code)) => error.code.0 == *code,
         (RequestError::Refused(refusal), End::Refused(status)) => refusal.status == *status,

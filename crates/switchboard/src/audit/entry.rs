@@ -372,7 +372,7 @@ fn class(error: &CallError) -> &'static str {
             RequestError::TooLarge(_) => "too-large",
             RequestError::Rejected(_) => "protocol-error",
             RequestError::Refused(_) => "http-error",
-            RequestError::Malformed(_) => "malformed-answer",
+            RequestError::Malformed(_) | RequestError::TooDeep { .. } => "malformed-answer",
             _ => "failed",
         },
     }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use switchboard_protocol::param_headers::ParamHeaders;
-use switchboard_protocol::trusted;
+use switchboard_protocol::{TOO_DEEP, trusted};
 use switchboard_protocol::types::tool::{ListToolsResult, Tool};
 use switchboard_protocol::types::{DecodeError, decode};
 
@@ -173,6 +173,9 @@ impl<'r> ToolReader<'r> {
             .map(Contents::decode)
             .filter(|name| !name.is_empty())
         else {
+            if head.is_too_deep {
+                return self.built.set_aside(None, SetAsideReason::TooDeep, self.limits);
+            }
             return self.unreadable(head.text);
         };
         match self.tool(page, head, &name) {
@@ -194,6 +197,9 @@ impl<'r> ToolReader<'r> {
     ) -> Result<CatalogTool, SetAsideReason> {
         if let Some(reason) = self.rules.refuse(name) {
             return Err(reason);
+        }
+        if head.is_too_deep {
+            return Err(SetAsideReason::TooDeep);
         }
         if self.built.tools.len() >= self.limits.max_tools {
             let limit = self.limits.max_tools;
@@ -324,6 +330,8 @@ struct Head<'a> {
     description: Option<Contents<'a>>,
     input_schema: Option<(&'a str, Verdict)>,
     annotations: Option<&'a str>,
+    /// Whether it stands for a tool that was nested too deep to be read.
+    is_too_deep: bool,
 }
 
 impl<'a> Head<'a> {
@@ -355,6 +363,10 @@ impl<'a> Head<'a> {
                 "annotations" => {
                     let annotations = cursor.value()?;
                     head.annotations = Some(annotations).filter(|text| text.starts_with('{'));
+                }
+                TOO_DEEP => {
+                    head.is_too_deep = true;
+                    cursor.skip()?;
                 }
                 _ => cursor.skip()?,
             }

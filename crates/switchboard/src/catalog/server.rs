@@ -16,6 +16,7 @@ use super::reader::ToolReader;
 use super::rules::ToolRules;
 use super::schema::SchemaFinding;
 use super::text::DescriptionLimit;
+use super::suspicion::{self, Flag};
 use super::tool::CatalogTool;
 use crate::json::SharedJson;
 use crate::names::{ServerName, ToolRef, WireName};
@@ -68,6 +69,9 @@ pub enum SetAsideReason {
     /// No model provider would take its schema.
     #[error("{0}")]
     Schema(SchemaFinding),
+    /// It is nested too deep to be read.
+    #[error("its definition is nested too deep to be read; the server's maintainer has to flatten it")]
+    TooDeep,
     /// The server lists too many.
     #[error("the server lists more than {limit} tools")]
     TooMany {
@@ -192,6 +196,11 @@ impl ServerTools {
     pub fn get(&self, name: &str) -> Option<&CatalogTool> {
         self.position(name)
             .and_then(|position| self.tools.get(position))
+    }
+
+    /// What in a tool of this server looks suspicious. Advice on how to use the server's other tools does not.
+    pub fn flags(&self, tool: &CatalogTool) -> Vec<Flag> {
+        suspicion::of_tool_among(tool, &|name| self.get(name).is_some())
     }
 
     /// What is not offered, in the server's order.

@@ -13,6 +13,7 @@ use switchboard_config::text::visible;
 
 use super::count::ToolCount;
 use super::disguise::{Disguise, KnownServers, Part};
+use super::suspicion::Flag;
 use super::server::{ServerTools, SetAside, SetAsideReason};
 use super::text::{self, Tokens};
 use super::tool::CatalogTool;
@@ -311,6 +312,11 @@ impl CatalogServer {
             .enumerate()
             .filter(move |(index, _)| withheld.next_if_eq(index).is_none())
             .map(|(_, tool)| tool)
+    }
+
+    /// What in one of its tools looks suspicious. Advice on how to use the server's other tools does not.
+    pub fn flags(&self, tool: &CatalogTool) -> Vec<Flag> {
+        self.tools.flags(tool)
     }
 
     /// The tool it calls `name`, if it is offered.

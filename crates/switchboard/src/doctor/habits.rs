@@ -134,7 +134,7 @@ fn suspicious(habits: &Habits<'_>) -> Option<Finding> {
     let own = suspicion::of_text("instructions", instructions);
     let own = own.first().map(|flag| format!("the server {flag}"));
     let of_tools = habits.tools.tools().iter().filter_map(|tool| {
-        let flags = tool.flags();
+        let flags = habits.tools.flags(tool);
         let name = visible(tool.reference().tool.as_str());
         Some(format!("{name} {}", flags.first()?))
     });

@@ -398,7 +398,7 @@ impl Connection {
             let of_tools = tools
                 .tools()
                 .iter()
-                .map(|tool| (Some(tool.reference().tool.clone()), tool.flags()));
+                .map(|tool| (Some(tool.reference().tool.clone()), tools.flags(tool)));
             let instructions = instructions.unwrap_or_default();
             let of_instructions = suspicion::of_text("instructions", &instructions);
             let found: Vec<_> = of_tools

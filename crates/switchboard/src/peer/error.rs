@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_config::mask;
 use switchboard_config::redact::Redactor;
+use bytes::Bytes;
 use switchboard_protocol::ErrorObject;
 
 use crate::transport::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
@@ -36,6 +37,14 @@ pub enum RequestError {
     /// The answer cannot be read.
     #[error("the answer cannot be read: {0}")]
     Malformed(String),
+    /// The answer is nested too deep to be read.
+    #[error("the answer cannot be read: {why}")]
+    TooDeep {
+        /// Where it is too deep.
+        why: String,
+        /// The whole message, for whoever can do with a part of it.
+        frame: Bytes,
+    },
     /// The answer is over the limit on size.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),

@@ -16,7 +16,9 @@ use switchboard_protocol::types::method::{
 };
 use switchboard_protocol::types::task::Task;
 use switchboard_protocol::types::wire::Number;
-use switchboard_protocol::{Limits, Message, Method, Quirk, RequestId, parse, salvage};
+use switchboard_protocol::{
+    Limits, Message, Method, ParseError, ParseErrorKind, Quirk, RequestId, parse, salvage,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -104,7 +106,7 @@ pub(super) struct Receiver {
     pub(super) answered: AtomicU64,
     /// Pages that the user was sent to.
     pub(super) visits: Visits,
-    limits: Limits,
+    pub(super) limits: Limits,
     observer: Arc<dyn Observer>,
     questions: mpsc::Sender<Question>,
     /// Questions that there was no room for: they are refused as soon as the task that answers runs.
@@ -294,11 +296,15 @@ impl Receiver {
     }
 
     /// A frame that cannot be read fails the request it seems to answer.
-    fn unreadable(&self, frame: &[u8], why: &str) {
+    fn unreadable(&self, frame: &Bytes, error: &ParseError) {
         let salvaged = salvage(frame);
         let id = salvaged.id.filter(|_| !salvaged.has_method);
         let waits = id.and_then(|id| id.as_u64_lenient());
-        if !waits.is_some_and(|id| self.pending.settle(id, Reply::Unreadable(why.to_owned()))) {
+        let reply = match error.kind {
+            ParseErrorKind::TooDeep { .. } => Reply::TooDeep(error.to_string(), frame.clone()),
+            _ => Reply::Unreadable(error.to_string()),
+        };
+        if !waits.is_some_and(|id| self.pending.settle(id, reply)) {
             let shown = frame.get(..NOISE_SHOWN).unwrap_or(frame);
             self.noise(String::from_utf8_lossy(shown).trim_end());
         }
@@ -326,7 +332,7 @@ impl Inbound for Receiver {
                     }
                 }
             }
-            Err(error) => self.unreadable(&frame, &error.to_string()),
+            Err(error) => self.unreadable(&frame, &error),
         }
     }
 

@@ -553,6 +553,7 @@ fn settled(
         Ok(Reply::Result(result)) => Ok(result),
         Ok(Reply::Error(error)) => Err(RequestError::Rejected(error)),
         Ok(Reply::Unreadable(why)) => Err(RequestError::Malformed(why)),
+        Ok(Reply::TooDeep(why, frame)) => Err(RequestError::TooDeep { why, frame }),
         Ok(Reply::Overdue(Overdue::Idle)) => Err(RequestError::Idle(options.idle)),
         Ok(Reply::Overdue(Overdue::Total)) => Err(RequestError::Expired(options.total)),
         Ok(Reply::Failed(failure)) => Err(failure.into()),

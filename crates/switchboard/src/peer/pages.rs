@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use switchboard_protocol::shallow_page;
 use switchboard_protocol::types::cache::{CacheHint, Cacheable as _};
 use switchboard_protocol::types::lifecycle::{PageHead, PaginatedRequestParams};
 use switchboard_protocol::types::wire;
@@ -69,6 +70,9 @@ impl Peer {
             let asked = params.cursor.clone();
             let page = match self.ask(kind.method(), &params, &options).await {
                 Ok(page) => page,
+                Err(RequestError::TooDeep { why, frame }) => self
+                    .without_deep_items(kind, &frame)
+                    .ok_or(RequestError::TooDeep { why, frame })?,
                 Err(error) if list.pages.is_empty() && says_no_such_method(&error) => {
                     return Ok(list);
                 }
@@ -105,6 +109,15 @@ impl Peer {
                 Some(next) => params.cursor = Some(next.into()),
             }
         }
+    }
+}
+
+impl Peer {
+    /// A page that could not be read because of its depth, without the items that lie too deep.
+    fn without_deep_items(&self, kind: ListKind, frame: &[u8]) -> Option<SharedJson> {
+        let max_depth = self.0.receiver.limits.max_depth;
+        let page = shallow_page(frame, max_depth, kind == ListKind::Tools)?;
+        switchboard_protocol::trusted(&page).map(SharedJson::from)
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use switchboard_protocol::ErrorObject;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -25,6 +26,8 @@ pub(crate) enum Reply {
     Error(Box<ErrorObject<'static>>),
     /// Something with the right id that is no answer.
     Unreadable(String),
+    /// An answer that is nested too deep: where, and the whole message.
+    TooDeep(String, Bytes),
     /// Nothing was heard of it for too long, or it took too long in all.
     Overdue(Overdue),
     /// The link says that none will come.

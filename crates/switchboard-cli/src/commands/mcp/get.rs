@@ -47,7 +47,7 @@ fn suspicious(name: &str, servers: &Servers, context: &Context) -> Vec<String> {
         let own = own.into_iter().map(|flag| format!("it {flag}"));
         let tools = server.tools().flat_map(|tool| {
             let name = visible(tool.reference().tool.as_str()).into_owned();
-            let flags = tool.flags().into_iter();
+            let flags = server.flags(tool).into_iter();
             flags.map(move |flag| format!("{name} {flag}"))
         });
         own.chain(tools).collect::<Vec<_>>()

@@ -159,7 +159,7 @@ pub(super) fn unreadable(symptoms: &Symptoms<'_>) -> Option<Finding> {
         Some(
             OpenErrorKind::Negotiation(
                 Failure::NoAnswer(NoAnswer::Unreadable) | Failure::NoEndpoint
-            ) | OpenErrorKind::Request(RequestError::Malformed(_))
+            ) | OpenErrorKind::Request(RequestError::Malformed(_) | RequestError::TooDeep { .. })
                 | OpenErrorKind::Circles
         )
     );

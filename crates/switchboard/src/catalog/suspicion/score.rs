@@ -1,0 +1,391 @@
+//! What the matches in one definition come to.
+//!
+//! Owns the weighing: of each rule the heaviest match counts, once, and a little more where different wordings of the rule
+//! are there. A match that is only talked about ("detects texts such as …"), negated, or about a tool of the same server
+//! counts for next to nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use regex::bytes::Regex;
+use switchboard_config::text::visible;
+
+use super::super::text;
+use super::decode::decoded;
+use super::fold::{Form, forms, words};
+use super::rules::{
+    ENOUGH, GATE, IDENTIFIER, LIMITED, MENTIONED, NEGATED, NEGATIVE, SIGNALS, Signal,
+};
+use super::{Flag, Rule};
+
+/// Texts up to this long are looked at as a whole; of longer ones, the parts around words that matter.
+const WINDOWED: usize = 16 * 1024;
+/// How far around such a word is looked: further than any pattern reaches.
+const BEFORE: usize = 512;
+const AFTER: usize = 1024;
+/// So many matches of one pattern in one part are weighed; the first may be the one that is only talked about.
+const WEIGHED: usize = 8;
+/// How far before and after a match it is read what it is about.
+const CONTEXT_BEFORE: usize = 50;
+const CONTEXT_AFTER: usize = 30;
+/// So much of what matched is shown.
+const EXCERPT: usize = 100;
+/// Of names that short nothing can be said.
+const SHORT_NAME: usize = 12;
+/// What is decoded from code may be in code once more, and no more.
+const DEEPEST_CODE: usize = 2;
+
+/// Everything found in one definition.
+pub(super) struct Findings<'o> {
+    is_own: &'o dyn Fn(&str) -> bool,
+    best: BTreeMap<Rule, (u8, Flag)>,
+    /// Which patterns of a rule matched with some weight.
+    wordings: BTreeMap<Rule, BTreeSet<usize>>,
+}
+
+/// Where a text stands, as far as its form and the code around it are concerned.
+struct Site<'s> {
+    field: &'s str,
+    original: &'s str,
+    /// The place of the code that the text was decoded from.
+    code: Option<Range<usize>>,
+}
+
+impl<'o> Findings<'o> {
+    pub(super) fn new(is_own: &'o dyn Fn(&str) -> bool) -> Self {
+        Self {
+            is_own,
+            best: BTreeMap::new(),
+            wordings: BTreeMap::new(),
+        }
+    }
+
+    /// The flags, if what was found is enough.
+    pub(super) fn flags(mut self) -> Vec<Flag> {
+        // A secret that is named counts once, by what is to be done with it.
+        let is_faint = |(weight, _): &(u8, Flag)| *weight == 1;
+        let is_used = [Rule::CollectsSecrets, Rule::DemandsFiles]
+            .iter()
+            .any(|rule| self.best.contains_key(rule));
+        if is_used && self.best.get(&Rule::NamesSecrets).is_some_and(is_faint) {
+            self.best.remove(&Rule::NamesSecrets);
+        }
+        let several = self.wordings.values().filter(|wordings| wordings.len() > 1);
+        let total = self.best.values().map(|(weight, _)| usize::from(*weight)).sum::<usize>()
+            + several.count();
+        if total < usize::from(ENOUGH) {
+            return Vec::new();
+        }
+        // What is worth next to nothing is not shown, unless it takes that to be enough.
+        let heavy = self.best.values().filter(|(weight, _)| *weight > 1);
+        let suffices = heavy.map(|(weight, _)| usize::from(*weight)).sum::<usize>() >= usize::from(ENOUGH);
+        let flags = self.best.into_values();
+        flags
+            .filter(|(weight, _)| *weight > 1 || !suffices)
+            .map(|(_, flag)| flag)
+            .collect()
+    }
+
+    /// Looks at a text.
+    pub(super) fn text(&mut self, text: &str, field: &str) {
+        self.characters(text, field);
+        let site = Site {
+            field,
+            original: text,
+            code: None,
+        };
+        self.read(text, &site, 0);
+    }
+
+    /// Looks at the name of a tool, a parameter or a member.
+    pub(super) fn name(&mut self, name: &str, field: &str) {
+        self.characters(name, field);
+        if name.len() > SHORT_NAME {
+            let site = Site {
+                field,
+                original: name,
+                code: Some(0..name.len()),
+            };
+            self.read(&words(name), &site, 0);
+        }
+    }
+
+    /// Looks at what a parameter is called.
+    pub(super) fn parameter(&mut self, name: &str, field: &str) {
+        let plain = name.to_lowercase().replace('-', "_");
+        let known = SIDE_CHANNELS.iter().find(|(each, _)| *each == plain);
+        if let Some((_, weight)) = known {
+            self.note(Rule::SideChannel, *weight, name, 0..name.len(), field);
+        }
+    }
+
+    fn read(&mut self, text: &str, site: &Site<'_>, depth: usize) {
+        if text.len() < 8 {
+            return;
+        }
+        for form in forms(text) {
+            for part in parts(&form.text) {
+                self.signals(&form, part, site);
+            }
+        }
+        if depth < DEEPEST_CODE {
+            for code in decoded(text) {
+                let mut inner = Findings::new(self.is_own);
+                let place = site.code.clone().unwrap_or(code.place);
+                let inside = Site {
+                    code: Some(place.clone()),
+                    ..*site
+                };
+                inner.read(&code.text, &inside, depth + 1);
+                let total: usize = inner.best.values().map(|(weight, _)| usize::from(*weight)).sum();
+                if total < 3 {
+                    continue;
+                }
+                self.note(Rule::EncodedText, 2, site.original, place, site.field);
+                for (rule, (weight, flag)) in inner.best {
+                    self.keep(rule, weight, || flag);
+                }
+            }
+        }
+    }
+
+    fn signals(&mut self, form: &Form<'_>, part: Range<usize>, site: &Site<'_>) {
+        let text = form.text.as_bytes();
+        let within = text.get(part.clone()).unwrap_or_default();
+        for (index, signal) in SIGNALS.iter().enumerate() {
+            for found in signal.pattern.find_iter(within).take(WEIGHED) {
+                let found = part.start + found.start()..part.start + found.end();
+                let weight = self.weight(signal, text, &found);
+                if weight == 0 {
+                    continue;
+                }
+                if weight > 1 {
+                    self.wordings.entry(signal.rule).or_default().insert(index);
+                }
+                let matched = text.get(found.clone()).unwrap_or_default();
+                let folded = String::from_utf8_lossy(matched);
+                let whole = site.original.len();
+                let (place, matched) = match (&site.code, form.place(found)) {
+                    (Some(code), _) => (code.clone(), &*folded),
+                    (None, None) => (0..whole, &*folded),
+                    (None, Some(place)) => {
+                        let original = site.original.get(place.clone());
+                        (place, original.unwrap_or(&folded))
+                    }
+                };
+                self.keep(signal.rule, weight, || flag(signal.rule, matched, place, site.field));
+            }
+        }
+    }
+
+    /// What a match is worth where it stands.
+    fn weight(&self, signal: &Signal, text: &[u8], found: &Range<usize>) -> u8 {
+        let Signal { rule, weight, .. } = signal;
+        let matched = text.get(found.clone()).unwrap_or_default();
+        let start = found.start.saturating_sub(CONTEXT_BEFORE);
+        let before = text.get(start..found.start).unwrap_or_default();
+        let sentence = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        let after = text.get(found.end..).unwrap_or_default();
+        let after = after.get(..CONTEXT_AFTER).unwrap_or(after);
+        if *rule == Rule::OtherTools && self.is_about_own(matched) {
+            return 0;
+        }
+        // Where a tool gets its own settings from is no demand.
+        let is_passive = |verb: &[u8]| memchr::memmem::find(matched, verb).is_some();
+        if *rule == Rule::DemandsFiles && (is_passive(b"read from") || is_passive(b"loaded from")) {
+            return 0;
+        }
+        let has = |pattern: &Option<Regex>, text: &[u8]| {
+            pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
+        };
+        let is_talk = has(&MENTIONED, sentence)
+            || match rule {
+                Rule::Conceals => {
+                    has(&LIMITED, after)
+                        || (matched.starts_with(b"without") && has(&NEGATIVE, sentence))
+                }
+                Rule::SkipsConsent => has(&NEGATIVE, sentence),
+                Rule::DemandsFiles | Rule::CollectsSecrets | Rule::Exfiltration | Rule::Conversation => {
+                    has(&NEGATED, sentence)
+                }
+                _ => false,
+            };
+        if is_talk { (*weight).min(1) } else { *weight }
+    }
+
+    /// Whether all tools that a text names are the server's own.
+    fn is_about_own(&self, matched: &[u8]) -> bool {
+        let Some(identifier) = &*IDENTIFIER else {
+            return false;
+        };
+        let mut names = identifier.find_iter(matched).peekable();
+        names.peek().is_some()
+            && names.all(|name| {
+                let name = name.as_bytes();
+                !name.starts_with(b"mcp__")
+                    && std::str::from_utf8(name).is_ok_and(|name| (self.is_own)(name))
+            })
+    }
+
+    fn note(&mut self, rule: Rule, weight: u8, text: &str, place: Range<usize>, field: &str) {
+        let matched = text.get(place.clone()).unwrap_or_default();
+        self.keep(rule, weight, || flag(rule, matched, place, field));
+    }
+
+    fn keep(&mut self, rule: Rule, weight: u8, flag: impl FnOnce() -> Flag) {
+        let known = self.best.get(&rule).map_or(0, |(weight, _)| *weight);
+        if weight > known {
+            self.best.insert(rule, (weight, flag()));
+        }
+    }
+
+    /// Looks for what no screen shows, and for what is pushed out of sight.
+    fn characters(&mut self, text: &str, field: &str) {
+        if let Some(place) = blank_run(text) {
+            self.note(Rule::BlankRun, ENOUGH, text, place, field);
+        }
+        if let Some(place) = comment(text) {
+            self.note(Rule::HiddenMarkup, 2, text, place, field);
+        }
+        if text::is_plain(text) {
+            return;
+        }
+        if let Some(place) = tag(text) {
+            self.note(Rule::TagCharacters, ENOUGH, text, place, field);
+        }
+        if let Some(place) = hidden(text) {
+            self.note(Rule::HiddenCharacters, ENOUGH, text, place, field);
+        }
+    }
+}
+
+/// Names of parameters through which poisoned tools have had the model hand over what it knows, and what they are worth.
+const SIDE_CHANNELS: &[(&str, u8)] = &[
+    ("sidenote", 4),
+    ("side_note", 4),
+    ("sidechannel", 4),
+    ("side_channel", 4),
+    ("exfil", 4),
+    ("full_conversation", 4),
+    ("chat_transcript", 4),
+    ("conversation_transcript", 4),
+    ("conversation_history", 3),
+    ("chat_history", 3),
+    ("chain_of_thought", 3),
+    ("hidden_instructions", 4),
+    ("context_injection", 3),
+    ("llm_model_name", 4),
+];
+
+/// The parts of a text that are worth a look.
+fn parts(text: &str) -> Vec<Range<usize>> {
+    let Some(gate) = &*GATE else {
+        return vec![0..text.len()];
+    };
+    let bytes = text.as_bytes();
+    if bytes.len() <= WINDOWED {
+        return gate.is_match(bytes).then_some(0..bytes.len()).into_iter().collect();
+    }
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    for found in gate.find_iter(bytes) {
+        let window = found.start().saturating_sub(BEFORE)..(found.end() + AFTER).min(bytes.len());
+        match parts.last_mut() {
+            Some(last) if window.start <= last.end => last.end = window.end,
+            _ => parts.push(window),
+        }
+    }
+    parts
+}
+
+fn flag(rule: Rule, matched: &str, span: Range<usize>, field: &str) -> Flag {
+    let field = visible(field).into_owned();
+    Flag {
+        rule,
+        field: if field.is_empty() {
+            "definition".to_owned()
+        } else {
+            field
+        },
+        span,
+        excerpt: text::cut(visible(matched.trim()), EXCERPT).into_owned(),
+    }
+}
+
+/// A dozen empty lines, or blanks over more than a screen's width.
+fn blank_run(text: &str) -> Option<Range<usize>> {
+    const LINES: usize = 12;
+    const BLANKS: usize = 120;
+    let (mut start, mut lines, mut blanks) = (0, 0, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'\n' => (lines, blanks) = (lines + 1, 0),
+            b' ' | b'\t' => blanks += 1,
+            b'\r' => {}
+            _ => (start, lines, blanks) = (at + 1, 0, 0),
+        }
+        if lines >= LINES || blanks >= BLANKS {
+            return Some(start..at + 1);
+        }
+    }
+    None
+}
+
+/// A comment of a page that says something.
+fn comment(text: &str) -> Option<Range<usize>> {
+    let start = text.find("<!--")?;
+    let length = text.get(start..)?.find("-->")?;
+    Some(start..start + length + "-->".len())
+}
+
+fn hidden(text: &str) -> Option<Range<usize>> {
+    let mut previous = None;
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let at = text.len() - rest.len();
+        rest = &rest[character.len_utf8()..];
+        if character == BLACK_FLAG {
+            rest = &rest[region(rest)..];
+        } else if !is_tag(character) && !text::stays(previous, character, rest.chars().next()) {
+            return Some(at..at + character.len_utf8());
+        }
+        previous = Some(character);
+    }
+    None
+}
+
+/// Whether a text has tag characters in it, the flags of regions aside.
+pub(super) fn has_tags(text: &str) -> bool {
+    tag(text).is_some()
+}
+
+fn tag(text: &str) -> Option<Range<usize>> {
+    let mut rest = text;
+    while let Some(at) = rest.find(|character| character == BLACK_FLAG || is_tag(character)) {
+        let after = &rest[at..];
+        let first = after.chars().next()?;
+        if is_tag(first) {
+            let start = text.len() - after.len();
+            return Some(start..start + first.len_utf8());
+        }
+        let after = &after[first.len_utf8()..];
+        rest = &after[region(after)..];
+    }
+    None
+}
+
+/// The flags of some regions are written as a black flag, a few tag characters and an end.
+const BLACK_FLAG: char = '\u{1F3F4}';
+
+/// How many bytes of the text after a black flag name a region.
+fn region(after: &str) -> usize {
+    const END: char = '\u{E007F}';
+    let tags = after.chars().take_while(|character| is_tag(*character));
+    match tags.clone().position(|character| character == END) {
+        Some(count @ 3..=6) => tags.take(count + 1).map(char::len_utf8).sum(),
+        _ => 0,
+    }
+}
+
+fn is_tag(character: char) -> bool {
+    ('\u{E0000}'..='\u{E007F}').contains(&character)
+}

@@ -1,0 +1,60 @@
+//! How many poisoned definitions are flagged, and how many others: the project's own sets, which are part of it.
+//!
+//! Both sets were written before anybody looked at which of them pass, `unseen.jsonl` in two rounds after the rules of the
+//! round before. The rules were improved with all of them since, so these are tests against loss, not a measure of how
+//! well the rules do on texts they were not made for.
+
+use serde_json::{Value, json};
+use switchboard::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
+use switchboard::json::SharedJson;
+use switchboard::names::ServerName;
+
+/// Every definition with its class, whether it is poisoned, and the rules that flag it.
+fn judged(lines: &str) -> Vec<(String, bool, Vec<&'static str>)> {
+    let judge = |line: &str| {
+        let mut definition: Value = serde_json::from_str(line).expect("a definition");
+        let members = definition.as_object_mut().expect("an object");
+        let is_poisoned = members.remove("poisoned") == Some(true.into());
+        members.remove("class");
+        let name = members["name"].as_str().expect("a name").to_owned();
+        let page = SharedJson::from(&json!({"tools": [definition]}));
+        let tools = ServerTools::from_pages(
+            &ServerName::from("s"),
+            &[page],
+            &ToolRules::default(),
+            Reach::Other,
+            Provenance::Live,
+            ListLimits::default(),
+        );
+        let [tool] = tools.tools() else {
+            panic!("{name} is set aside: {:?}", tools.aside());
+        };
+        let flags = tools.flags(tool);
+        let rules = flags.iter().map(|flag| flag.rule.name()).collect();
+        (name, is_poisoned, rules)
+    };
+    lines.lines().map(judge).collect()
+}
+
+/// At least so many of a hundred poisoned definitions are flagged, and at most so many of the others.
+fn check(lines: &str, least: usize, most: usize) {
+    let judged = judged(lines);
+    let of = |poisoned: bool| judged.iter().filter(move |(_, each, _)| *each == poisoned);
+    let flagged = |poisoned: bool| of(poisoned).filter(|(_, _, rules)| !rules.is_empty());
+    let missed: Vec<_> = of(true).filter(|(_, _, rules)| rules.is_empty()).collect();
+    let (found, all) = (flagged(true).count(), of(true).count());
+    assert!(found * 100 >= all * least, "{found} of {all}; missed: {missed:?}");
+    let wrong: Vec<_> = flagged(false).collect();
+    let others = of(false).count();
+    assert!(wrong.len() * 100 <= others * most, "of {others}: {wrong:?}");
+}
+
+#[test]
+fn poisoned_definitions_are_flagged_and_those_that_sound_alike_are_not() {
+    check(include_str!("data/definitions.jsonl"), 95, 10);
+}
+
+#[test]
+fn poisoned_definitions_of_the_later_rounds_are_flagged() {
+    check(include_str!("data/unseen.jsonl"), 85, 20);
+}

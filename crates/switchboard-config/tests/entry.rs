@@ -539,7 +539,9 @@ fn a_wrong_entry_is_told_where_and_how_to_mend_it() {
     );
     check(
         "command = 'x'\nroots = true",
-        &["error toml:3:9: `roots` must be a list of strings, but is a boolean; write roots = [\"…\"]"],
+        &[
+            "error toml:3:9: `roots` must be a list of strings, but is a boolean; write roots = [\"…\"]",
+        ],
     );
     check(
         "command = 'x'\nsandbox = { network = true }",

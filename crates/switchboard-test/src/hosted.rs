@@ -61,7 +61,6 @@ pub fn spec_of_command(
             max_queued_bytes: 4 * max_message_bytes,
         },
         grace: Grace::default(),
-        install_timeout: Duration::from_secs(600),
     };
     spec_of(name, Arc::new(connector), &key)
 }

@@ -491,8 +491,11 @@ async fn an_installer_goes_on_when_its_server_is_not_wanted_any_longer() {
          touch done\nread nothing\ntouch ended\n"
     );
     std::fs::write(path("npx"), script).unwrap();
-    std::fs::set_permissions(path("npx"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .unwrap();
+    std::fs::set_permissions(
+        path("npx"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     let mut connector = shell("");
     connector.program = path("npx");
     connector.args = Vec::new();
@@ -514,8 +517,16 @@ async fn an_installer_that_does_nothing_is_no_exception_for_its_server() {
     // It has answered, so it is no installer any longer.
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("npx");
-    std::fs::write(&program, "#!/bin/sh\necho up\ntrap '' TERM\nwhile :; do echo x >&2; sleep 0.05; done\n").unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(
+        &program,
+        "#!/bin/sh\necho up\ntrap '' TERM\nwhile :; do echo x >&2; sleep 0.05; done\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     let mut connector = shell("");
     connector.program = program;
     connector.args = Vec::new();
@@ -535,7 +546,10 @@ async fn a_server_that_is_left_has_its_time_and_then_ends() {
     let process = Pid::from_raw(link.process().unwrap().try_into().unwrap()).unwrap();
     let begun = std::time::Instant::now();
     link.leave().await;
-    assert!(begun.elapsed() < Duration::from_millis(200), "nobody waits for it");
+    assert!(
+        begun.elapsed() < Duration::from_millis(200),
+        "nobody waits for it"
+    );
     assert!(test_kill_process(process).is_ok());
     wait_until(|| test_kill_process(process).is_err()).await;
 }

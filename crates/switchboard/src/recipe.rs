@@ -194,7 +194,6 @@ impl Recipes {
                 max_queued_bytes: max_message_bytes(settings).saturating_mul(4),
             },
             grace: Grace::default(),
-            install_timeout: settings.duration(Setting::InstallTimeout),
         })
     }
 
@@ -459,4 +458,3 @@ pub(crate) fn identity(name: &str, entry: &ServerEntry) -> ConnectionKey {
     }
     ConnectionKey::of(&parts)
 }
-

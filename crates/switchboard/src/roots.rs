@@ -240,10 +240,7 @@ mod tests {
         let workspace = Path::new("/work");
         let mut entry = args(&["/tmp"]);
         for (said, told) in [
-            (
-                RootsEntry::Workspace,
-                Roots::Folders(vec!["/work".into()]),
-            ),
+            (RootsEntry::Workspace, Roots::Folders(vec!["/work".into()])),
             (RootsEntry::None, Roots::None),
             (
                 RootsEntry::Folders(vec!["docs".into(), "/srv".into()]),

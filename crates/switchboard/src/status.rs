@@ -12,8 +12,8 @@ use crate::catalog::ToolCount;
 use crate::catalog::text::neutralise;
 use crate::names::ServerName;
 use crate::peer::{OpenErrorKind, OpenStep};
-use switchboard_protocol::negotiate::Failure as Negotiation;
 use crate::transport::TransportErrorKind;
+use switchboard_protocol::negotiate::Failure as Negotiation;
 
 /// The state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

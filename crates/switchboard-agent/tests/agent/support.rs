@@ -497,7 +497,6 @@ pub(crate) fn broken(name: &str) -> ServerSpec {
         sandbox: None,
         limits: StdioLimits::default(),
         grace: Grace::default(),
-        install_timeout: std::time::Duration::from_secs(600),
     };
     let key = ConnectionKey::of(&[name.as_bytes()]);
     ServerSpec::new(name, Arc::new(connector), key)

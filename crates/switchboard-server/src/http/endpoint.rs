@@ -127,8 +127,7 @@ impl Endpoint {
                     Message::Request { id, .. } => Some(id),
                     _ => None,
                 };
-                let error =
-                    ErrorObject::new(ErrorCode::INVALID_REQUEST, "jsonrpc must be \"2.0\"");
+                let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, "jsonrpc must be \"2.0\"");
                 Err(answer::error(StatusCode::BAD_REQUEST, id, &error))
             }
             Incoming::Single(single) => match single.message {

@@ -163,13 +163,20 @@ async fn what_cannot_be_served_is_answered_and_the_next_line_is_read() {
         (br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None),
         (
             br#"{"jsonrpc":"2.0","id":22}"#,
-            error("22", -32600, "a response with neither a result nor an error"),
+            error(
+                "22",
+                -32600,
+                "a response with neither a result nor an error",
+            ),
         ),
         (
             br#"{"jsonrpc":"1.0","id":23,"method":"ping"}"#,
             error("23", -32600, r#"jsonrpc must be \"2.0\""#),
         ),
-        (br#"{"jsonrpc":"1.0","method":"notifications/nothing"}"#, None),
+        (
+            br#"{"jsonrpc":"1.0","method":"notifications/nothing"}"#,
+            None,
+        ),
         (
             br#"{"jsonrpc":"2.0","method":"notifications/nothing"}"#,
             None,

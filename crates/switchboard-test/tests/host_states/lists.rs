@@ -100,7 +100,14 @@ async fn a_list_is_fetched_up_to_its_limits_and_says_so() {
     assert_eq!(fetch(4, MANY).await, (4, cut("4 pages")));
     assert_eq!(fetch(1, MANY).await, (1, cut("1 pages")));
     // Pages are alike, so the size of the first is that of the others, but for the last, which names no next one.
-    let first = peer.list(ListKind::Tools, PageLimits { pages: 1, bytes: MANY }, LONG);
+    let first = peer.list(
+        ListKind::Tools,
+        PageLimits {
+            pages: 1,
+            bytes: MANY,
+        },
+        LONG,
+    );
     let size = first.await.unwrap().pages[0].as_str().len();
     assert_eq!(fetch(9, size).await, (1, cut(&format!("{size} bytes"))));
     let more = size + 1;

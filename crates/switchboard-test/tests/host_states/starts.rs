@@ -88,7 +88,11 @@ async fn attempt(program: &Program, store: &Arc<dyn Store>) -> (State, usize) {
 
 #[tokio::test]
 async fn a_program_that_does_not_work_is_started_once() {
-    for script in ["exit 1", "echo 'usage: server FILE' >&2; exit 2", "kill -9 $$"] {
+    for script in [
+        "exit 1",
+        "echo 'usage: server FILE' >&2; exit 2",
+        "kill -9 $$",
+    ] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let program = Program::new("server", script);
         for _ in 0..2 {
@@ -154,7 +158,10 @@ async fn what_makes_no_progress_has_its_deadline_and_no_more() {
     // One that is no package runner has no more time, whatever it writes.
     for (file, script) in [
         ("npx", "exec sleep 1000"),
-        ("server", "while :; do echo 'almost there' >&2; sleep 0.1; done"),
+        (
+            "server",
+            "while :; do echo 'almost there' >&2; sleep 0.1; done",
+        ),
     ] {
         let program = Program::new(file, script);
         let host = Host::new(HostOptions::default());
@@ -164,7 +171,11 @@ async fn what_makes_no_progress_has_its_deadline_and_no_more() {
         host.settled().await;
         let status = host.status(&name()).unwrap();
         let cause = status.failure.unwrap().cause;
-        assert_eq!((status.state, cause), (State::Failed, Cause::Timeout), "{file}");
+        assert_eq!(
+            (status.state, cause),
+            (State::Failed, Cause::Timeout),
+            "{file}"
+        );
         assert!(started.elapsed() < MINUTE, "{file}");
         host.shutdown().await;
     }

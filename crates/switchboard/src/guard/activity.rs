@@ -22,7 +22,10 @@ impl Activity {
     pub(crate) fn of(root: u32) -> Self {
         let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            let pid = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok());
             if let Some((pid, parent)) = pid.and_then(|pid| Some((pid, parent(pid)?))) {
                 children.entry(parent).or_default().push(pid);
             }
@@ -61,7 +64,9 @@ fn transferred(pid: u32) -> u64 {
     let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     let counts = io.lines().filter_map(|line| {
         let (name, count) = line.split_once(':')?;
-        ["rchar", "wchar"].contains(&name).then(|| count.trim().parse::<u64>().ok())?
+        ["rchar", "wchar"]
+            .contains(&name)
+            .then(|| count.trim().parse::<u64>().ok())?
     });
     counts.fold(0, u64::saturating_add)
 }

@@ -23,9 +23,7 @@ use super::activity::Activity;
 use super::confined::{self, Confined};
 use super::descendants::{FIRST_PAUSE, Kin, next_pause};
 use super::mains::Mains;
-use super::wire::{
-    CLOSE, Descriptors, FINISH, Instructions, LEAVE, MARK, Report, receive_some,
-};
+use super::wire::{CLOSE, Descriptors, FINISH, Instructions, LEAVE, MARK, Report, receive_some};
 use super::{KILL_PATIENCE, SHORT_GRACE, host_has_gone, parent_death};
 
 /// What most instructions fit in, environment and all.

@@ -190,7 +190,11 @@ impl Connection {
             Err(elapsed) => {
                 let limit = self.spec.startup_timeout;
                 // What was being installed had longer.
-                let limit = if elapsed > limit + LATE { elapsed } else { limit };
+                let limit = if elapsed > limit + LATE {
+                    elapsed
+                } else {
+                    limit
+                };
                 let limit = (limit.as_secs_f64() * 10.0).round() / 10.0;
                 Failure {
                     step: Some(step_of(signs.step.load(Ordering::Relaxed))),
@@ -243,9 +247,7 @@ impl Connection {
                     let supported = options.supported.iter().copied();
                     if let Some(revision) = supported.filter(|one| one.era() == Era::Stateful).max()
                     {
-                        self.memory
-                            .remember_revision(self.spec.key, revision)
-                            .await;
+                        self.memory.remember_revision(self.spec.key, revision).await;
                     }
                 }
                 return Err(error);

@@ -132,7 +132,11 @@ impl Seen {
     }
 
     #[cfg(not(unix))]
-    #[expect(clippy::unused_async, clippy::unused_self, reason = "the same signature everywhere")]
+    #[expect(
+        clippy::unused_async,
+        clippy::unused_self,
+        reason = "the same signature everywhere"
+    )]
     async fn has_worked(&mut self, _: &Signs) -> bool {
         false
     }

@@ -46,7 +46,11 @@ impl Managed {
             startup: connected.map(|connected| connected.startup),
             process: connected.and_then(|connected| connected.peer.process()),
             failure: self.failure.clone(),
-            failed_attempts: if connected.is_some() { 0 } else { self.attempts },
+            failed_attempts: if connected.is_some() {
+                0
+            } else {
+                self.attempts
+            },
             is_installing: self.is_installing && self.state.kind() == State::Pending,
         }
     }

@@ -291,7 +291,9 @@ impl Receiver {
     #[cold]
     fn other_version(&self) {
         if !self.told_of_version.swap(true, Ordering::Relaxed) {
-            self.noise("the server's messages do not say jsonrpc \"2.0\"; they are read all the same");
+            self.noise(
+                "the server's messages do not say jsonrpc \"2.0\"; they are read all the same",
+            );
         }
     }
 

@@ -68,7 +68,13 @@ const TLS: &[&str] = &[
 ];
 
 /// The way to the network. Programs read either case.
-const PROXIES: &[&str] = &["ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
+const PROXIES: &[&str] = &[
+    "ALL_PROXY",
+    "FTP_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+];
 
 /// Where package runners and version managers have their files, and which daemon containers run under.
 const RUNNERS: &[&str] = &[
@@ -134,9 +140,8 @@ pub(super) fn of(connector: &StdioConnector) -> BTreeMap<OsString, OsString> {
 
 /// Names of variables that a package runner may need and that the server does not get, in order.
 pub(super) fn withheld(connector: &StdioConnector) -> Vec<String> {
-    let is_needed = |name: &OsStr| {
-        is_runners(name) || WITHHELD.iter().any(|withheld| same(name, withheld))
-    };
+    let is_needed =
+        |name: &OsStr| is_runners(name) || WITHHELD.iter().any(|withheld| same(name, withheld));
     let mut names: Vec<String> = connector
         .base_env
         .iter()
@@ -161,9 +166,9 @@ fn is_base(name: &OsStr, value: &OsStr) -> bool {
     let text = name.to_str().unwrap_or_default();
     is_base
         || BASE_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
-        || PROXIES.iter().any(|proxy| {
-            same(name, proxy) || same(name, &proxy.to_ascii_lowercase())
-        })
+        || PROXIES
+            .iter()
+            .any(|proxy| same(name, proxy) || same(name, &proxy.to_ascii_lowercase()))
         || is_runners(name) && !sounds_secret(text) && !has_password(value)
 }
 
@@ -171,7 +176,9 @@ fn is_base(name: &OsStr, value: &OsStr) -> bool {
 fn is_runners(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| {
         let name = name.to_ascii_lowercase();
-        RUNNER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        RUNNER_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
     })
 }
 
@@ -181,7 +188,9 @@ fn sounds_secret(name: &str) -> bool {
     let inside = ["auth", "credential", "passw", "secret", "token"];
     let words = ["key", "pass", "otp"];
     inside.iter().any(|part| name.contains(part))
-        || name.split(['_', ':', '.', '-']).any(|word| words.contains(&word))
+        || name
+            .split(['_', ':', '.', '-'])
+            .any(|word| words.contains(&word))
 }
 
 /// Whether a value has an address with a login in it: `https://user:password@host/`.

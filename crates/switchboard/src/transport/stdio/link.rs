@@ -24,8 +24,8 @@ use super::system::{Process, Started};
 use super::writer::{Company, Handed, Writer};
 use super::{Exit, StdioConnector};
 use crate::transport::{
-    Abandoned, Closed, Connector as _, Inbound, Link, Outgoing, OutgoingKind, Sending, TransportError,
-    TransportErrorKind, sending, sent,
+    Abandoned, Closed, Connector as _, Inbound, Link, Outgoing, OutgoingKind, Sending,
+    TransportError, TransportErrorKind, sending, sent,
 };
 
 /// How much of standard error is read at once, and how long one of its lines may be.

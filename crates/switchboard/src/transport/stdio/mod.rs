@@ -71,9 +71,6 @@ pub struct StdioConnector {
     pub limits: StdioLimits,
     /// How long the server may take to end.
     pub grace: Grace,
-    /// How long a package runner may go on installing, as long as it makes progress, once the server is not wanted any
-    /// longer: killed in the middle, it could leave its cache broken. Needs a guard.
-    pub install_timeout: Duration,
 }
 
 /// How a guard is started: a program that calls [`guard::run`](crate::guard::run) when it gets these arguments.
@@ -118,7 +115,6 @@ impl StdioConnector {
             sandbox: None,
             limits: StdioLimits::default(),
             grace: Grace::default(),
-            install_timeout: Duration::from_secs(600),
         }
     }
 }
@@ -251,7 +247,7 @@ impl Recipe {
             sandbox: connector.sandbox.clone(),
             grace: connector.grace,
             to_finish: if connector.may_install() {
-                connector.install_timeout
+                runner::TO_FINISH
             } else {
                 Duration::ZERO
             },

@@ -5,6 +5,10 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
+
+/// How long one may go on installing a server that is not wanted any longer, as long as it makes progress.
+pub(super) const TO_FINISH: Duration = Duration::from_secs(600);
 
 /// Programs that run packages, whatever their arguments are.
 const RUNNERS: &[&str] = &["npx", "pnpx", "bunx", "uvx"];
@@ -38,7 +42,9 @@ pub(super) fn is_runner(program: &Path, args: &[OsString]) -> bool {
         .iter()
         .flat_map(|arg| {
             let text = arg.to_string_lossy();
-            text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         })
         .collect();
     let name = base_name(&program.to_string_lossy());
@@ -59,7 +65,8 @@ fn runs(name: &str, args: &[String]) -> bool {
     RUNNERS.contains(&name)
         || SUBCOMMANDS.iter().any(|(program, commands)| {
             *program == name
-                && (commands.contains(&"") || args.iter().any(|arg| commands.contains(&arg.as_str())))
+                && (commands.contains(&"")
+                    || args.iter().any(|arg| commands.contains(&arg.as_str())))
         })
 }
 

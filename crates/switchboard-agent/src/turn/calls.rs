@@ -164,27 +164,29 @@ impl Caller<'_> {
                 parent: self.emitter.parent.clone(),
             };
             self.emitter.tell(begins).await;
-            let running = async { match prepared {
-                Prepared::Hopeless(output, why) => {
-                    self.core.note_hopeless(&call, why);
-                    output
+            let running = async {
+                match prepared {
+                    Prepared::Hopeless(output, why) => {
+                        self.core.note_hopeless(&call, why);
+                        output
+                    }
+                    Prepared::Server {
+                        name, arguments, ..
+                    } => {
+                        // What a model knows without having been told of it becomes part of what it is told of.
+                        self.core.found.add([name.clone()]);
+                        let progress = self.progress(&call.id);
+                        self.core.call_server(name, arguments, progress).await
+                    }
+                    Prepared::BuiltIn { tool, arguments } => {
+                        self.core
+                            .call_built_in(tool, arguments, |arguments| {
+                                self.run(&call.id, tool, arguments)
+                            })
+                            .await
+                    }
                 }
-                Prepared::Server {
-                    name, arguments, ..
-                } => {
-                    // What a model knows without having been told of it becomes part of what it is told of.
-                    self.core.found.add([name.clone()]);
-                    let progress = self.progress(&call.id);
-                    self.core.call_server(name, arguments, progress).await
-                }
-                Prepared::BuiltIn { tool, arguments } => {
-                    self.core
-                        .call_built_in(tool, arguments, |arguments| {
-                            self.run(&call.id, tool, arguments)
-                        })
-                        .await
-                }
-            } };
+            };
             // While a person thinks, the call does nothing.
             let (output, elapsed) = working_time(running).await;
             Ended {

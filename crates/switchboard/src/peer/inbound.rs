@@ -4,8 +4,8 @@
 //! One odd message costs that message: an answer that cannot be read fails its own request, anything else is noted
 //! and skipped.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;

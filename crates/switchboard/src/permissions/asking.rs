@@ -89,7 +89,8 @@ impl Guard {
                     },
                 };
                 if session {
-                    self.grants.add(tool, Arc::clone(&asked), offer, base, written);
+                    self.grants
+                        .add(tool, Arc::clone(&asked), offer, base, written);
                 }
             }
             drop(turn);

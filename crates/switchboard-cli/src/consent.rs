@@ -111,7 +111,11 @@ impl Terminal {
                 1 => String::new(),
                 _ => format!("  ({} something else)", key("w")),
             };
-            text = format!("  {} allow from now on: {}{wider}\n", key(keys), offer.words);
+            text = format!(
+                "  {} allow from now on: {}{wider}\n",
+                key(keys),
+                offer.words
+            );
         }
         let mut choices = Vec::new();
         if !is_shown {
@@ -221,8 +225,9 @@ impl Terminal {
         match written {
             Ok(()) => {
                 let tool = paint(style::NAME, safe(&rule.tool));
-                self.printer()
-                    .note(format!("a rule for {tool} was added to {file}; delete it to be asked again"));
+                self.printer().note(format!(
+                    "a rule for {tool} was added to {file}; delete it to be asked again"
+                ));
                 Ok(())
             }
             Err(failure) => {
@@ -310,9 +315,17 @@ pub(crate) fn arguments(arguments: Option<&RawValue>) -> Vec<String> {
         let short = short.trim_end().replace('\n', " ⏎ ").replace('\t', " ");
         format!("{}: {short}", entry.label)
     };
-    let mut lines: Vec<String> = view.entries.iter().take(SHOWN_ARGUMENTS).map(line).collect();
+    let mut lines: Vec<String> = view
+        .entries
+        .iter()
+        .take(SHOWN_ARGUMENTS)
+        .map(line)
+        .collect();
     if view.entries.len() > SHOWN_ARGUMENTS {
-        lines.push(format!("… and {} more", view.entries.len() - SHOWN_ARGUMENTS));
+        lines.push(format!(
+            "… and {} more",
+            view.entries.len() - SHOWN_ARGUMENTS
+        ));
     }
     lines
 }

@@ -109,9 +109,27 @@ pub(crate) fn set_messenger(messenger: Messenger) {
     *place = Some(messenger);
 }
 
-/// Tells whoever has the floor that somebody else wants it; nobody is told if nobody has it.
+/// Whether the person has the floor to type what they like, as opposed to answering a question.
+static TYPING: AtomicBool = AtomicBool::new(false);
+
+/// While it lives, the person types at a prompt.
+pub(crate) struct Typing;
+
+/// The person types at a prompt from now on.
+pub(crate) fn typing() -> Typing {
+    TYPING.store(true, Ordering::Relaxed);
+    Typing
+}
+
+impl Drop for Typing {
+    fn drop(&mut self) {
+        TYPING.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Tells a person who types that somebody wants the floor. A question that is being answered is not disturbed.
 pub(crate) fn knock(message: &str) {
-    if FLOOR.try_lock().is_ok() {
+    if !TYPING.load(Ordering::Relaxed) {
         return;
     }
     let mut messenger = MESSENGER.lock().unwrap_or_else(PoisonError::into_inner);

@@ -62,7 +62,9 @@ impl Previewed {
     /// How the file was when a call with these arguments was shown, if it was. It is only said once.
     pub(super) fn take(&self, arguments: &RawValue) -> Option<FileState> {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = shown.iter().position(|(key, _)| **key == *arguments.get())?;
+        let index = shown
+            .iter()
+            .position(|(key, _)| **key == *arguments.get())?;
         Some(shown.remove(index).1)
     }
 }

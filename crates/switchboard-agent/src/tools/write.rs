@@ -80,9 +80,9 @@ impl Tool for Write {
             let shown = self.previewed.take(raw);
             // A file is written whole or not at all, so there is nothing to look out for meanwhile.
             let output = blocking(move |_| {
-                write(&path, &name, &wanted.content, &known, shown.as_ref()).unwrap_or_else(|reason| {
-                    Output::error(format!("{name} is not written: {reason}"))
-                })
+                write(&path, &name, &wanted.content, &known, shown.as_ref()).unwrap_or_else(
+                    |reason| Output::error(format!("{name} is not written: {reason}")),
+                )
             })
             .await;
             Ok(output)
@@ -95,7 +95,8 @@ impl Tool for Write {
 fn preview(path: &Path, name: &str, content: &str, known: &Known) -> (Preview, FileState) {
     const COVERS: &[&str] = &["content"];
     let state = FileState::of(path);
-    let target = Target::at(path).and_then(|target| may_replace(path, &target, known).map(|()| target));
+    let target =
+        Target::at(path).and_then(|target| may_replace(path, &target, known).map(|()| target));
     let lines = content.lines().count();
     let preview = match target {
         Err(reason) => failing(name, &reason),
@@ -105,10 +106,16 @@ fn preview(path: &Path, name: &str, content: &str, known: &Known) -> (Preview, F
             covers: COVERS,
         },
         Ok(target) => {
-            let is_small = target.metadata.is_some_and(|metadata| metadata.len() <= MAX_COMPARED);
-            let before = is_small.then(|| std::fs::read_to_string(path).ok()).flatten();
+            let is_small = target
+                .metadata
+                .is_some_and(|metadata| metadata.len() <= MAX_COMPARED);
+            let before = is_small
+                .then(|| std::fs::read_to_string(path).ok())
+                .flatten();
             match before {
-                Some(before) => difference_shown(format!("replace {name}"), name, &before, content, COVERS),
+                Some(before) => {
+                    difference_shown(format!("replace {name}"), name, &before, content, COVERS)
+                }
                 None => Preview {
                     title: format!("replace {name}, which cannot be compared, by {lines} lines"),
                     text: content.to_owned(),

@@ -174,18 +174,25 @@ async fn what_is_changed_is_what_was_shown() {
     let edit = json!({"file_path": "a.txt", "old_string": "two", "new_string": "three"});
     let shown = world.preview("Edit", edit.clone()).await;
     assert_eq!(shown.title, "change a.txt, line 2");
-    assert_eq!(shown.text, "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n");
+    assert_eq!(
+        shown.text,
+        "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
+    );
     // The edit would still be possible, but it would not be the one that was approved.
     world.file("a.txt", "zero\r\ntwo\r\n");
     let answer = world.bad("Edit", edit.clone()).await;
-    assert!(answer.contains("it has changed since the change was shown"), "{answer}");
+    assert!(
+        answer.contains("it has changed since the change was shown"),
+        "{answer}"
+    );
     assert_eq!(world.contents("a.txt"), "zero\r\ntwo\r\n");
     world.preview("Edit", edit.clone()).await;
     world.good("Edit", edit.clone()).await;
     assert_eq!(world.contents("a.txt"), "zero\r\nthree\r\n");
     let shown = world.preview("Edit", edit).await;
     assert_eq!(shown.title, "a.txt will not be changed");
-    let all = json!({"file_path": "b.txt", "old_string": "x", "new_string": "y", "replace_all": true});
+    let all =
+        json!({"file_path": "b.txt", "old_string": "x", "new_string": "y", "replace_all": true});
     world.file("b.txt", "x\n".repeat(1000));
     let shown = world.preview("Edit", all).await;
     assert_eq!(shown.text.matches("\n+y").count(), 1000);

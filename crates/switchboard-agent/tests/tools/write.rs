@@ -72,7 +72,10 @@ async fn what_is_written_is_what_was_shown() {
     world.good("Read", json!({"file_path": "a.txt"})).await;
     let shown = world.preview("Write", write.clone()).await;
     assert_eq!(shown.title, "replace a.txt");
-    assert_eq!(shown.text, "--- a.txt\n+++ a.txt\n@@ -1 +1,2 @@\n-mine\n+one\n+two\n");
+    assert_eq!(
+        shown.text,
+        "--- a.txt\n+++ a.txt\n@@ -1 +1,2 @@\n-mine\n+one\n+two\n"
+    );
     // The session reads what somebody else made of it, but it is not what was approved.
     world.file("a.txt", "other\n");
     world.good("Read", json!({"file_path": "a.txt"})).await;
@@ -85,7 +88,9 @@ async fn what_is_written_is_what_was_shown() {
     world.good("Write", write).await;
     // A long change is shown whole.
     let content = super::numbered(2000);
-    let shown = world.preview("Write", json!({"file_path": "b.txt", "content": content})).await;
+    let shown = world
+        .preview("Write", json!({"file_path": "b.txt", "content": content}))
+        .await;
     assert_eq!(shown.text, content);
 }
 

@@ -115,6 +115,7 @@ fn show(
         printer.json(&json!({
             "decision": decision.permission.name(),
             "rule": because.rule(),
+            "conditions": explanation.rule.map_or(&[][..], |rule| &rule.conditions),
             "source": because.origin().map(view::place_json),
             "because": because.word(),
             "reason": because.to_string(),
@@ -128,9 +129,11 @@ fn show(
     let home = &context.environment.home;
     let reason = match because {
         Because::Rule { tool, origin } => {
+            let conditions = explanation.rule.map_or(&[][..], |rule| &rule.conditions);
             format!(
-                "the rule \"{}\" at {}",
+                "the rule \"{}\"{} at {}",
                 visible(tool),
+                in_words(conditions),
                 view::place(origin, home)
             )
         }
@@ -156,10 +159,11 @@ fn show(
         let rule = loser.rule;
         let _ = writeln!(
             text,
-            "  {} {} \"{}\" at {}: {}",
+            "  {} {} \"{}\"{} at {}: {}",
             paint(style::QUIET, "not by"),
             rule.action.name(),
             visible(&rule.tool),
+            in_words(&rule.conditions),
             view::place(&rule.origin, home),
             loser.loss.reason()
         );
@@ -247,6 +251,14 @@ fn rest_after<'n>(name: &'n str, server: &str) -> Option<&'n str> {
         rest.strip_prefix(['/', '.'])
     });
     rest.filter(|rest| !rest.is_empty())
+}
+
+/// The conditions of a rule after its pattern.
+fn in_words(conditions: &[String]) -> String {
+    if conditions.is_empty() {
+        return String::new();
+    }
+    format!(" if {}", visible(&conditions.join(" and ")))
 }
 
 fn rule_json(rule: &Rule) -> Value {

@@ -120,7 +120,10 @@ impl ClientHandler for AtTerminal {
         async move {
             let name = visible(server.as_str());
             if !self.is_attended {
-                let mut told = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut told = self
+                    .unanswered
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 if told.insert(server.clone()) {
                     let message =
                         format!("{name} asks something, and there is nobody to answer; declined");
@@ -163,8 +166,19 @@ impl ClientHandler for AtTerminal {
             "{name} asks too much: more than {} questions at once or {} within a minute are refused",
             limits.waiting, limits.per_minute
         );
-        let hint = format!("`switchboard mcp disable {name}` stops it; questions_per_minute sets the limit");
-        self.printer.warning(message, Some(&hint));
+        let hint = format!(
+            "`switchboard mcp disable {name}` stops it; questions_per_minute sets the limit"
+        );
+        if !live::is_paused() {
+            self.printer.warning(message, Some(&hint));
+            return;
+        }
+        // Not in the middle of a question.
+        let printer = self.printer.clone();
+        tokio::spawn(async move {
+            let _floor = live::floor(&printer).await;
+            printer.warning(message, Some(&hint));
+        });
     }
 
     fn list_roots<'a>(

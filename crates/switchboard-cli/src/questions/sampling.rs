@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::StreamExt as _;
 use switchboard::handler::declined;
 use switchboard::names::ServerName;
+use switchboard::permissions::ConsentView;
+use switchboard::permissions::consent::Screen;
 use switchboard_agent::message::{Image, Message, Part, Role};
 use switchboard_agent::provider::{Answer, Chunk, Provider, Request, Stop};
 use switchboard_protocol::types::content::{ContentBlock, Role as WireRole};
@@ -16,15 +18,19 @@ use switchboard_protocol::types::sampling::{
 use switchboard_protocol::types::wire::OneOrMany;
 use switchboard_protocol::{ErrorCode, ErrorObject};
 
-use super::{paragraph, safe};
+use super::safe;
 use crate::live;
 use crate::printer::{Printer, paint, style};
-use crate::terminal::{self, Key, Keyboard};
+use crate::terminal::{self, Key, Keyboard, Size};
 
 /// So many tokens one server may use of the model, in and out, until the program ends.
 const BUDGET: u64 = 200_000;
-/// So many characters of a question are shown.
-const SHOWN: usize = 600;
+/// The screen where the terminal does not say how large it is, and rows that are needed besides the question.
+const SCREEN: Size = Size {
+    columns: 100,
+    rows: 30,
+};
+const ROWS_AROUND: usize = 8;
 
 /// A model that servers may ask, once there is one.
 #[derive(Default)]
@@ -77,29 +83,29 @@ impl Lent {
         let most = params.max_tokens.as_u64().unwrap_or(1).max(1);
         let most = most.min(provider.model().max_output);
         let is_granted = lock(&self.granted).contains(server);
+        let system = params
+            .system_prompt
+            .as_ref()
+            .map(|text| text.decode().into_owned());
         if !is_granted {
-            let said = messages.last().map(Message::all_text).unwrap_or_default();
-            let asking = self.consent(server, &said, messages.len(), most, printer);
+            let asking = self.consent(server, system.as_deref(), &messages, most, printer);
             let allowed = live::unless_dismissed(asking).await.unwrap_or(Ok(false));
             if !allowed.unwrap_or(false) {
                 return Err(declined("the user does not want this"));
             }
         }
-        let system = params
-            .system_prompt
-            .as_ref()
-            .map(|text| text.decode().into_owned());
         let answer = answer(&*provider, &system.unwrap_or_default(), &messages, most).await?;
         let usage = answer.usage.total();
         *lock(&self.used).entry(server.clone()).or_default() += usage;
         Ok(result(&answer, &provider.model().id))
     }
 
+    /// Asks the person. All that the model would be told can be seen, and has to be before a yes counts.
     async fn consent(
         &self,
         server: &ServerName,
-        said: &str,
-        messages: usize,
+        system: Option<&str>,
+        messages: &[Message],
         most: u64,
         printer: &Printer,
     ) -> io::Result<bool> {
@@ -115,31 +121,75 @@ impl Lent {
             paint(style::WARNING, "?"),
             paint(style::NAME, &name),
         ));
-        let short: String = said.chars().take(SHOWN).collect();
-        printer.ask(paragraph(&short));
-        if said.chars().count() > SHOWN || messages > 1 {
-            let told = format!(
-                "  … of {messages} messages, {} characters in the last\n",
-                said.chars().count()
-            );
-            printer.ask(paint(style::QUIET, told));
+        let size = terminal::error_size().unwrap_or(SCREEN);
+        let columns = size.columns.saturating_sub(1);
+        let view = view(system, messages);
+        let folded = view.folded(Screen {
+            columns,
+            rows: size.rows.saturating_sub(ROWS_AROUND),
+        });
+        let show = |rows: &[String]| rows.iter().for_each(|row| printer.ask(format!("{row}\n")));
+        show(&folded.rows);
+        let mut is_shown = folded.is_complete();
+        let mut keyboard = Keyboard::open()?;
+        loop {
+            let more = if is_shown {
+                String::new()
+            } else {
+                format!("  {} show all of it", key("v"))
+            };
+            printer.ask(format!(
+                "{more}  {} once  {} until this program ends  {} no (default) ",
+                key("y"),
+                key("s"),
+                key("n"),
+            ));
+            let pressed = keyboard.key().await?;
+            if let Key::Character(character) = pressed {
+                printer.ask(safe(&character.to_string()));
+            }
+            printer.ask("\n");
+            match pressed {
+                Key::Character('v' | 'V') => {
+                    show(&view.unfolded(columns));
+                    is_shown = true;
+                }
+                Key::Character('y' | 'Y' | 's' | 'S') if !is_shown => {
+                    printer.ask("  not all of it was shown: press v to see the rest first\n");
+                }
+                Key::Character('s' | 'S') => {
+                    lock(&self.granted).insert(server.clone());
+                    return Ok(true);
+                }
+                Key::Character('y' | 'Y') => return Ok(true),
+                _ => return Ok(false),
+            }
         }
-        printer.ask(format!(
-            "  {} once  {} until this program ends  {} no (default) ",
-            key("y"),
-            key("s"),
-            key("n"),
-        ));
-        let pressed = Keyboard::open()?.key().await?;
-        if let Key::Character(character) = pressed {
-            printer.ask(safe(&character.to_string()));
-        }
-        printer.ask("\n");
-        if matches!(pressed, Key::Character('s' | 'S')) {
-            lock(&self.granted).insert(server.clone());
-        }
-        Ok(matches!(pressed, Key::Character('y' | 'Y' | 's' | 'S')))
     }
+}
+
+/// What the model would be told.
+fn view(system: Option<&str>, messages: &[Message]) -> ConsentView {
+    let said = messages.iter().map(|message| {
+        let role = match message.role {
+            Role::Assistant => "model",
+            _ => "user",
+        };
+        let parts = message.parts.iter().map(|part| match part {
+            Part::Text { text } => text.clone(),
+            Part::Image(image) => format!("[picture, {} bytes]", image.data.len() * 3 / 4),
+            _ => "[something else]".to_owned(),
+        });
+        let text = parts.collect::<Vec<_>>().join("\n");
+        serde_json::json!({ role: text })
+    });
+    let mut told = serde_json::Map::new();
+    if let Some(system) = system {
+        told.insert("system".to_owned(), system.into());
+    }
+    told.insert("messages".to_owned(), said.collect());
+    let raw = serde_json::value::to_raw_value(&told).ok();
+    ConsentView::new("", None, raw.as_deref())
 }
 
 async fn answer(

@@ -212,6 +212,42 @@ fn an_edited_file_changes_the_servers_while_it_serves() {
 }
 
 #[test]
+fn a_rule_that_is_deleted_is_revoked_while_it_serves() {
+    let command = |id: &str| Turn::new().call(id, "Bash", json!({"command": "pwd -P"}));
+    let machine = Machine::new(vec![
+        command("call_1"),
+        Turn::text("first"),
+        command("call_2"),
+        Turn::text("second"),
+    ]);
+    let context = &machine.context;
+    let rule = "[[permissions.rules]]\ntool = 'Bash'\naction = 'allow'\ncommand = 'pwd'\n";
+    context.write("config/mcp.toml", rule);
+    let mut served = machine.serve(&[]);
+    served.greet();
+    let result = |request: usize| {
+        let requests = machine.model.requests();
+        let messages = requests[request].body["messages"].as_array().unwrap();
+        messages.last().unwrap().to_string()
+    };
+    served.call("switchboard", &json!({"prompt": "where?"}));
+    let project = context.path("project").canonicalize().unwrap();
+    let told = result(1);
+    assert!(told.contains(project.to_str().unwrap()), "{told}");
+
+    context.write("config/mcp.toml", "");
+    let news = served.note_with("the configuration has changed");
+    assert!(news.ends_with("permission rules"), "{news}");
+    served.call("switchboard", &json!({"prompt": "and now?"}));
+    let told = result(3);
+    assert!(
+        told.contains("it needs consent, and there is nobody to ask"),
+        "{told}"
+    );
+    assert_eq!(served.leave(), Some(0));
+}
+
+#[test]
 fn over_http_a_token_lets_clients_in() {
     let machine = Machine::new(Vec::new());
     let served = machine.serve(&["--http", "127.0.0.1:0"]);

@@ -63,10 +63,9 @@ impl NewRule {
         let mut members = vec![("tool", text(&self.tool)), ("action", text(self.action))];
         members.extend(self.condition.as_ref().map(|condition| match condition {
             NewCondition::Command(command) => ("command", text(command)),
-            NewCondition::Equals { argument, value } => (
-                "arguments",
-                Node::table([(argument.as_str(), text(value))]),
-            ),
+            NewCondition::Equals { argument, value } => {
+                ("arguments", Node::table([(argument.as_str(), text(value))]))
+            }
             NewCondition::Under { argument, folder } => {
                 let under = Node::table([("under", text(folder))]);
                 ("arguments", Node::table([(argument.as_str(), under)]))
@@ -89,7 +88,10 @@ impl NewRule {
             }
             NewCondition::Under { argument, folder } => {
                 let folder = quoted(folder);
-                format!("arguments = {{ {} = {{ under = {folder} }} }}", key(argument))
+                format!(
+                    "arguments = {{ {} = {{ under = {folder} }} }}",
+                    key(argument)
+                )
             }
             NewCondition::ExactArguments(object) => format!("exact_arguments = {}", quoted(object)),
         }));

@@ -40,7 +40,9 @@ pub(super) fn translate(
         "Bash" => command(what, action).map(|rule| vec![rule]),
         "Read" | "Edit" | "Write" | "Glob" | "Grep" => path(tool, what, action),
         "WebFetch" | "WebSearch" => Err(Untranslated {
-            message: format!("rule \"{tool}({what})\" matches no tool: there is no built-in {tool}"),
+            message: format!(
+                "rule \"{tool}({what})\" matches no tool: there is no built-in {tool}"
+            ),
             hint: format!(
                 "for a server's tool write tool = \"mcp__server__fetch\" and arguments = {{ url = {{ host = {} }} }}",
                 quoted(what.strip_prefix("domain:").unwrap_or("example.com"))
@@ -48,7 +50,9 @@ pub(super) fn translate(
             tool: None,
         }),
         _ => Err(Untranslated {
-            message: format!("rule \"{tool}({what})\" matches no tool: parentheses are not part of a name"),
+            message: format!(
+                "rule \"{tool}({what})\" matches no tool: parentheses are not part of a name"
+            ),
             hint: format!(
                 "write tool = {} and put the condition into arguments = {{ NAME = {} }}",
                 quoted(tool),
@@ -81,7 +85,9 @@ fn command(what: &str, action: Permission) -> Result<Translated, Untranslated> {
         let end = if prefix.is_some() { "( .*)?" } else { "" };
         let pattern = format!("^{}{end}$", glob(text, ".*", "."));
         return Err(Untranslated {
-            message: format!("rule \"Bash({what})\" has no equivalent: `{text}` is not the beginning of one command"),
+            message: format!(
+                "rule \"Bash({what})\" has no equivalent: `{text}` is not the beginning of one command"
+            ),
             hint: format!(
                 "write tool = \"Bash\" with command = \"git status\", or arguments = {{ command = {{ matches = {} }} }}",
                 quoted(&pattern)
@@ -90,7 +96,11 @@ fn command(what: &str, action: Permission) -> Result<Translated, Untranslated> {
         });
     };
     let prefix = words::join(&prefix);
-    Ok(rule(vec![condition("command", ArgumentTest::Command, &prefix)]))
+    Ok(rule(vec![condition(
+        "command",
+        ArgumentTest::Command,
+        &prefix,
+    )]))
 }
 
 fn path(tool: &str, what: &str, action: Permission) -> Result<Vec<Translated>, Untranslated> {
@@ -119,7 +129,9 @@ fn path(tool: &str, what: &str, action: Permission) -> Result<Vec<Translated>, U
     };
     if matches!(what, "*" | "**" | "/**" | "./**") {
         return match (what, action) {
-            ("./**", _) | ("**" | "*", Permission::Allow) => Ok(all(Some((ArgumentTest::Under, ".")))),
+            ("./**", _) | ("**" | "*", Permission::Allow) => {
+                Ok(all(Some((ArgumentTest::Under, "."))))
+            }
             _ => Ok(all(None)),
         };
     }
@@ -142,13 +154,18 @@ fn path(tool: &str, what: &str, action: Permission) -> Result<Vec<Translated>, U
             return Ok(all(Some((ArgumentTest::Under, &folder))));
         }
     }
-    let bare = what.trim_start_matches("./").trim_start_matches("~/").trim_start_matches('/');
+    let bare = what
+        .trim_start_matches("./")
+        .trim_start_matches("~/")
+        .trim_start_matches('/');
     if action != Permission::Allow && !bare.is_empty() && !bare.contains(['[', '{', '!']) {
         let pattern = format!("(?i)(^|/){}(/|$)", glob(bare, "[^/]*", "[^/]"));
         return Ok(all(Some((ArgumentTest::Matches, &pattern))));
     }
     Err(Untranslated {
-        message: format!("rule \"{tool}({what})\" has no equivalent: a glob cannot say which paths may be used"),
+        message: format!(
+            "rule \"{tool}({what})\" has no equivalent: a glob cannot say which paths may be used"
+        ),
         hint: format!(
             "write tool = {} with arguments = {{ {} = {{ under = \"src\" }} }}",
             quoted(tool),
@@ -227,22 +244,65 @@ mod tests {
     fn rules_are_translated() {
         use Permission::{Allow, Deny};
         let check = |pattern: &str, action, expected: &[&str]| {
-            assert_eq!(shown(pattern, action).as_deref(), Ok(&expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..]), "{pattern}");
+            assert_eq!(
+                shown(pattern, action).as_deref(),
+                Ok(&expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..]),
+                "{pattern}"
+            );
         };
         check("Bash(rm:*)", Deny, &["Bash command command rm"]);
-        check("Bash(git status:*)", Allow, &["Bash command command git status"]);
+        check(
+            "Bash(git status:*)",
+            Allow,
+            &["Bash command command git status"],
+        );
         check("Bash(npm run *)", Allow, &["Bash command command npm run"]);
-        check("Bash(git status)", Allow, &["Bash command equals git status"]);
+        check(
+            "Bash(git status)",
+            Allow,
+            &["Bash command equals git status"],
+        );
         check("Bash(git push)", Deny, &["Bash command command git push"]);
         check("Bash(*)", Deny, &["Bash"]);
-        check("Read(./secrets/**)", Deny, &["Read file_path under ./secrets", "Grep path under ./secrets", "Glob path under ./secrets"]);
-        check("Read(~/.ssh/**)", Deny, &["Read file_path under ~/.ssh", "Grep path under ~/.ssh", "Glob path under ~/.ssh"]);
-        check("Read(//etc/passwd)", Allow, &["Read file_path under /etc/passwd"]);
+        check(
+            "Read(./secrets/**)",
+            Deny,
+            &[
+                "Read file_path under ./secrets",
+                "Grep path under ./secrets",
+                "Glob path under ./secrets",
+            ],
+        );
+        check(
+            "Read(~/.ssh/**)",
+            Deny,
+            &[
+                "Read file_path under ~/.ssh",
+                "Grep path under ~/.ssh",
+                "Glob path under ~/.ssh",
+            ],
+        );
+        check(
+            "Read(//etc/passwd)",
+            Allow,
+            &["Read file_path under /etc/passwd"],
+        );
         check("Edit(/src/**)", Allow, &["Edit file_path under ./src"]);
-        check("Edit(src/**)", Deny, &["Edit file_path under src", "Write file_path under src"]);
+        check(
+            "Edit(src/**)",
+            Deny,
+            &["Edit file_path under src", "Write file_path under src"],
+        );
         check("Glob(*)", Deny, &["Glob"]);
         check("Grep(**)", Allow, &["Grep path under ."]);
-        check("Write(**/.env)", Deny, &[r"Edit file_path matches (?i)(^|/)(.*/)?\.env(/|$)", r"Write file_path matches (?i)(^|/)(.*/)?\.env(/|$)"]);
+        check(
+            "Write(**/.env)",
+            Deny,
+            &[
+                r"Edit file_path matches (?i)(^|/)(.*/)?\.env(/|$)",
+                r"Write file_path matches (?i)(^|/)(.*/)?\.env(/|$)",
+            ],
+        );
     }
 
     #[test]
@@ -255,7 +315,11 @@ mod tests {
             ("Bash(:*x)", Allow, "matches"),
             ("Read(**/*.rs)", Allow, "under = \"src\""),
             ("Edit(src/*)", Allow, "under = \"src\""),
-            ("WebFetch(domain:example.com)", Allow, "host = 'example.com'"),
+            (
+                "WebFetch(domain:example.com)",
+                Allow,
+                "host = 'example.com'",
+            ),
             ("mcp__github__get(x)", Allow, "tool = 'mcp__github__get'"),
             ("Foo(bar", Deny, "tool = 'Foo'"),
         ] {

@@ -145,7 +145,9 @@ fn rule(node: &Node<'_>, reader: &mut Reader<'_, '_>) -> Vec<RuleEntry> {
             Err(error) => {
                 reader.error("bad-pattern", tool_span, error.message, error.hint);
                 // Until it is corrected, it asks or denies wherever it may be meant to.
-                let tool = error.tool.filter(|_| action != Permission::Allow && complete);
+                let tool = error
+                    .tool
+                    .filter(|_| action != Permission::Allow && complete);
                 tool.map(|tool| entry(tool, Vec::new()))
                     .into_iter()
                     .collect()

@@ -66,14 +66,16 @@ impl PlainLine {
 pub fn literal_words(line: &str) -> Option<Vec<String>> {
     let line = plain(line)?;
     let words = &line.single()?.words;
-    let literal = words.iter().map(|word| word.is_literal.then(|| word.text.clone()));
+    let literal = words
+        .iter()
+        .map(|word| word.is_literal.then(|| word.text.clone()));
     literal.collect()
 }
 
 /// Words that begin something other than a program when they stand unquoted where a command begins.
 const RESERVED: [&str; 22] = [
-    "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
-    "select", "then", "time", "until", "while", "{", "}",
+    "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "time", "until", "while", "{", "}",
 ];
 
 /// The plain commands of a line; `None` where anything in it cannot be told for certain: substitutions, groups,
@@ -411,9 +413,11 @@ fn is_plain(character: char) -> bool {
         '!' | '#' | '%' | '+' | ',' | '-' | '.' | '/' | ':' | '=' | '@' | '^' | '_' => true,
         _ if character.is_ascii() => character.is_ascii_alphanumeric(),
         // A blank of another script may part words in some locale.
-        _ => !character.is_whitespace()
-            && !character.is_control()
-            && !crate::text::is_invisible(character),
+        _ => {
+            !character.is_whitespace()
+                && !character.is_control()
+                && !crate::text::is_invisible(character)
+        }
     }
 }
 

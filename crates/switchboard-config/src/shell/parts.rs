@@ -31,7 +31,10 @@ impl Part {
     /// Whether this may run a command that begins with these words: at its start by the name of its program, or
     /// anywhere behind a program that runs others. `None` where that cannot be told, because of a word that expands.
     pub fn may_begin_with<W: AsRef<str>>(&self, prefix: &[W]) -> Option<bool> {
-        let runs_others = self.words.first().is_some_and(|word| may_run_others(&word.text));
+        let runs_others = self
+            .words
+            .first()
+            .is_some_and(|word| may_run_others(&word.text));
         let starts = if runs_others { MOST_STARTS } else { 1 };
         let mut is_unclear = false;
         for start in 0..self.words.len().min(starts) {
@@ -51,7 +54,10 @@ impl Part {
     /// The texts that a pattern may be meant for: the command as it is written, and its words without their quotes,
     /// from each word on that may be where the command begins.
     pub fn texts(&self) -> impl Iterator<Item = String> {
-        let runs_others = self.words.first().is_some_and(|word| may_run_others(&word.text));
+        let runs_others = self
+            .words
+            .first()
+            .is_some_and(|word| may_run_others(&word.text));
         let starts = if runs_others { MOST_STARTS } else { 1 };
         let joined = (0..self.words.len().min(starts)).map(|start| {
             let rest = self.words.get(start..).unwrap_or_default();
@@ -101,8 +107,9 @@ pub fn parts(line: &str) -> Parts {
             }
             // What a shell is given in one word is a line of its own.
             let lines = part.words.iter().skip(1).filter(|word| {
-                word.text
-                    .contains(|character: char| character.is_whitespace() || ";|&()`$<>".contains(character))
+                word.text.contains(|character: char| {
+                    character.is_whitespace() || ";|&()`$<>".contains(character)
+                })
             });
             for word in lines {
                 if depth < DEEPEST && word.text.len() < text.len() {
@@ -338,7 +345,9 @@ impl<'a> Scanner<'a> {
         self.at += skip;
         let rest = self.rest();
         if let Some(end) = rest.find('\'') {
-            self.word().text.push_str(rest.get(..end).unwrap_or_default());
+            self.word()
+                .text
+                .push_str(rest.get(..end).unwrap_or_default());
             self.at += end + 1;
         } else {
             self.word().text.push_str(rest);
@@ -388,7 +397,9 @@ impl<'a> Scanner<'a> {
                 self.open(Open::Parenthesis);
             }
             // A name and what may be done with it; substitutions in it are found as the rest of the word is read.
-            Some(name) if name == '{' || name.is_ascii_alphanumeric() || "_?#@*-$!".contains(name) => {
+            Some(name)
+                if name == '{' || name.is_ascii_alphanumeric() || "_?#@*-$!".contains(name) =>
+            {
                 self.expands();
                 self.word().text.push('$');
                 self.at += 1;
@@ -543,7 +554,9 @@ impl<'a> Scanner<'a> {
             |word: &&Word| BEFORE.contains(&word.text.as_str()) || is_assignment(&word.text);
         let skipped = words.iter().take_while(is_before).count();
         for _ in 0..skipped {
-            let after = text.split_once([' ', '\t']).map(|(_, after)| after.trim_start());
+            let after = text
+                .split_once([' ', '\t'])
+                .map(|(_, after)| after.trim_start());
             text = after.unwrap_or(text);
         }
         let words: Vec<Word> = words.into_iter().skip(skipped).collect();

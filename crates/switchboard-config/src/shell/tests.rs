@@ -29,12 +29,21 @@ fn plain_commands_are_read_as_a_shell_reads_them() {
     check("git ''", &["git|"]);
     check("git \"a\\\"b\\x\"", &["git|a\"b\\x"]);
     check("git \\\n status", &["git|status"]);
-    check("ls *.rs ~ $HOME \"$HOME\" ${HOME}", &["ls|?*.rs|?~|?$HOME|?$HOME|?$HOME"]);
+    check(
+        "ls *.rs ~ $HOME \"$HOME\" ${HOME}",
+        &["ls|?*.rs|?~|?$HOME|?$HOME|?$HOME"],
+    );
     check("git status # not this; rm", &["git|status"]);
     check("git a#b", &["git|a#b"]);
-    check("a; b && c || d | e & f\ng", &["a", "b", "c", "d", "e", "f", "g"]);
+    check(
+        "a; b && c || d | e & f\ng",
+        &["a", "b", "c", "d", "e", "f", "g"],
+    );
     check("a &&\n b", &["a", "b"]);
-    check("git status 2>&1 >/dev/null 2> /dev/null </dev/null &>/dev/null", &["git|status"]);
+    check(
+        "git status 2>&1 >/dev/null 2> /dev/null </dev/null &>/dev/null",
+        &["git|status"],
+    );
     check("git log HEAD^! a=b", &["git|log|HEAD^!|a=b"]);
     check("\\if x", &["if|x"]);
     check("echo größe", &["echo|größe"]);
@@ -43,12 +52,67 @@ fn plain_commands_are_read_as_a_shell_reads_them() {
 #[test]
 fn what_cannot_be_told_is_no_plain_command() {
     for line in [
-        "", "  ", "# only this", ";", "a ;; b", "a && ", "a |", "&& a", "'open", "\"open", "a\\",
-        "a $(b)", "a `b`", "a \"$(b)\"", "a \"`b`\"", "a <(b)", "a >(b)", "a ${b:-c}", "a ${b@P}", "a $((1))", "a $[1]",
-        "a $'b'", "a $\"b\"", "a $", "(a)", "{ a; }", "a() { b; }", "function a { b; }", "if a; then b; fi", "! a", "time a",
-        "[[ a ]]", "A=b c", "A+=b c", "A[0]=b c", "a > b", "a >> b", "a < b", "a 2> b", "a >| b", "a &> b", "a >& b", "a <<< b",
-        "a << b\nb", "a {b,c}", "a\r", "a\rb", "a\u{a0}b", "a\u{3000}b", "a\u{200b}b", "a\0", "'a\0'", "a \u{1b}[0m", "a 100>&1",
-        "coproc a", "for a in b; do c; done", "case a in b) c;; esac", "a >/dev/null/../x", "a > \"$B\"", "a >&b", "a <&-",
+        "",
+        "  ",
+        "# only this",
+        ";",
+        "a ;; b",
+        "a && ",
+        "a |",
+        "&& a",
+        "'open",
+        "\"open",
+        "a\\",
+        "a $(b)",
+        "a `b`",
+        "a \"$(b)\"",
+        "a \"`b`\"",
+        "a <(b)",
+        "a >(b)",
+        "a ${b:-c}",
+        "a ${b@P}",
+        "a $((1))",
+        "a $[1]",
+        "a $'b'",
+        "a $\"b\"",
+        "a $",
+        "(a)",
+        "{ a; }",
+        "a() { b; }",
+        "function a { b; }",
+        "if a; then b; fi",
+        "! a",
+        "time a",
+        "[[ a ]]",
+        "A=b c",
+        "A+=b c",
+        "A[0]=b c",
+        "a > b",
+        "a >> b",
+        "a < b",
+        "a 2> b",
+        "a >| b",
+        "a &> b",
+        "a >& b",
+        "a <<< b",
+        "a << b\nb",
+        "a {b,c}",
+        "a\r",
+        "a\rb",
+        "a\u{a0}b",
+        "a\u{3000}b",
+        "a\u{200b}b",
+        "a\0",
+        "'a\0'",
+        "a \u{1b}[0m",
+        "a 100>&1",
+        "coproc a",
+        "for a in b; do c; done",
+        "case a in b) c;; esac",
+        "a >/dev/null/../x",
+        "a > \"$B\"",
+        "a >&b",
+        "a <&-",
     ] {
         assert_eq!(shown(line), None, "{line:?}");
     }
@@ -58,7 +122,11 @@ fn what_cannot_be_told_is_no_plain_command() {
 fn a_command_begins_with_literal_words_only() {
     let check = |line: &str, prefix: &[&str], expected: bool| {
         let line = plain(line).unwrap();
-        assert_eq!(line.single().is_some_and(|command| command.begins_with(prefix)), expected);
+        assert_eq!(
+            line.single()
+                .is_some_and(|command| command.begins_with(prefix)),
+            expected
+        );
     };
     check("git status -s", &["git", "status"], true);
     check("git status-x", &["git", "status"], false);
@@ -74,19 +142,71 @@ fn a_command_begins_with_literal_words_only() {
 fn every_command_of_a_line_is_found() {
     let check = |line: &str| {
         let parts = parts(line);
-        let is_found = parts.commands.iter().any(|part| part.may_begin_with(&["rm"]) != Some(false));
+        let is_found = parts
+            .commands
+            .iter()
+            .any(|part| part.may_begin_with(&["rm"]) != Some(false));
         assert!(is_found || !parts.is_whole, "{line:?}: {parts:?}");
     };
     for line in [
-        "rm x", "ls; rm x", "ls && rm x", "ls || rm x", "ls | rm x", "ls & rm x", "ls\nrm x", "(rm x)", "{ rm x; }", "a $(rm x)",
-        "a `rm x`", "a \"$(rm x)\"", "a \"`rm x`\"", "a <(rm x)", "a >(rm x)", "a ${b:-$(rm x)}", "if rm x; then y; fi",
-        "if a; then rm x; fi", "for a in b; do rm x; done", "while rm x; do y; done", "! rm x", "A=b rm x", "A=$(b) rm x",
-        "/bin/rm x", "\\rm x", "'rm' x", "r''m x", "RM x", "r\\\nm x", "$'rm' x", "$X x", "/bin/r? x", "r{m,} x", "sudo rm x",
-        "sudo -u a rm x", "env A=b rm x", "xargs rm", "find . -exec rm {} ;", "sh -c 'rm x'", "bash -c \"ls; rm x\"",
-        "eval 'rm x'", "sh <<< 'rm x'", "bash <<EOF\nrm x\nEOF\n", "cat <<EOF\n$(rm x)\nEOF\n", "f() { rm x; }; f",
-        "function f { rm x; }", ">/dev/null rm x", "2>&1 rm x", "</dev/null rm x", "time -p rm x", "case a in a) rm x;; esac",
-        "echo $(case a in a) rm x;; esac)", "echo $((1<<a))\nrm x\na\n", "a[1<<b]=c\nrm x\nb\n", "`echo \\`rm x\\``",
-        "timeout 5 rm x", "trap 'rm x' EXIT", "cat <<'E'\n'\nE\nrm x",
+        "rm x",
+        "ls; rm x",
+        "ls && rm x",
+        "ls || rm x",
+        "ls | rm x",
+        "ls & rm x",
+        "ls\nrm x",
+        "(rm x)",
+        "{ rm x; }",
+        "a $(rm x)",
+        "a `rm x`",
+        "a \"$(rm x)\"",
+        "a \"`rm x`\"",
+        "a <(rm x)",
+        "a >(rm x)",
+        "a ${b:-$(rm x)}",
+        "if rm x; then y; fi",
+        "if a; then rm x; fi",
+        "for a in b; do rm x; done",
+        "while rm x; do y; done",
+        "! rm x",
+        "A=b rm x",
+        "A=$(b) rm x",
+        "/bin/rm x",
+        "\\rm x",
+        "'rm' x",
+        "r''m x",
+        "RM x",
+        "r\\\nm x",
+        "$'rm' x",
+        "$X x",
+        "/bin/r? x",
+        "r{m,} x",
+        "sudo rm x",
+        "sudo -u a rm x",
+        "env A=b rm x",
+        "xargs rm",
+        "find . -exec rm {} ;",
+        "sh -c 'rm x'",
+        "bash -c \"ls; rm x\"",
+        "eval 'rm x'",
+        "sh <<< 'rm x'",
+        "bash <<EOF\nrm x\nEOF\n",
+        "cat <<EOF\n$(rm x)\nEOF\n",
+        "f() { rm x; }; f",
+        "function f { rm x; }",
+        ">/dev/null rm x",
+        "2>&1 rm x",
+        "</dev/null rm x",
+        "time -p rm x",
+        "case a in a) rm x;; esac",
+        "echo $(case a in a) rm x;; esac)",
+        "echo $((1<<a))\nrm x\na\n",
+        "a[1<<b]=c\nrm x\nb\n",
+        "`echo \\`rm x\\``",
+        "timeout 5 rm x",
+        "trap 'rm x' EXIT",
+        "cat <<'E'\n'\nE\nrm x",
     ] {
         check(line);
     }
@@ -104,7 +224,10 @@ fn what_is_only_text_is_no_command() {
         "printf '%s' '$(rm x)'",
     ] {
         let parts = parts(line);
-        let is_found = parts.commands.iter().any(|part| part.may_begin_with(&["rm"]) != Some(false));
+        let is_found = parts
+            .commands
+            .iter()
+            .any(|part| part.may_begin_with(&["rm"]) != Some(false));
         assert!(!is_found && parts.is_whole, "{line:?}: {parts:?}");
     }
 }
@@ -174,14 +297,24 @@ fn bash_reads_plain_lines_the_same() {
     runner
         .run(&line, |lines| {
             let line: String = lines.iter().map(|line| format!("argv {line}; ")).collect();
-            let Some(plain) = plain(&line) else { return Ok(()) };
+            let Some(plain) = plain(&line) else {
+                return Ok(());
+            };
             let is_certain = plain.commands.iter().all(|command| {
                 command.words.iter().all(|word| word.is_literal)
-                    && command.words.first().is_some_and(|word| word.text == "argv")
+                    && command
+                        .words
+                        .first()
+                        .is_some_and(|word| word.text == "argv")
             });
             if is_certain {
                 let words = |command: &SimpleCommand| {
-                    command.words.iter().skip(1).map(|word| word.text.clone()).collect::<Vec<_>>()
+                    command
+                        .words
+                        .iter()
+                        .skip(1)
+                        .map(|word| word.text.clone())
+                        .collect::<Vec<_>>()
                 };
                 let found: Vec<Vec<String>> = plain.commands.iter().map(words).collect();
                 prop_assert_eq!(by_bash(&line).unwrap_or_default(), found, "{:?}", line);

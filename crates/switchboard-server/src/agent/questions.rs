@@ -255,7 +255,10 @@ fn approval(question: &Question<'_>) -> Result<ElicitRequestParams<'static>, Str
             0 => ALWAYS.to_owned(),
             _ => format!("{ALWAYS}-{}", offer.name),
         };
-        let words = format!("Yes, and while this server runs do not ask again for {}", offer.words);
+        let words = format!(
+            "Yes, and while this server runs do not ask again for {}",
+            offer.words
+        );
         answers.push((name, words));
     }
     answers.push((NO.to_owned(), "No".to_owned()));
@@ -277,7 +280,8 @@ fn approval(question: &Question<'_>) -> Result<ElicitRequestParams<'static>, Str
             "required": ["answer"],
         },
     });
-    let unwritable = |error: &dyn std::fmt::Display| format!("the question cannot be written: {error}");
+    let unwritable =
+        |error: &dyn std::fmt::Display| format!("the question cannot be written: {error}");
     let raw = serde_json::value::to_raw_value(&form).map_err(|error| unwritable(&error))?;
     let params = decode::<ElicitRequestParams<'_>>(&raw).map_err(|error| unwritable(&error))?;
     Ok(params.into_owned())
@@ -298,7 +302,9 @@ fn read(result: &ElicitResult<'_>, offers: &[Offer]) -> Answer {
         Some(ONCE) => Answer::Once,
         Some(ALWAYS) if !offers.is_empty() => grant(0),
         Some(other) => {
-            let name = other.strip_prefix(ALWAYS).and_then(|rest| rest.strip_prefix('-'));
+            let name = other
+                .strip_prefix(ALWAYS)
+                .and_then(|rest| rest.strip_prefix('-'));
             let named = |offer: &Offer| Some(offer.name) == name;
             let offer = offers.iter().skip(1).position(named);
             offer.map_or(Answer::No, |offer| grant(offer + 1))

@@ -230,7 +230,10 @@ async fn the_form_shows_all_of_a_call() {
     let prompt = format!(r#"call Bash {{"command": "echo {long}; ls{blanks}; touch X"}}"#);
     let mut client = Client::new(&world, Era::Stateful).await;
     let message = question(&mut client, &prompt).await["message"].to_string();
-    assert!(message.contains(&format!("echo {long}; ls[␣×3000] ; touch X")), "{message}");
+    assert!(
+        message.contains(&format!("echo {long}; ls[␣×3000] ; touch X")),
+        "{message}"
+    );
     let mut client = Client::new(&world, Era::Stateful).await;
     let prompt = r#"call Write {"file_path": "new.txt", "content": "one\ntwo\n"}"#;
     let params = question(&mut client, prompt).await;
@@ -238,9 +241,18 @@ async fn the_form_shows_all_of_a_call() {
     let message = params["message"].as_str().unwrap();
     assert!(message.starts_with(expected), "{message}");
     let answer = &params["requestedSchema"]["properties"]["answer"];
-    assert_eq!(answer["enum"], json!(["once", "always", "always-folder", "no"]));
+    assert_eq!(
+        answer["enum"],
+        json!(["once", "always", "always-folder", "no"])
+    );
     let titles = answer["enumNames"].as_array().unwrap();
-    assert!(titles[1].as_str().unwrap().contains("do not ask again for Write of "), "{titles:?}");
+    assert!(
+        titles[1]
+            .as_str()
+            .unwrap()
+            .contains("do not ask again for Write of "),
+        "{titles:?}"
+    );
 }
 
 #[tokio::test]
@@ -250,7 +262,10 @@ async fn what_no_form_can_show_is_refused_unasked() {
     let long = "x".repeat(150_000);
     let prompt = format!(r#"call Write {{"file_path": "new.txt", "content": "{long}"}}"#);
     let (_, said) = answered(&client.call(start(&prompt)).await);
-    assert!(said.contains("a form shows 100000 at most; do it in smaller parts"), "{said}");
+    assert!(
+        said.contains("a form shows 100000 at most; do it in smaller parts"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -261,5 +276,8 @@ async fn always_means_the_command_that_was_shown() {
     assert_eq!(said, "result: allowed");
     let other = r#"call Bash {"command": "echo more; rm -rf x"}"#;
     let asked = question(&mut client, other).await;
-    assert!(asked["message"].as_str().unwrap().contains("rm -rf x"), "{asked}");
+    assert!(
+        asked["message"].as_str().unwrap().contains("rm -rf x"),
+        "{asked}"
+    );
 }

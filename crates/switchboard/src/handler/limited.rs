@@ -20,6 +20,8 @@ use crate::names::ServerName;
 
 /// The time that the rate is counted over. A server that asked too much is told of anew after as long a silence.
 const MINUTE: Duration = Duration::from_secs(60);
+/// A server that asked too much is refused until it has been silent for so long.
+const QUIET: Duration = Duration::from_secs(5);
 /// The code of the error for a request beyond a limit.
 const TOO_MANY: ErrorCode = ErrorCode(-32_029);
 
@@ -77,11 +79,16 @@ impl Limited {
         let now = Instant::now();
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let asking = servers.entry(server.clone()).or_default();
-        while asking.asked.front().is_some_and(|asked| now - *asked >= MINUTE) {
+        while asking
+            .asked
+            .front()
+            .is_some_and(|asked| now - *asked >= MINUTE)
+        {
             asking.asked.pop_front();
         }
-        let message = if asking.waiting >= self.limits.waiting {
-            "too many questions of this server wait for an answer; ask again when one is answered"
+        let is_flooding = asking.refused.is_some_and(|refused| now - refused < QUIET);
+        let message = if is_flooding || asking.waiting >= self.limits.waiting {
+            "this server asks too much at once; ask again in a few seconds, one thing after the other"
         } else if asking.asked.len() >= self.limits.per_minute {
             "this server has asked too much within a minute; ask again later"
         } else {
@@ -209,7 +216,9 @@ mod tests {
             "mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}},
         });
         let raw = serde_json::value::to_raw_value(&form).unwrap();
-        decode::<ElicitRequestParams<'_>>(&raw).unwrap().into_owned()
+        decode::<ElicitRequestParams<'_>>(&raw)
+            .unwrap()
+            .into_owned()
     }
 
     #[tokio::test(start_paused = true)]
@@ -233,6 +242,11 @@ mod tests {
         // What is taken back no longer waits, and others are not concerned.
         person.answers.add_permits(1);
         assert!(limited.elicit(&quiet, question()).await.is_ok());
+        assert!(
+            limited.elicit(&loud, question()).await.is_err(),
+            "it was not quiet"
+        );
+        tokio::time::advance(QUIET).await;
         for _ in 0..3 {
             assert!(limited.elicit(&loud, question()).await.is_ok());
         }

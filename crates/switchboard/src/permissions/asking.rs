@@ -92,7 +92,8 @@ impl Guard {
                     },
                 };
                 if session {
-                    self.grants.add(tool, Arc::clone(&asked), offer, base, written);
+                    self.grants
+                        .add(tool, Arc::clone(&asked), offer, base, written);
                 }
             }
             drop(turn);

@@ -18,7 +18,14 @@ use crate::catalog::cursor::{Cursor, Malformed};
 /// The most that a regular expression may take when it is compiled.
 const REGEX_BYTES: usize = 1 << 20;
 /// Arguments whose value is a command line, by the last part of their name.
-const COMMAND_LINES: [&str; 6] = ["command", "commands", "cmd", "script", "shell", "command_line"];
+const COMMAND_LINES: [&str; 6] = [
+    "command",
+    "commands",
+    "cmd",
+    "script",
+    "shell",
+    "command_line",
+];
 /// Lists in lists are followed so far.
 const DEEPEST: usize = 16;
 
@@ -126,7 +133,9 @@ impl Condition {
 /// Whether an argument holds a command line, by its name.
 pub(super) fn is_command_line(argument: &str) -> bool {
     let name = argument.rsplit('.').next().unwrap_or(argument);
-    COMMAND_LINES.iter().any(|known| name.eq_ignore_ascii_case(known))
+    COMMAND_LINES
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Whether it is certain which program a command runs.
@@ -171,14 +180,16 @@ impl Test {
                 Reading::Narrow => {
                     let every = |line: shell::PlainLine| {
                         let mut commands = line.commands.iter();
-                        commands.all(|command| has_program(command) && regex.is_match(&command.text))
+                        commands
+                            .all(|command| has_program(command) && regex.is_match(&command.text))
                     };
                     yes_or_no(shell::plain(&text).is_some_and(every))
                 }
                 Reading::Generous if regex.is_match(&text) => Holds::Yes,
                 Reading::Generous => {
                     let parts = shell::parts(&text);
-                    let matches = |part: &shell::Part| part.texts().any(|text| regex.is_match(&text));
+                    let matches =
+                        |part: &shell::Part| part.texts().any(|text| regex.is_match(&text));
                     match parts.commands.iter().any(matches) {
                         true => Holds::Yes,
                         false if parts.is_whole => Holds::No,
@@ -189,13 +200,18 @@ impl Test {
             Self::Command(prefix) => match reading {
                 Reading::Narrow => {
                     let begins = |line: shell::PlainLine| {
-                        line.single().is_some_and(|command| command.begins_with(prefix))
+                        line.single()
+                            .is_some_and(|command| command.begins_with(prefix))
                     };
                     yes_or_no(shell::plain(&text).is_some_and(begins))
                 }
                 Reading::Generous => {
                     let parts = shell::parts(&text);
-                    let mut holds = if parts.is_whole { Holds::No } else { Holds::Unclear };
+                    let mut holds = if parts.is_whole {
+                        Holds::No
+                    } else {
+                        Holds::Unclear
+                    };
                     for part in &parts.commands {
                         match part.may_begin_with(prefix) {
                             Some(true) => return Holds::Yes,

@@ -105,7 +105,9 @@ impl Grants {
 impl Covered {
     fn holds(&self, arguments: Option<&RawValue>, base: &Base) -> bool {
         let mut conditions = self.conditions.iter();
-        self.exact.as_ref().is_none_or(|exact| exact.holds(arguments, false))
+        self.exact
+            .as_ref()
+            .is_none_or(|exact| exact.holds(arguments, false))
             && conditions.all(|condition| condition.holds(arguments, base, Reading::Narrow))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 use switchboard_config::entry::Permission;
-use switchboard_config::policy::RuleEntry;
+use switchboard_config::policy::{ArgumentTest, RuleEntry};
 use switchboard_config::source::Origin;
 
 use super::condition::Condition;
@@ -167,12 +167,11 @@ impl Rule {
             }
         }
         let shown = entry.arguments.iter().map(|condition| {
-            format!(
-                "{} {} {:?}",
-                condition.argument,
-                condition.test.name(),
-                condition.value
-            )
+            let test = match condition.test {
+                ArgumentTest::Command => "begins with",
+                test => test.name(),
+            };
+            format!("{} {test} {:?}", condition.argument, condition.value)
         });
         let exact = entry.exact_arguments.as_deref();
         let shown = shown.chain(exact.map(|object| format!("arguments equal {object}")));

@@ -293,7 +293,8 @@ async fn what_could_not_be_shown_is_not_approved() {
 /// The offers for a call of a built-in tool: a name, the words, and the rule for a file.
 fn offers(tool: &str, arguments: &str) -> Vec<(&'static str, String, Option<NewCondition>)> {
     let person = person(&[Answer::No]);
-    let guard = Guard::new(user_engine("", Policy::agent())).asking(Arc::clone(&person) as Arc<dyn Approver>);
+    let guard = Guard::new(user_engine("", Policy::agent()))
+        .asking(Arc::clone(&person) as Arc<dyn Approver>);
     let arguments = raw(arguments);
     let wanted = Wanted {
         id: CallId(1),
@@ -326,10 +327,20 @@ fn offers_are_narrow_and_say_so() {
         offers("Bash", r#"{"command": "git status -s"}"#),
         [
             line("git status -s"),
-            ("prefix", status, Some(NewCondition::Command("git status".to_owned()))),
+            (
+                "prefix",
+                status,
+                Some(NewCondition::Command("git status".to_owned()))
+            ),
         ]
     );
-    for command in ["git status; ls", "rm -rf x", "sh -c ls", "git status > x", "python -c 1"] {
+    for command in [
+        "git status; ls",
+        "rm -rf x",
+        "sh -c ls",
+        "git status > x",
+        "python -c 1",
+    ] {
         let arguments = json!({ "command": command }).to_string();
         assert_eq!(offers("Bash", &arguments), [line(command)], "{command}");
     }
@@ -337,7 +348,10 @@ fn offers_are_narrow_and_say_so() {
     let secret = offers("Bash", r#"{"command": "TOKEN=abc deploy"}"#);
     assert_eq!(secret, [("call", "this command line".to_owned(), None)]);
     // Nobody knows which of the two is run.
-    assert_eq!(offers("Bash", r#"{"command": "ls", "command": "rm x"}"#), []);
+    assert_eq!(
+        offers("Bash", r#"{"command": "ls", "command": "rm x"}"#),
+        []
+    );
     let under = |folder: &str| {
         Some(NewCondition::Under {
             argument: "file_path".to_owned(),
@@ -345,14 +359,28 @@ fn offers_are_narrow_and_say_so() {
         })
     };
     assert_eq!(
-        offers("Edit", r#"{"file_path": "src/a.rs", "old_string": "a", "new_string": "b"}"#),
+        offers(
+            "Edit",
+            r#"{"file_path": "src/a.rs", "old_string": "a", "new_string": "b"}"#
+        ),
         [
-            ("file", "Edit of /nowhere/project/src/a.rs".to_owned(), under("/nowhere/project/src/a.rs")),
-            ("folder", "Edit of any file in /nowhere/project".to_owned(), under("/nowhere/project")),
+            (
+                "file",
+                "Edit of /nowhere/project/src/a.rs".to_owned(),
+                under("/nowhere/project/src/a.rs")
+            ),
+            (
+                "folder",
+                "Edit of any file in /nowhere/project".to_owned(),
+                under("/nowhere/project")
+            ),
         ]
     );
     let outside = offers("Write", r#"{"file_path": "/etc/x", "content": ""}"#);
-    assert_eq!(outside, [("file", "Write of /etc/x".to_owned(), under("/etc/x"))]);
+    assert_eq!(
+        outside,
+        [("file", "Write of /etc/x".to_owned(), under("/etc/x"))]
+    );
 }
 
 #[tokio::test]

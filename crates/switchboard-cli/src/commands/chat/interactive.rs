@@ -165,6 +165,7 @@ impl Chat<'_> {
                 }
             }
         };
+        let _typing = live::typing();
         let mut reading = self.editor.read(&prompt, remembered).await?;
         loop {
             let heard = tokio::select! {

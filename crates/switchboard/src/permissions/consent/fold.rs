@@ -74,7 +74,9 @@ impl ConsentView {
         let mut arguments = 0;
         for (index, entry) in self.entries.iter().enumerate() {
             let room = if entry.is_preview || is_alone {
-                screen.rows.saturating_sub(self.entries.len().min(ARGUMENTS))
+                screen
+                    .rows
+                    .saturating_sub(self.entries.len().min(ARGUMENTS))
             } else {
                 ROWS
             };
@@ -151,7 +153,11 @@ impl Folded {
 fn mark(count: usize, things: &str, characters: usize, columns: usize) -> String {
     let long = format!("  … {count} more {things}, {characters} characters, not shown …");
     let short = format!("  … {count} more …");
-    if long.chars().count() <= columns { long } else { short }
+    if long.chars().count() <= columns {
+        long
+    } else {
+        short
+    }
 }
 
 /// An entry in rows: its label, then its text, each further row with a bar before it, so that no text can look like

@@ -12,7 +12,10 @@ const LONGEST_SECRET: usize = 512;
 fn ends(character: char) -> bool {
     character.is_whitespace()
         || super::text::is_blank(character)
-        || matches!(character, ';' | '|' | '&' | '`' | '(' | ')' | '<' | '>' | '{' | '}' | '$')
+        || matches!(
+            character,
+            ';' | '|' | '&' | '`' | '(' | ')' | '<' | '>' | '{' | '}' | '$'
+        )
 }
 
 /// The value of an argument, and whether something in it is masked.
@@ -49,7 +52,7 @@ fn words(text: &str, by_name: bool) -> (String, bool) {
         let masked = if by_name {
             mask::arguments(group)
         } else {
-            group.iter().map(|word| mask::argument(word).into_owned()).collect()
+            group.iter().map(|word| shape(word)).collect()
         };
         let mut follows_scheme = false;
         for ((word, masked), gap) in group.iter().zip(masked).zip(gaps.iter()) {
@@ -59,13 +62,15 @@ fn words(text: &str, by_name: bool) -> (String, bool) {
             shown.push_str(masked);
             shown.push_str(gap);
             let bare = word.trim_start_matches(['"', '\'']);
-            follows_scheme = bare.eq_ignore_ascii_case("bearer") || bare.eq_ignore_ascii_case("basic");
+            follows_scheme =
+                bare.eq_ignore_ascii_case("bearer") || bare.eq_ignore_ascii_case("basic");
         }
         group.clear();
         gaps.clear();
     };
     let ends_word = |character: char| {
-        ends(character) || (!by_name && matches!(character, '=' | '"' | '\'' | ',' | ':' | '[' | ']'))
+        ends(character)
+            || (!by_name && matches!(character, '=' | '"' | '\'' | ',' | ':' | '[' | ']'))
     };
     let mut rest = text;
     while !rest.is_empty() {
@@ -81,11 +86,22 @@ fn words(text: &str, by_name: bool) -> (String, bool) {
             group.push(word.to_owned());
             gaps.push(gap.to_owned());
         }
-        if gap.chars().any(|character| !matches!(character, ' ' | '\t')) || next.is_empty() {
+        if gap
+            .chars()
+            .any(|character| !matches!(character, ' ' | '\t'))
+            || next.is_empty()
+        {
             flush(&mut group, &mut gaps, &mut shown);
         }
         rest = next;
     }
     flush(&mut group, &mut gaps, &mut shown);
     (shown, is_masked)
+}
+
+/// A word of a text. What a line of a difference begins with is no part of it.
+fn shape(word: &str) -> String {
+    let bare = word.trim_start_matches(['+', '-']);
+    let mark = word.get(..word.len() - bare.len()).unwrap_or_default();
+    format!("{mark}{}", mask::argument(bare))
 }

@@ -168,13 +168,18 @@ impl Walk<'_> {
             is_empty = false;
             let value = cursor.value()?;
             let name = decoded(key.escaped, &key.decode()).into_owned();
-            let again = if seen.insert(name.clone()) { "" } else { " (again)" };
+            let again = if seen.insert(name.clone()) {
+                ""
+            } else {
+                " (again)"
+            };
             let dot = if path.is_empty() { "" } else { "." };
             let label = format!("{path}{dot}{}{again}", label(&name));
             self.value(label, &name, value, depth)?;
         }
         if is_empty && !path.is_empty() {
-            self.entries.push(Entry::argument(path.to_owned(), "", "{}"));
+            self.entries
+                .push(Entry::argument(path.to_owned(), "", "{}"));
         }
         Ok(())
     }
@@ -207,8 +212,8 @@ impl Walk<'_> {
                 let contents = Cursor::new(text).string()?;
                 let decoded = decoded(contents.escaped, &contents.decode()).into_owned();
                 // What would be taken for another kind of value keeps its quotation marks.
-                let is_like_another =
-                    decoded.trim().is_empty() || serde_json::from_str::<&RawValue>(&decoded).is_ok();
+                let is_like_another = decoded.trim().is_empty()
+                    || serde_json::from_str::<&RawValue>(&decoded).is_ok();
                 let shown = if is_like_another && decoded.len() < 64 {
                     format!("\"{decoded}\"")
                 } else {

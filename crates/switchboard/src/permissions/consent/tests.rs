@@ -20,7 +20,10 @@ fn view_of_text(arguments: &str) -> ConsentView {
 
 #[test]
 fn a_command_behind_blanks_is_shown() {
-    let blanks = [" ", "\t", "\u{a0}", "\u{2003}", "\u{3000}", "\u{2800}", "\u{3164}", "\u{200b}", "\n", "\r\n", "\u{2028}", "\0"];
+    let blanks = [
+        " ", "\t", "\u{a0}", "\u{2003}", "\u{3000}", "\u{2800}", "\u{3164}", "\u{200b}", "\n",
+        "\r\n", "\u{2028}", "\0",
+    ];
     for blank in blanks {
         let command = format!("ls{}; touch X", blank.repeat(3000));
         let view = view(&json!({ "command": command }));
@@ -32,7 +35,10 @@ fn a_command_behind_blanks_is_shown() {
         let [hidden] = &folded.hidden[..] else {
             panic!("{blank:?}: {:?}", folded.hidden);
         };
-        assert_eq!((hidden.kind, hidden.label.as_str()), (HiddenKind::Blanks, "command"));
+        assert_eq!(
+            (hidden.kind, hidden.label.as_str()),
+            (HiddenKind::Blanks, "command")
+        );
         assert_eq!(hidden.characters, 3000 * blank.chars().count());
         assert!(view.whole().contains("; touch X"), "{blank:?}");
     }
@@ -45,35 +51,69 @@ fn what_is_cut_is_marked_with_its_size_and_not_complete() {
     let folded = view.folded(SCREEN);
     assert!(!folded.is_complete());
     let shown = folded.rows.join("\n");
-    assert!(shown.contains("more rows, ") && shown.contains("characters, not shown"), "{shown}");
+    assert!(
+        shown.contains("more rows, ") && shown.contains("characters, not shown"),
+        "{shown}"
+    );
     assert!(shown.contains("END"), "the end is shown: {shown}");
     assert_eq!(folded.hidden.len(), 1);
-    let all = view.unfolded(80).concat().replace("  │ ", "").replace("  ", "");
+    let all = view
+        .unfolded(80)
+        .concat()
+        .replace("  │ ", "")
+        .replace("  ", "");
     assert!(all.contains(&format!("a: {text}END")), "{all}");
 }
 
 #[test]
 fn no_argument_is_left_out() {
-    let many: serde_json::Map<String, Value> = (0..100).map(|n| (format!("k{n}"), json!(format!("v{n}")))).collect();
+    let many: serde_json::Map<String, Value> = (0..100)
+        .map(|n| (format!("k{n}"), json!(format!("v{n}"))))
+        .collect();
     let many_view = view(&Value::Object(many));
     let folded = many_view.folded(SCREEN);
     assert!(!folded.is_complete());
-    assert!(folded.rows.last().unwrap().contains("88 more arguments"), "{:?}", folded.rows.last());
+    assert!(
+        folded.rows.last().unwrap().contains("88 more arguments"),
+        "{:?}",
+        folded.rows.last()
+    );
     assert_eq!(folded.hidden.len(), 88);
     let whole = many_view.whole();
-    assert!((0..100).all(|n| whole.contains(&format!("k{n}: v{n}"))), "{whole}");
+    assert!(
+        (0..100).all(|n| whole.contains(&format!("k{n}: v{n}"))),
+        "{whole}"
+    );
 
     let shown = |text: &str| view_of_text(text).whole();
-    assert_eq!(shown(r#"{"a": {"b": [1, {"c": "d"}], "e": {}, "f": []}}"#), "  a.b[0]: 1\n  a.b[1].c: d\n  a.e: {}\n  a.f: []");
+    assert_eq!(
+        shown(r#"{"a": {"b": [1, {"c": "d"}], "e": {}, "f": []}}"#),
+        "  a.b[0]: 1\n  a.b[1].c: d\n  a.e: {}\n  a.f: []"
+    );
     assert_eq!(shown(r#"{"a": "x", "a": "y"}"#), "  a: x\n  a (again): y");
-    assert_eq!(shown(r#"{"a": {"b": 1, "b": 2}}"#), "  a.b: 1\n  a.b (again): 2");
-    assert_eq!(shown(r#"["rm", "-rf"]"#), "  arguments[0]: rm\n  arguments[1]: -rf");
+    assert_eq!(
+        shown(r#"{"a": {"b": 1, "b": 2}}"#),
+        "  a.b: 1\n  a.b (again): 2"
+    );
+    assert_eq!(
+        shown(r#"["rm", "-rf"]"#),
+        "  arguments[0]: rm\n  arguments[1]: -rf"
+    );
     assert_eq!(shown("\"rm\""), "  arguments: rm");
-    assert_eq!(shown(r#"{"a": "5", "b": 5, "c": "", "d": null, "e": "true"}"#), "  a: \"5\"\n  b: 5\n  c: \"\"\n  d: null\n  e: \"true\"");
-    assert_eq!(shown(r#"{"": 1, "a: b\nc": 2, "\u202e": 3}"#), "  \"\": 1\n  \"a: b⏎c\": 2\n  \"\\u{202e}\": 3");
+    assert_eq!(
+        shown(r#"{"a": "5", "b": 5, "c": "", "d": null, "e": "true"}"#),
+        "  a: \"5\"\n  b: 5\n  c: \"\"\n  d: null\n  e: \"true\""
+    );
+    assert_eq!(
+        shown(r#"{"": 1, "a: b\nc": 2, "\u202e": 3}"#),
+        "  \"\": 1\n  \"a: b⏎c\": 2\n  \"\\u{202e}\": 3"
+    );
     assert_eq!(shown(r#"{"a": "\u003b\u0020rm"}"#), "  a: ; rm");
     // A text cannot look like another argument.
-    assert_eq!(shown(r#"{"a": "x\n  b: y\n  y once"}"#), "  a: x\n  │   b: y\n  │   y once");
+    assert_eq!(
+        shown(r#"{"a": "x\n  b: y\n  y once"}"#),
+        "  a: x\n  │   b: y\n  │   y once"
+    );
     let deep = format!("{{\"a\": {}\"END\"{}}}", "[".repeat(200), "]".repeat(200));
     assert!(shown(&deep).contains("END"));
 }
@@ -95,7 +135,10 @@ fn a_mask_covers_a_secret_and_nothing_else() {
         assert!(found.contains(expected), "{command}: {found}");
         assert!(!found.contains("abc"), "{command}: {found}");
     }
-    assert_eq!(shown(json!({"api_token": "a;b$c"})), "  api_token: ********");
+    assert_eq!(
+        shown(json!({"api_token": "a;b$c"})),
+        "  api_token: ********"
+    );
     assert!(view(&json!({"api_token": "abc"})).is_masked());
     assert!(!view(&json!({"text": "abc"})).is_masked());
     assert!(shown(json!({"auth": "please run this: rm -rf /"})).contains("rm -rf /"));
@@ -105,7 +148,8 @@ fn a_mask_covers_a_secret_and_nothing_else() {
 fn a_preview_comes_first_and_stands_for_its_arguments() {
     let preview = Preview {
         title: "change a.txt".to_owned(),
-        text: "-old\n+new\u{1b}[2J\n+ghp_abcdefghijklmnopqrstuvwxyz0123456789\n+password = get()".to_owned(),
+        text: "-old\n+new\u{1b}[2J\n+ghp_abcdefghijklmnopqrstuvwxyz0123456789\n+password = get()"
+            .to_owned(),
         covers: &["content"],
     };
     let view = view(&json!({"file_path": "a.txt", "content": "new"})).with_preview(&preview);
@@ -122,7 +166,10 @@ fn a_preview_comes_first_and_stands_for_its_arguments() {
 
 /// Whether a character can move a cursor, hide, or look like nothing.
 fn is_harmful(character: char) -> bool {
-    character != '\n' && character != '\t' && character != ' ' && (character.is_control() || text::is_blank(character))
+    character != '\n'
+        && character != '\t'
+        && character != ' '
+        && (character.is_control() || text::is_blank(character))
 }
 
 proptest! {

@@ -64,12 +64,14 @@ pub fn sanitized(text: &str) -> Sanitized {
 /// Writes a run of blanks; tells how many were collapsed.
 fn blanks(run: &str, is_line_start: bool, shown: &mut String) -> usize {
     let count = run.chars().count();
-    let is_ordinary = run
-        .bytes()
-        .all(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
+    let is_ordinary = run.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
     let breaks = run.bytes().filter(|byte| *byte == b'\n').count();
     let fits = |(index, line): (usize, &str)| {
-        let most = if index > 0 || is_line_start { INDENT } else { SPACES };
+        let most = if index > 0 || is_line_start {
+            INDENT
+        } else {
+            SPACES
+        };
         line.len() <= most
     };
     if is_ordinary && breaks <= BREAKS && run.split('\n').enumerate().all(fits) {

@@ -545,7 +545,9 @@ fn warn_of_audit(audit: &Audit, context: &Context) {
             "calls are not recorded in the audit log: {}",
             visible(&error.to_string())
         );
-        let hint = error.hint().unwrap_or("`audit = \"required\"` refuses them");
+        let hint = error
+            .hint()
+            .unwrap_or("`audit = \"required\"` refuses them");
         printer.warning(message, Some(hint));
     });
 }

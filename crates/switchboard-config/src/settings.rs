@@ -335,9 +335,12 @@ impl Settings {
             shadowed,
         } = self.get(setting);
         let is_required = |value: &SettingValue| *value == SettingValue::Word(REQUIRED);
-        let of_files = shadowed.iter().filter(|(_, origin)| *origin != SettingOrigin::Default);
+        let of_files = shadowed
+            .iter()
+            .filter(|(_, origin)| *origin != SettingOrigin::Default);
         is_required(value)
-            || (*origin != SettingOrigin::Default && of_files.into_iter().any(|(value, _)| is_required(value)))
+            || (*origin != SettingOrigin::Default
+                && of_files.into_iter().any(|(value, _)| is_required(value)))
     }
 
     /// What the agent's commands may touch. Files that others can write (a repository's, a plugin's, fetched ones) can make

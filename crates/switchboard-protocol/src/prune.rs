@@ -175,7 +175,11 @@ mod tests {
     use super::*;
 
     fn nested(levels: usize) -> String {
-        format!("{}{}", r#"{"a":"#.repeat(levels), "1".to_owned() + &"}".repeat(levels))
+        format!(
+            "{}{}",
+            r#"{"a":"#.repeat(levels),
+            "1".to_owned() + &"}".repeat(levels)
+        )
     }
 
     #[test]
@@ -191,10 +195,16 @@ mod tests {
         check("", "");
         check(r#"{"name":"a","s":{}}"#, r#"{"name":"a","s":{}}"#);
         for levels in [5, 6, 100, 10_000, 1_000_000] {
-            let deep = format!(r#"{{"x":"]}}","inputSchema":{},"name":"b\"c"}}"#, nested(levels));
+            let deep = format!(
+                r#"{{"x":"]}}","inputSchema":{},"name":"b\"c"}}"#,
+                nested(levels)
+            );
             let items = format!(r#"{{"name":"a"}}, {deep} ,{{"name":"d"}}"#);
             let replaced = r#"{"name":"b\"c","io.switchboard/too-deep":8}"#;
-            check(&items, &format!(r#"{{"name":"a"}},{replaced},{{"name":"d"}}"#));
+            check(
+                &items,
+                &format!(r#"{{"name":"a"}},{replaced},{{"name":"d"}}"#),
+            );
         }
         // Just within the limit, and an item that is no object.
         let just = format!(r#"{{"name":"e","s":{}}}"#, nested(4));

@@ -59,7 +59,9 @@ impl Memory {
         let lists = read(CATALOGS, keys(one, |outline| outline.key)).await;
         let pins = read(PINS, keys(one, |outline| outline.identity)).await;
         match (lists, pins) {
-            (Ok(lists), Ok(pins)) => Remembered::of_records(lists, pins).pop().unwrap_or_default(),
+            (Ok(lists), Ok(pins)) => Remembered::of_records(lists, pins)
+                .pop()
+                .unwrap_or_default(),
             (Err(error), _) | (_, Err(error)) => {
                 tracing::warn!(%error, "what is remembered could not be read");
                 Remembered::default()

@@ -101,10 +101,7 @@ impl Remembered {
     }
 
     /// What the records say that [`keys`] lead to.
-    pub(crate) fn of_records(
-        lists: Vec<Option<Record>>,
-        pins: Vec<Option<Record>>,
-    ) -> Vec<Self> {
+    pub(crate) fn of_records(lists: Vec<Option<Record>>, pins: Vec<Option<Record>>) -> Vec<Self> {
         let mut pairs = lists.into_iter().zip(pins).map(|(lists, pins)| {
             let value = |record: Option<Record>| record.map(|record| record.value);
             (value(lists), value(pins))

@@ -43,7 +43,10 @@ fn check(lines: &str, least: usize, most: usize) {
     let flagged = |poisoned: bool| of(poisoned).filter(|(_, _, rules)| !rules.is_empty());
     let missed: Vec<_> = of(true).filter(|(_, _, rules)| rules.is_empty()).collect();
     let (found, all) = (flagged(true).count(), of(true).count());
-    assert!(found * 100 >= all * least, "{found} of {all}; missed: {missed:?}");
+    assert!(
+        found * 100 >= all * least,
+        "{found} of {all}; missed: {missed:?}"
+    );
     let wrong: Vec<_> = flagged(false).collect();
     let others = of(false).count();
     assert!(wrong.len() * 100 <= others * most, "of {others}: {wrong:?}");

@@ -185,32 +185,32 @@ impl Caller<'_> {
             let started = Instant::now();
             let work = async {
                 match prepared {
-                Prepared::Hopeless(output, why) => {
-                    self.core.note_hopeless(&call, why);
-                    output
-                }
-                Prepared::Server {
-                    name, arguments, ..
-                } => {
-                    // What a model knows without having been told of it becomes part of what it is told of.
-                    self.core.found.add([name.clone()]);
-                    let progress = self.progress(&call.id);
-                    let answered = self.core.call_server(name, arguments, progress).await;
-                    // A tool that came with a server that was not there before is known only now.
-                    if let Some(outcome) = answered.1 {
-                        reference = Some(outcome.tool);
-                        result = Some(outcome.result);
+                    Prepared::Hopeless(output, why) => {
+                        self.core.note_hopeless(&call, why);
+                        output
                     }
-                    answered.0
+                    Prepared::Server {
+                        name, arguments, ..
+                    } => {
+                        // What a model knows without having been told of it becomes part of what it is told of.
+                        self.core.found.add([name.clone()]);
+                        let progress = self.progress(&call.id);
+                        let answered = self.core.call_server(name, arguments, progress).await;
+                        // A tool that came with a server that was not there before is known only now.
+                        if let Some(outcome) = answered.1 {
+                            reference = Some(outcome.tool);
+                            result = Some(outcome.result);
+                        }
+                        answered.0
+                    }
+                    Prepared::BuiltIn { tool, arguments } => {
+                        self.core
+                            .call_built_in(tool, arguments, |arguments| {
+                                self.run(&call.id, tool, arguments)
+                            })
+                            .await
+                    }
                 }
-                Prepared::BuiltIn { tool, arguments } => {
-                    self.core
-                        .call_built_in(tool, arguments, |arguments| {
-                            self.run(&call.id, tool, arguments)
-                        })
-                        .await
-                }
-            }
             };
             let running = self.with_signs_of_life(&call.id, started, work);
             // While a person thinks, the call does nothing.

@@ -87,9 +87,16 @@ pub(super) fn warn_of_withheld(
         let message = format!("{server}: {what} {aside}; set aside");
         context.printer.warning(message, hint(aside).as_deref());
     }
-    if let Some(more) = pages.withheld.len().checked_sub(MOST_WITHHELD).filter(|more| *more > 0) {
+    if let Some(more) = pages
+        .withheld
+        .len()
+        .checked_sub(MOST_WITHHELD)
+        .filter(|more| *more > 0)
+    {
         let server = visible(server.as_str());
-        context.printer.warning(format!("{server}: {more} more set aside"), None);
+        context
+            .printer
+            .warning(format!("{server}: {more} more set aside"), None);
     }
 }
 
@@ -108,7 +115,10 @@ fn hint(aside: &SetAside) -> Option<String> {
 /// The failure of using something that is withheld.
 fn withheld(server: &ServerName, aside: &SetAside) -> Failure {
     let server = visible(server.as_str());
-    let failure = Failure::new(Exit::Denied, format!("set aside by `{server}`'s pins: {aside}"));
+    let failure = Failure::new(
+        Exit::Denied,
+        format!("set aside by `{server}`'s pins: {aside}"),
+    );
     match hint(aside) {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -122,7 +132,9 @@ impl Listed {
         let is_meant = |aside: &&SetAside| {
             aside.name.as_deref() == Some(name) && aside.reason != SetAsideReason::Duplicate
         };
-        aside.find(is_meant).map(|aside| withheld(&self.server, aside))
+        aside
+            .find(is_meant)
+            .map(|aside| withheld(&self.server, aside))
     }
 
     pub(super) fn new(server: ServerName, pages: Arc<Pages>, kind: ListKind) -> Self {

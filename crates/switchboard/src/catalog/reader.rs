@@ -8,9 +8,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use switchboard_protocol::param_headers::ParamHeaders;
-use switchboard_protocol::{TOO_DEEP, trusted};
 use switchboard_protocol::types::tool::{ListToolsResult, Tool};
 use switchboard_protocol::types::{DecodeError, decode};
+use switchboard_protocol::{TOO_DEEP, trusted};
 
 use super::cursor::{Contents, Cursor, Malformed};
 use super::disguise::{self, TitleUse};
@@ -174,7 +174,9 @@ impl<'r> ToolReader<'r> {
             .filter(|name| !name.is_empty())
         else {
             if head.is_too_deep {
-                return self.built.set_aside(None, SetAsideReason::TooDeep, self.limits);
+                return self
+                    .built
+                    .set_aside(None, SetAsideReason::TooDeep, self.limits);
             }
             return self.unreadable(head.text);
         };

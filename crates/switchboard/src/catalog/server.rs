@@ -15,8 +15,8 @@ use super::disguise::Disguise;
 use super::reader::ToolReader;
 use super::rules::ToolRules;
 use super::schema::SchemaFinding;
-use super::text::DescriptionLimit;
 use super::suspicion::{self, Flag};
+use super::text::DescriptionLimit;
 use super::tool::CatalogTool;
 use crate::json::SharedJson;
 use crate::names::{ServerName, ToolRef, WireName};
@@ -70,7 +70,9 @@ pub enum SetAsideReason {
     #[error("{0}")]
     Schema(SchemaFinding),
     /// It is nested too deep to be read.
-    #[error("its definition is nested too deep to be read; the server's maintainer has to flatten it")]
+    #[error(
+        "its definition is nested too deep to be read; the server's maintainer has to flatten it"
+    )]
     TooDeep,
     /// The server lists too many.
     #[error("the server lists more than {limit} tools")]

@@ -13,8 +13,8 @@ use switchboard_config::text::visible;
 
 use super::count::ToolCount;
 use super::disguise::{Disguise, KnownServers, Part};
-use super::suspicion::Flag;
 use super::server::{ServerTools, SetAside, SetAsideReason};
+use super::suspicion::Flag;
 use super::text::{self, Tokens};
 use super::tool::CatalogTool;
 use crate::names::{ExposedName, ServerName, ToolRef};

@@ -18,8 +18,8 @@ use std::process::ExitCode;
 
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, wait};
 
-use super::descendants::{self, Children};
 use super::KILL_PATIENCE;
+use super::descendants::{self, Children};
 
 /// Which of the two processes this is.
 pub(super) enum Role {

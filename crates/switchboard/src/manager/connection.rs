@@ -364,7 +364,10 @@ impl Connection {
         };
         let mut told = self.pins_told();
         let revision = judgement.revision;
-        let is_news = Judgement { revision, ..told.clone() } != judgement;
+        let is_news = Judgement {
+            revision,
+            ..told.clone()
+        } != judgement;
         if is_news && judgement.waits() {
             let changed = judgement.changed.iter().map(|(name, _)| name.clone());
             let renamed = judgement.renamed.iter().map(|(name, _)| name.clone());

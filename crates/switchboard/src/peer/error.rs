@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_config::mask;
 use switchboard_config::redact::Redactor;
-use bytes::Bytes;
 use switchboard_protocol::ErrorObject;
 
 use crate::transport::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};

@@ -396,7 +396,9 @@ impl Opening<'_> {
         Ok(match reply {
             Reply::Result(result) => (step(Answer::Result(result.raw())), Some(result)),
             Reply::Error(error) => (step(Answer::Error(&error)), None),
-            Reply::Unreadable(_) | Reply::TooDeep(..) | Reply::Overdue(_) => (step(Answer::Unreadable), None),
+            Reply::Unreadable(_) | Reply::TooDeep(..) | Reply::Overdue(_) => {
+                (step(Answer::Unreadable), None)
+            }
             Reply::Closed(_) => (step(Answer::Closed), None),
             Reply::Failed(failure) => return Err(failed(failure)),
         })
@@ -477,7 +479,9 @@ impl Opening<'_> {
         Ok(match reply {
             Reply::Result(result) => (step(Answer::Result(result.raw())), Some(result)),
             Reply::Error(error) => (step(Answer::Error(&error)), None),
-            Reply::Unreadable(_) | Reply::TooDeep(..) | Reply::Overdue(_) => (step(Answer::Unreadable), None),
+            Reply::Unreadable(_) | Reply::TooDeep(..) | Reply::Overdue(_) => {
+                (step(Answer::Unreadable), None)
+            }
             Reply::Closed(closed) => return Err(OpenErrorKind::Closed(closed)),
             Reply::Failed(failure) => return Err(failed(failure)),
         })

@@ -166,10 +166,16 @@ impl Items {
     }
 
     /// These with others beside them, or in their place.
-    pub(super) fn with<'i>(&self, others: impl IntoIterator<Item = &'i (String, SharedJson)>) -> Self {
+    pub(super) fn with<'i>(
+        &self,
+        others: impl IntoIterator<Item = &'i (String, SharedJson)>,
+    ) -> Self {
         let others: Vec<_> = others.into_iter().cloned().collect();
         let names: HashSet<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
-        let kept = self.0.iter().filter(|(name, _)| !names.contains(name.as_str()));
+        let kept = self
+            .0
+            .iter()
+            .filter(|(name, _)| !names.contains(name.as_str()));
         Self(kept.cloned().chain(others.iter().cloned()).collect())
     }
 }

@@ -107,7 +107,8 @@ impl Portrait {
             .split(|letter: char| !letter.is_alphanumeric())
             .filter(|word| !word.is_empty());
         let schema = Part::InputSchema.of(definition);
-        let schema: Option<Value> = schema.and_then(|schema| serde_json::from_str(schema.get()).ok());
+        let schema: Option<Value> =
+            schema.and_then(|schema| serde_json::from_str(schema.get()).ok());
         let parameters = schema.as_ref().and_then(|schema| schema.get("properties"));
         let parameters = parameters.and_then(Value::as_object);
         Self {

@@ -244,7 +244,9 @@ impl Review {
     /// Approves these as the server has them now. Several processes may approve at once; nothing is lost.
     pub async fn approve(&self, store: &dyn Store, subjects: &[Subject]) -> Result<(), StoreError> {
         for review in &self.contents {
-            review.approve(store, self.outline.identity, subjects).await?;
+            review
+                .approve(store, self.outline.identity, subjects)
+                .await?;
         }
         let key = Key::new(self.outline.identity.to_hex())?;
         let names = subjects.iter().filter_map(|subject| match subject {

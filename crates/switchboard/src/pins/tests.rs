@@ -133,7 +133,12 @@ async fn pins_that_cannot_be_read_hold_everything_back_until_it_is_approved_anew
     let record = store.get(PINS, &key).await.unwrap().unwrap();
     let remembered = Remembered::new(Some(now.bytes.clone()), Some(record.value));
     let review = Review::of(&outline, &remembered).unwrap();
-    assert!(review.pins().iter().all(|pin| pin.standing == Standing::Unreadable));
+    assert!(
+        review
+            .pins()
+            .iter()
+            .all(|pin| pin.standing == Standing::Unreadable)
+    );
     let subject = Subject::Tool("a".into());
     review.approve(&store, &[subject]).await.unwrap();
     assert_eq!(compared(&store, &now).await, Judgement::default());

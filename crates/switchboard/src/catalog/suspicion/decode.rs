@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use base64::Engine as _;
 use base64::alphabet;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 /// A shorter run says nothing.
 const SHORTEST: usize = 24;
@@ -71,12 +71,18 @@ fn run(text: &str, place: Range<usize>, found: &mut Vec<Decoded>) {
 }
 
 fn hexadecimal(code: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
     let pairs = code.chunks_exact(2);
     if !pairs.remainder().is_empty() {
         return None;
     }
-    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+    pairs
+        .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
+        .collect()
 }
 
 /// Whether a text is words and not noise.
@@ -85,7 +91,8 @@ fn is_prose(text: &str) -> bool {
     for character in text.chars() {
         all += 1;
         blanks += usize::from(character == ' ');
-        let is_ordinary = character.is_alphabetic() || " .,;:!?/~_-'\"@`()0123456789\n".contains(character);
+        let is_ordinary =
+            character.is_alphabetic() || " .,;:!?/~_-'\"@`()0123456789\n".contains(character);
         ordinary += usize::from(is_ordinary && character != '\u{FFFD}');
     }
     // Words of Asian scripts have no blanks between them.
@@ -93,14 +100,20 @@ fn is_prose(text: &str) -> bool {
 }
 
 fn percent(text: &str) -> Option<String> {
-    if memchr::memchr_iter(b'%', text.as_bytes()).take(FEW_ESCAPES).count() < FEW_ESCAPES {
+    if memchr::memchr_iter(b'%', text.as_bytes())
+        .take(FEW_ESCAPES)
+        .count()
+        < FEW_ESCAPES
+    {
         return None;
     }
     let mut plain = Vec::with_capacity(text.len());
     let mut count = 0;
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
-        let code = (byte == b'%').then(|| after.get(..2).and_then(hexadecimal)).flatten();
+        let code = (byte == b'%')
+            .then(|| after.get(..2).and_then(hexadecimal))
+            .flatten();
         if let Some(code) = code {
             plain.extend(code);
             count += 1;

@@ -296,7 +296,10 @@ mod tests {
         for form in forms(text) {
             if let Some(at) = form.text.find("ignore") {
                 let place = form.place(at..at + "ignore".len());
-                assert_eq!(place.and_then(|place| text.get(place)), Some("Ｉｇｎｏｒｅ"));
+                assert_eq!(
+                    place.and_then(|place| text.get(place)),
+                    Some("Ｉｇｎｏｒｅ")
+                );
             }
         }
     }

@@ -47,7 +47,8 @@ pub(super) static NEGATED: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(N
 /// A negation anywhere in the sentence before a match.
 pub(super) static NEGATIVE: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(NEGATIVES));
 /// The name of a tool as other tools' descriptions write it.
-pub(super) static IDENTIFIER: LazyLock<Option<Regex>> = LazyLock::new(|| compiled("[a-z]+_[a-z_]+"));
+pub(super) static IDENTIFIER: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compiled("[a-z]+_[a-z_]+"));
 
 fn compiled(pattern: &str) -> Option<Regex> {
     let pattern = FRAGMENTS
@@ -67,14 +68,38 @@ const MAX_AUTOMATON: usize = 32 << 20;
 
 /// Parts that several patterns share. A fragment may use those after it.
 const FRAGMENTS: &[(&str, &str)] = &[
-    ("<READV>", r"(?:reads?|opens?|cat|fetch(?:es)?|access(?:es)?|loads?|gets?|retrieves?|takes?|looks? up|finds?|grabs?|dumps?|extracts?|collects?|gathers?|include|use)"),
-    ("<TEMP>", r"(?:when(?:ever)?|if|each time|every time|any ?time|before|after|once|prior to|as soon as|in case)"),
-    ("<NEG>", r"(?:do not|don'?t|dont|never|must not|mustn'?t|should not|shouldn'?t|shall not|avoid|refrain from|no need to|not necessary to|need not|without)"),
-    ("<USR>", r"(?:users?|humans?|persons?|people|anyone|anybody|nobody|operators?|customers?|owners?)"),
-    ("<SECRET>", r"(?:api[ _-]?keys?|access[ _-]?tokens?|access[ _-]?keys?|auth[a-z]*[ _-]tokens?|bearer[ a-z0-9]*tokens?|passwords?|passphrases?|credentials?|private[ _-]?keys?|ssh[ _-]?keys?|secret[ _-]?keys?|secrets|password hashes|session cookies?|environment variables?|env vars?|private information|sensitive (?:files?|data|information|documents?)|confidential (?:files?|data|information)|personal (?:data|information))"),
-    ("<SENDV>", r"(?:sends?|sent|posts?|uploads?|uploading|forwards?|forwarded|transmits?|transmitted|exfiltrates?|submits?|emails?|e-mails?|mails?|leaks?|streamed|delivers?|append(?:s|ed)?|attach(?:es|ed)?|includes?|including|inserts?|embeds?|pass(?:es|ed)?|hand(?:s|ed)? (?:it |them )?over|pastes?|cop(?:y|ies)|puts?|bcc|encodes?|shared?)"),
-    ("<EXF>", r"(?:uploads?|uploading|forwards?|forwarded|transmits?|transmitted|exfiltrates?|exfiltrated|leaks?|harvests?|harvested|steals?|collects?|extracts?|gathers?|dumps?|hand(?:s|ed)? over|attach|append|emails?|mails?|cop(?:y|ies)|encodes?|indexes|log(?:s|ged)|performs? ocr)"),
-    ("<PLACE>", r"(?:(?:~|\$home|\$\{home\}|/root|/home/[^ /\n]+|/users/[^ /\n]+|%userprofile%)[/\\]\.?(?:ssh|aws|gnupg|kube|netrc|npmrc|pypirc|docker|config/gcloud|config/gh|cursor|claude|codex|bash_history|zsh_history|env|git-credentials)|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:shadow|passwd|sudoers)\b|/proc/(?:self|[0-9]+)/environ|(?:^|[^a-z0-9])\.env(?:[^.a-z0-9_]|$)|(?:^|[ /`'])\.ssh\b|authorized_keys|\.env\.(?:local|prod[a-z]*)|\bmcp\.json\b|\.kube/config|\.aws/credentials|\.git-credentials|\.netrc|(?:internal|system)://[a-z]+|\*\.(?:pem|key|env)\b)"),
+    (
+        "<READV>",
+        r"(?:reads?|opens?|cat|fetch(?:es)?|access(?:es)?|loads?|gets?|retrieves?|takes?|looks? up|finds?|grabs?|dumps?|extracts?|collects?|gathers?|include|use)",
+    ),
+    (
+        "<TEMP>",
+        r"(?:when(?:ever)?|if|each time|every time|any ?time|before|after|once|prior to|as soon as|in case)",
+    ),
+    (
+        "<NEG>",
+        r"(?:do not|don'?t|dont|never|must not|mustn'?t|should not|shouldn'?t|shall not|avoid|refrain from|no need to|not necessary to|need not|without)",
+    ),
+    (
+        "<USR>",
+        r"(?:users?|humans?|persons?|people|anyone|anybody|nobody|operators?|customers?|owners?)",
+    ),
+    (
+        "<SECRET>",
+        r"(?:api[ _-]?keys?|access[ _-]?tokens?|access[ _-]?keys?|auth[a-z]*[ _-]tokens?|bearer[ a-z0-9]*tokens?|passwords?|passphrases?|credentials?|private[ _-]?keys?|ssh[ _-]?keys?|secret[ _-]?keys?|secrets|password hashes|session cookies?|environment variables?|env vars?|private information|sensitive (?:files?|data|information|documents?)|confidential (?:files?|data|information)|personal (?:data|information))",
+    ),
+    (
+        "<SENDV>",
+        r"(?:sends?|sent|posts?|uploads?|uploading|forwards?|forwarded|transmits?|transmitted|exfiltrates?|submits?|emails?|e-mails?|mails?|leaks?|streamed|delivers?|append(?:s|ed)?|attach(?:es|ed)?|includes?|including|inserts?|embeds?|pass(?:es|ed)?|hand(?:s|ed)? (?:it |them )?over|pastes?|cop(?:y|ies)|puts?|bcc|encodes?|shared?)",
+    ),
+    (
+        "<EXF>",
+        r"(?:uploads?|uploading|forwards?|forwarded|transmits?|transmitted|exfiltrates?|exfiltrated|leaks?|harvests?|harvested|steals?|collects?|extracts?|gathers?|dumps?|hand(?:s|ed)? over|attach|append|emails?|mails?|cop(?:y|ies)|encodes?|indexes|log(?:s|ged)|performs? ocr)",
+    ),
+    (
+        "<PLACE>",
+        r"(?:(?:~|\$home|\$\{home\}|/root|/home/[^ /\n]+|/users/[^ /\n]+|%userprofile%)[/\\]\.?(?:ssh|aws|gnupg|kube|netrc|npmrc|pypirc|docker|config/gcloud|config/gh|cursor|claude|codex|bash_history|zsh_history|env|git-credentials)|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:shadow|passwd|sudoers)\b|/proc/(?:self|[0-9]+)/environ|(?:^|[^a-z0-9])\.env(?:[^.a-z0-9_]|$)|(?:^|[ /`'])\.ssh\b|authorized_keys|\.env\.(?:local|prod[a-z]*)|\bmcp\.json\b|\.kube/config|\.aws/credentials|\.git-credentials|\.netrc|(?:internal|system)://[a-z]+|\*\.(?:pem|key|env)\b)",
+    ),
 ];
 
 #[rustfmt::skip]

@@ -71,14 +71,19 @@ impl<'o> Findings<'o> {
             self.best.remove(&Rule::NamesSecrets);
         }
         let several = self.wordings.values().filter(|wordings| wordings.len() > 1);
-        let total = self.best.values().map(|(weight, _)| usize::from(*weight)).sum::<usize>()
+        let total = self
+            .best
+            .values()
+            .map(|(weight, _)| usize::from(*weight))
+            .sum::<usize>()
             + several.count();
         if total < usize::from(ENOUGH) {
             return Vec::new();
         }
         // What is worth next to nothing is not shown, unless it takes that to be enough.
         let heavy = self.best.values().filter(|(weight, _)| *weight > 1);
-        let suffices = heavy.map(|(weight, _)| usize::from(*weight)).sum::<usize>() >= usize::from(ENOUGH);
+        let suffices =
+            heavy.map(|(weight, _)| usize::from(*weight)).sum::<usize>() >= usize::from(ENOUGH);
         let flags = self.best.into_values();
         flags
             .filter(|(weight, _)| *weight > 1 || !suffices)
@@ -137,7 +142,11 @@ impl<'o> Findings<'o> {
                     ..*site
                 };
                 inner.read(&code.text, &inside, depth + 1);
-                let total: usize = inner.best.values().map(|(weight, _)| usize::from(*weight)).sum();
+                let total: usize = inner
+                    .best
+                    .values()
+                    .map(|(weight, _)| usize::from(*weight))
+                    .sum();
                 if total < 3 {
                     continue;
                 }
@@ -173,7 +182,9 @@ impl<'o> Findings<'o> {
                         (place, original.unwrap_or(&folded))
                     }
                 };
-                self.keep(signal.rule, weight, || flag(signal.rule, matched, place, site.field));
+                self.keep(signal.rule, weight, || {
+                    flag(signal.rule, matched, place, site.field)
+                });
             }
         }
     }
@@ -184,7 +195,10 @@ impl<'o> Findings<'o> {
         let matched = text.get(found.clone()).unwrap_or_default();
         let start = found.start.saturating_sub(CONTEXT_BEFORE);
         let before = text.get(start..found.start).unwrap_or_default();
-        let sentence = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        let sentence = before
+            .rsplit(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
         let after = text.get(found.end..).unwrap_or_default();
         let after = after.get(..CONTEXT_AFTER).unwrap_or(after);
         if *rule == Rule::OtherTools && self.is_about_own(matched) {
@@ -196,7 +210,9 @@ impl<'o> Findings<'o> {
             return 0;
         }
         let has = |pattern: &Option<Regex>, text: &[u8]| {
-            pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
+            pattern
+                .as_ref()
+                .is_some_and(|pattern| pattern.is_match(text))
         };
         let is_talk = has(&MENTIONED, sentence)
             || match rule {
@@ -205,9 +221,10 @@ impl<'o> Findings<'o> {
                         || (matched.starts_with(b"without") && has(&NEGATIVE, sentence))
                 }
                 Rule::SkipsConsent => has(&NEGATIVE, sentence),
-                Rule::DemandsFiles | Rule::CollectsSecrets | Rule::Exfiltration | Rule::Conversation => {
-                    has(&NEGATED, sentence)
-                }
+                Rule::DemandsFiles
+                | Rule::CollectsSecrets
+                | Rule::Exfiltration
+                | Rule::Conversation => has(&NEGATED, sentence),
                 _ => false,
             };
         if is_talk { (*weight).min(1) } else { *weight }
@@ -284,7 +301,11 @@ fn parts(text: &str) -> Vec<Range<usize>> {
     };
     let bytes = text.as_bytes();
     if bytes.len() <= WINDOWED {
-        return gate.is_match(bytes).then_some(0..bytes.len()).into_iter().collect();
+        return gate
+            .is_match(bytes)
+            .then_some(0..bytes.len())
+            .into_iter()
+            .collect();
     }
     let mut parts: Vec<Range<usize>> = Vec::new();
     for found in gate.find_iter(bytes) {

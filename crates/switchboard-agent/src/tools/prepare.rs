@@ -132,7 +132,6 @@ mod tests {
             workspace: folder.path().to_owned(),
             max_output_tokens: 200,
             spill: Some(SpillFolder::new(folder.path())),
-            secrets: std::sync::Arc::default(),
             progress: Arc::new(|_| {}),
             secrets: Arc::default(),
         };

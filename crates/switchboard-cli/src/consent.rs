@@ -109,7 +109,7 @@ impl Terminal {
             };
             let wider = match offers.len() {
                 1 => String::new(),
-                _ => format!("  ({} something else)", key("w")),
+                _ => format!("  ({} other)", key("w")),
             };
             text = format!(
                 "  {} allow from now on: {}{wider}\n",

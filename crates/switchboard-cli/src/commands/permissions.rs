@@ -115,7 +115,7 @@ fn show(
         printer.json(&json!({
             "decision": decision.permission.name(),
             "rule": because.rule(),
-            "conditions": explanation.rule.map_or(&[][..], |rule| &rule.conditions),
+            "conditions": explanation.rule.map(|rule| rule.conditions.as_slice()).unwrap_or_default(),
             "source": because.origin().map(view::place_json),
             "because": because.word(),
             "reason": because.to_string(),
@@ -129,7 +129,10 @@ fn show(
     let home = &context.environment.home;
     let reason = match because {
         Because::Rule { tool, origin } => {
-            let conditions = explanation.rule.map_or(&[][..], |rule| &rule.conditions);
+            let conditions = explanation
+                .rule
+                .map(|rule| rule.conditions.as_slice())
+                .unwrap_or_default();
             format!(
                 "the rule \"{}\"{} at {}",
                 visible(tool),

@@ -290,7 +290,7 @@ mod on_a_terminal {
         let call = ["call", "alpha/data"];
         let (code, shown) = answered(&context, &call, "a");
         assert_eq!(code, Some(0), "{shown}");
-        let words = "allow from now on: this tool with exactly these arguments";
+        let words = "allow from now on: this tool with these arguments";
         assert!(shown.contains(words), "{shown}");
         assert!(shown.contains("a everywhere"), "{shown}");
         let rule = "[[permissions.rules]]\ntool = \"mcp__alpha__data\"\naction = \"allow\"\nexact_arguments = \"{}\"\n";

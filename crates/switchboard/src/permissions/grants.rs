@@ -169,7 +169,7 @@ impl Offer {
             _ => {
                 let exact = Exact::of(arguments);
                 if let Some(text) = exact.text().filter(|_| exact.is_clear()) {
-                    let shown = "this tool with exactly these arguments".to_owned();
+                    let shown = "this tool with these arguments".to_owned();
                     let condition = NewCondition::ExactArguments(text);
                     offers.push(draft.offer("call", shown, Some(condition)));
                 }

@@ -614,7 +614,7 @@ fn a_server_that_is_added_in_a_chat_is_told_with_its_tools() {
     terminal.sees_prompt();
     let line = format!("/mcp add late -- {} {}\r", *PYTHON, script.display());
     terminal.press(&line);
-    terminal.sees("late is connected: 6 tools");
+    terminal.sees("late is connected: 8 tools");
     terminal.sees_prompt();
     terminal.press("/exit\r");
     assert_eq!(terminal.end().0, Some(0));

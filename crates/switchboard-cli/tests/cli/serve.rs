@@ -4,14 +4,14 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchboard_test::model::{ScriptedModel, Turn};
 use tokio::runtime::Runtime;
 
 use crate::servers::{configure, is_gone, told};
-use crate::support::TestContext;
+use crate::support::{TestContext, eventually};
 
 /// How long the program may take to say something.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -130,15 +130,6 @@ impl Drop for Served {
     }
 }
 
-/// Waits for what another process does.
-fn until(condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "it did not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
     std::thread::spawn(move || {
@@ -183,8 +174,8 @@ fn an_edited_file_changes_the_servers_while_it_serves() {
     configure(context, &[("stays", ""), ("comes", "")]);
     let news = served.note_with("the configuration has changed");
     assert!(news.ends_with("goes is gone, comes is new"), "{news}");
-    until(|| is_gone(context, "goes"));
-    until(|| {
+    eventually("what was waited for", || is_gone(context, "goes"));
+    eventually("what was waited for", || {
         told(context, "comes")
             .iter()
             .any(|line| line.contains("tools/list"))
@@ -203,7 +194,7 @@ fn an_edited_file_changes_the_servers_while_it_serves() {
             .filter(|line| line.contains("tools/list"))
             .count()
     };
-    until(|| starts() == 2);
+    eventually("what was waited for", || starts() == 2);
 
     // Whoever was not touched noticed nothing.
     assert_eq!(told(context, "stays"), before);

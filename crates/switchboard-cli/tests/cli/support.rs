@@ -185,3 +185,13 @@ pub(crate) fn workspace() -> &'static Path {
         .and_then(Path::parent)
         .unwrap()
 }
+
+/// Waits for what another process does.
+pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        let waited = start.elapsed();
+        assert!(waited.as_secs() < 30, "waited in vain for {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

@@ -77,7 +77,7 @@ fn segments(address: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
         let end = start + segment.len();
         match segment.split_once('=') {
             Some((name, secret)) if is_secret_parameter(name, secret) => {
-                found.push(start + name.len() + 1..end);
+                found.push(of_parameter(start, name)..end);
             }
             _ if is_key(segment) || (before_is_secret && is_short_token(segment)) => {
                 found.push(start..end);
@@ -97,12 +97,21 @@ fn parameters(address: &str, range: Range<usize>, found: &mut Vec<Range<usize>>)
         let end = start + part.len();
         match part.split_once('=') {
             Some((name, secret)) if is_secret_parameter(name, secret) => {
-                found.push(start + name.len() + 1..end);
+                found.push(of_parameter(start, name)..end);
             }
             None if is_key(part) => found.push(start..end),
             _ => {}
         }
         start = end + 1;
+    }
+}
+
+/// Where the secret of a parameter begins: with its value, or with its name where that is a key itself.
+fn of_parameter(start: usize, name: &str) -> usize {
+    if is_key(name) {
+        start
+    } else {
+        start + name.len() + 1
     }
 }
 

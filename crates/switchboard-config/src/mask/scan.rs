@@ -75,7 +75,9 @@ impl Scanner<'_> {
         }
         if shape::begins_like_a_key(run) {
             let end = self.end_of(end, is_key_byte);
-            self.found.push(at..end);
+            let key = self.text.get(at..end).unwrap_or_default();
+            // The full stop after a key ends the sentence.
+            self.found.push(at..at + key.trim_end_matches('.').len());
             return end;
         }
         if is_scheme(run) {

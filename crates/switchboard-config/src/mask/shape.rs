@@ -100,11 +100,27 @@ pub(super) fn begins_like_a_key(run: &str) -> bool {
 /// The shortest text that can be told from a word by how its characters mix.
 const SHORTEST_TOKEN: usize = 16;
 
+/// A longer text is data rather than a token, and a person who approves it has to see it.
+const LONGEST_TOKEN: usize = 1024;
+
+/// A random text of this kind has more different characters.
+const FEWEST_CHARACTERS: u32 = 6;
+
+/// Whether a text consists of several different characters, as no line of `x` does.
+fn is_varied(text: &str) -> bool {
+    let mut seen = 0_u128;
+    for byte in text.bytes() {
+        seen |= 1 << (byte & 0x7F);
+    }
+    seen.count_ones() >= FEWEST_CHARACTERS
+}
+
 /// Whether a segment of a path, the value of a parameter or a whole argument is a token by its looks: a UUID, long
 /// hexadecimal digits, or letters and digits mixed as no name mixes them. Words, versions, dates and slugs are not.
 pub(super) fn is_token(text: &str) -> bool {
     let may_be = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~+=:%".contains(&byte);
-    if text.len() < SHORTEST_TOKEN || !text.bytes().all(may_be) {
+    let is_of_length = (SHORTEST_TOKEN..=LONGEST_TOKEN).contains(&text.len());
+    if !is_of_length || !text.bytes().all(may_be) || !is_varied(text) {
         return false;
     }
     let separates = |character: char| !character.is_ascii_alphanumeric();

@@ -75,7 +75,7 @@ async fn what_is_new_is_pinned_and_what_differs_is_told() {
     let other_order = listed(&[("b", "1"), ("a", "1")], Some("use a"));
     assert_eq!(compared(&store, &other_order).await, same);
 
-    let more = listed(&[("c", "1"), ("a", "2")], Some("use a"));
+    let more = listed(&[("c", "3"), ("a", "2")], Some("use a"));
     let expected = Judgement {
         changed: vec![("a".into(), vec![Part::Description])],
         added: vec!["c".into()],

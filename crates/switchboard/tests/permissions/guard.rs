@@ -517,17 +517,18 @@ async fn hooks_see_results_and_may_change_or_withhold_them() {
 async fn an_agent_cannot_edit_our_own_files_whatever_is_allowed() {
     let lab = Lab::new(ALLOW, Vec::new(), None).await;
     // The server is not known to be read-only, so it is not let near them.
-    for path in [
-        "/nowhere/home/.config/switchboard/mcp.toml",
-        "/nowhere/project/.mcp.json",
-    ] {
-        let reason = lab.read("workspace", path).await.expect_err("a refusal");
-        assert!(
-            reason.starts_with("no tool may change Switchboard's own files"),
-            "{reason}"
-        );
-        // What is trusted to change nothing may look; the workspace itself then says that it is elsewhere.
-        assert!(lab.read("trusted", path).await.is_ok());
+    let project = "/nowhere/project/.mcp.json";
+    let reason = lab.read("workspace", project).await.expect_err("a refusal");
+    let expected = "no tool may change Switchboard's own files";
+    assert!(reason.starts_with(expected), "{reason}");
+    // What is trusted to change nothing may look; the workspace itself then says that it is elsewhere.
+    assert!(lab.read("trusted", project).await.is_ok());
+    // At the configuration, which may have keys in it, nothing may.
+    let own = "/nowhere/home/.config/switchboard/mcp.toml";
+    for server in ["workspace", "trusted"] {
+        let reason = lab.read(server, own).await.expect_err("a refusal");
+        let expected = "no tool may read Switchboard's configuration, state or keys";
+        assert!(reason.starts_with(expected), "{server}: {reason}");
     }
 }
 

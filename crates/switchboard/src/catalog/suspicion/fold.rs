@@ -250,8 +250,12 @@ fn letters_joined(text: &str) -> Option<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_letter = false;
     for word in text.split(' ') {
+        // Two blanks in a row end a word of such letters.
+        if word.is_empty() {
+            after_letter = false;
+            continue;
+        }
         let lone = is_letter(word);
-        // Two blanks in a row, an empty word, end a word of such letters.
         if !(joined.is_empty() || (after_letter && lone)) {
             joined.push(' ');
         }

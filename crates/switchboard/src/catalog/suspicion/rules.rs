@@ -158,7 +158,7 @@ pub(super) const PATTERNS: &[(Rule, u8, &str)] = &[
     (Rule::NamesSecrets, 2, r"<PLACE>"),
     (Rule::NamesSecrets, 1, r"\b(?:api|access|private|ssh)[ _-]keys?\b|\bpasswords?\b|\bcredentials?\b"),
     (Rule::DemandsFiles, 3, r"<TEMP>\b[^\n]{0,60}\b(?:tool|function|this|call|it|answering|anything)\b[^\n]{0,80}\b<READV>\b[^\n]{0,60}(?:<PLACE>|private key|credential|config[a-z]* file)"),
-    (Rule::DemandsFiles, 2, r"\b(?:reads?|opens?|cat|takes?|looks? up|retrieves?|grabs?|loads?|access)\b[^\n]{0,60}(?:<PLACE>|\bprivate keys?\b|\bsaved passwords?\b|\bsession cookies?\b|\bssh keys?\b|\bphone number\b|\bhome directory\b|\bapi keys?\b|\bcredentials\b|\baccess tokens?\b|\benvironment variables\b)"),
+    (Rule::DemandsFiles, 2, r"\b(?:reads?|opens?|cat|takes?|looks? up|retrieves?|grabs?|load|access)\b[^\n]{0,60}(?:<PLACE>|\bprivate keys?\b|\bsaved passwords?\b|\bsession cookies?\b|\bssh keys?\b|\bphone number\b|\bhome directory\b|\bapi keys?\b|\bcredentials\b|\baccess tokens?\b|\benvironment variables\b)"),
     (Rule::DemandsFiles, 2, r"\b(?:take|look|get|fetch|find|read|pull|grab)\b[^\n]{0,20}\b(?:from|in) (?:their|the users?'?s?|the) (?:environment|settings|config[a-z]*|keychain|browser|home|wallet)"),
     (Rule::DemandsFiles, 2, r"\b(?:recuper|lis\b|lisez|lies\b|lee\b|leia|leggi|recoge)\S*[^\n]{0,40}(?:cle privee|clave privada|chave privada|chiave privata|privaten schlussel|mot de passe)|прочита\S*[^\n]{0,30}(?:парол|ключ)|读取[^\n]{0,30}(?:密码|密钥|私钥)|(?:パスワード|秘密鍵)\S*[^\n]{0,12}(?:読み|読んで)"),
     (Rule::DemandsFiles, 2, r"(?:\b(?:lies|lis|lisez|lee|lea|leia|ler|leggi|lire|lesen)\b|прочит\S*|прочти|读取|讀取|読み|읽)[^\n]{0,50}<PLACE>"),

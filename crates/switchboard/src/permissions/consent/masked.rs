@@ -24,13 +24,9 @@ pub(super) fn argument(key: &str, value: &str) -> (String, bool) {
     let is_word = !value.contains(is_blank) && value.chars().count() <= LONGEST_SECRET;
     if is_word && !key.is_empty() && !is_command_line(key) {
         // By its name alone.
-        let named = format!("{key}={value}");
-        let shown = mask::argument(&named);
-        let shown = shown
-            .strip_prefix(key)
-            .and_then(|rest| rest.strip_prefix('='));
-        if let Some(shown) = shown.filter(|shown| *shown != value) {
-            return (shown.to_owned(), true);
+        let shown = mask::named(key, value);
+        if shown != value {
+            return (shown.into_owned(), true);
         }
     }
     words(value, true)

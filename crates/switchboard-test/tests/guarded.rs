@@ -252,42 +252,6 @@ async fn all_servers_of_a_killed_guard_end_and_the_next_one_gets_another() {
 }
 
 #[tokio::test]
-async fn a_daemon_without_a_mark_ends_with_either_process_of_its_supervisor() {
-    // No environment, no session, no parent: only a subreaper above it still knows whose it is.
-    let daemon = "(env -i setsid sh -c '(trap \"\" TERM HUP; echo $$; exec sleep 1000) & :' </dev/null 2>/dev/null &)";
-    let daemon = daemon.replace("echo $$", "sh -c \"echo \\$PPID\"");
-    for kills_watcher in [false, true] {
-        let server = shell_under("without-mark", &format!("{daemon}\nexec cat"));
-        let (link, recorder) = connect(&server).await;
-        let daemon = process(recorder.next().await);
-        assert!(exists(daemon));
-        let watcher = guard("without-mark");
-        // The process that works is the parent of the server.
-        let supervisor = parent(pid(link.process().unwrap()));
-        assert_eq!(parent(supervisor), watcher);
-        assert_eq!(parent(daemon), supervisor);
-        let killed = if kills_watcher { watcher } else { supervisor };
-        kill_process(killed, Signal::KILL).unwrap();
-        let Event::Closed(closed) = recorder.next().await else {
-            panic!("something was said");
-        };
-        assert_ne!(closed, Closed::ByUs);
-        link.close().await;
-        for process in [daemon, supervisor, watcher] {
-            wait_until(|| !exists(process)).await;
-        }
-    }
-}
-
-/// The parent of a process.
-fn parent(process: Pid) -> Pid {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_pid()));
-    let status = status.unwrap();
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-    pid(parent.unwrap().trim().parse().unwrap())
-}
-
-#[tokio::test]
 async fn a_guard_that_hangs_is_not_waited_for_forever() {
     let server = shell_under("to-be-stopped", &format!("{}\nexec cat", DAEMONS[0].1));
     let (link, recorder) = connect(&server).await;

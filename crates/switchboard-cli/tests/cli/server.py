@@ -47,7 +47,7 @@ if os.path.exists(log_path + ".changes"):
     with open(log_path + ".changes", encoding="utf-8") as changes:
         CHANGES = json.load(changes)
 if "EXTRA_TOOL" in os.environ:
-    CHANGES.setdefault("tools", []).append({"name": os.environ["EXTRA_TOOL"], "description": "Makes " + os.environ["EXTRA_TOOL"], "inputSchema": OBJECT})
+    CHANGES.setdefault("tools", []).append({"name": os.environ["EXTRA_TOOL"], "description": " ".join(os.environ["EXTRA_TOOL"] + letter for letter in "abcdefgh"), "inputSchema": OBJECT})
 replaced = [tool.get("name") for tool in CHANGES.get("tools", [])]
 TOOLS = [tool for tool in TOOLS if tool.get("name") not in replaced] + CHANGES.get("tools", [])
 

@@ -84,7 +84,7 @@ fn segments(address: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
             }
             _ => {}
         }
-        before_is_secret = names::sounds_secret(segment);
+        before_is_secret = !segment.contains('=') && names::sounds_secret(segment);
         start = end + 1;
     }
 }

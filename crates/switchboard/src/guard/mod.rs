@@ -17,7 +17,6 @@
 //! | `descendants` | whose process is whose, and how they are ended |
 //! | `activity` | whether a server that is being installed makes progress |
 //! | `parent_death` | a child that does not outlive its parent |
-//! | `watcher` | the process above it that ends what it leaves if it is killed |
 
 pub(crate) mod activity;
 mod confined;
@@ -25,8 +24,6 @@ pub(crate) mod descendants;
 mod mains;
 pub(crate) mod parent_death;
 mod server;
-#[cfg(target_os = "linux")]
-mod watcher;
 pub(crate) mod wire;
 
 use std::io::{self, Write};
@@ -34,7 +31,6 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -60,53 +56,21 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// Standard input has to be the socket that the host gave it.
 pub fn run() -> ExitCode {
-    let host = parent();
-    #[cfg(target_os = "linux")]
-    match begin() {
-        Ok(watcher::Role::Supervisor) => {}
-        Ok(watcher::Role::Watcher(supervisor)) => return watcher::watch(supervisor),
-        Err(error) => return unable(&error),
-    }
-    let lineage = Lineage {
-        host,
-        parent: parent(),
-    };
-    match serve(*LINEAGE.get_or_init(|| lineage)) {
+    match serve() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => unable(&error),
+        Err(error) => {
+            // Nothing can be done about a standard error that is closed.
+            let _ = writeln!(
+                io::stderr(),
+                "the guard of servers cannot work: {error} (it is started by the host, not by hand)"
+            );
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn unable(error: &io::Error) -> ExitCode {
-    // Nothing can be done about a standard error that is closed.
-    let _ = writeln!(
-        io::stderr(),
-        "the guard of servers cannot work: {error} (it is started by the host, not by hand)"
-    );
-    ExitCode::FAILURE
-}
-
-/// Becomes two processes, if there is a host to work for.
-#[cfg(target_os = "linux")]
-fn begin() -> io::Result<watcher::Role> {
-    // Whatever else it may be is no host.
-    rustix::net::sockopt::socket_type(io::stdin().as_fd())?;
-    watcher::split()
-}
-
-/// Whose processes these are.
-#[derive(Debug, Clone, Copy)]
-struct Lineage {
-    /// The host, which is the parent of the watcher where there is one.
-    host: Option<u32>,
-    /// The parent of this process: the watcher, or the host.
-    parent: Option<u32>,
-}
-
-/// That of this process, which is set once.
-static LINEAGE: OnceLock<Lineage> = OnceLock::new();
-
-fn serve(lineage: Lineage) -> io::Result<()> {
+fn serve() -> io::Result<()> {
+    let host_id = parent();
     let host = BlockingStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // Whatever else it may be is no host.
     rustix::net::sockopt::socket_type(&host)?;
@@ -120,7 +84,7 @@ fn serve(lineage: Lineage) -> io::Result<()> {
         .build()?;
     LocalSet::new().block_on(&runtime, async {
         let host = UnixStream::from_std(host)?;
-        let signals = Signals::new(lineage.parent)?;
+        let signals = Signals::new(host_id)?;
         watch_over(host, signals).await;
         Ok(())
     })
@@ -248,19 +212,19 @@ struct Signals {
     interrupt: Signal,
     hang_up: Signal,
     parent_death: Signal,
-    parent: Option<u32>,
+    host: Option<u32>,
 }
 
 impl Signals {
-    /// Listens from now on, and lets the system tell when the parent ends, which ends with the host.
-    fn new(parent: Option<u32>) -> io::Result<Self> {
+    /// Listens from now on, and lets the system tell when the host ends.
+    fn new(host: Option<u32>) -> io::Result<Self> {
         let signals = Self {
             child: signal(SignalKind::child())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
             parent_death: signal(SignalKind::user_defined1())?,
-            parent,
+            host,
         };
         #[cfg(any(target_os = "linux", target_os = "android"))]
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::USR1))?;
@@ -276,8 +240,8 @@ impl Signals {
                 _ = self.hang_up.recv() => return Event::EndAll,
                 // The system sends this when the *thread* that started the guard ends, and anybody else may send it.
                 _ = self.parent_death.recv() => {
-                    if parent() != self.parent {
-                        return Event::EndAll;
+                    if parent() != self.host {
+                        return Event::HostGone;
                     }
                 }
             }
@@ -286,8 +250,7 @@ impl Signals {
 }
 
 fn host_has_gone(host: u32) -> bool {
-    let lineage = LINEAGE.get();
-    lineage.is_none_or(|lineage| lineage.host != Some(host) || lineage.parent != parent())
+    parent() != Some(host)
 }
 
 fn parent() -> Option<u32> {

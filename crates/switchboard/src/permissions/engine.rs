@@ -247,7 +247,10 @@ impl Engine {
             let argument = read.argument.clone().into_owned();
             let is_own = read.secrecy == Some(Secrecy::Own)
                 || subject.server.is_none() && self.own_files.has_hard_link(&read.argument);
-            return is_own.then_some(Because::OwnSecret { argument });
+            // Whoever calls a server `workspace` may have given it tools that write.
+            if is_own || subject.server.is_none() {
+                return is_own.then_some(Because::OwnSecret { argument });
+            }
         }
         let is_read_only = self.is_read_only(subject);
         let reach = if is_read_only {

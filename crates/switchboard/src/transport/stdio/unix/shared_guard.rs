@@ -321,16 +321,12 @@ impl Keeper {
         let Guard::Runs(guard, socket) = std::mem::replace(&mut self.guard, Guard::Over) else {
             return;
         };
-        // It sees that nothing comes any more.
-        let _ = socket.shutdown(std::net::Shutdown::Write);
+        drop(socket);
         // A guard that ended well has ended all others first. One that was killed has not, and one that hangs will not.
         match end_within(guard, patience) {
             End::Well => drop(reap(guard)),
             End::Badly => {
                 reap(guard);
-                // If only its watcher was killed, it ends everything itself, and closes the socket with the last of it.
-                let _ = socket.set_read_timeout(Some(SEARCH));
-                closes(&socket);
                 kill_marked(&self.mark, SEARCH);
             }
             End::NotYet => {

@@ -123,7 +123,9 @@ impl Scanner<'_> {
         let value = start..self.end_of_value(start, None, false);
         let word = self.text.get(value.clone()).unwrap_or_default();
         // What has a name or an address in it is read for itself.
-        if word.contains("://") || word.starts_with('-') || is_reference(word) {
+        let named = word.split_once(['=', ':']);
+        let is_named = named.is_some_and(|(name, _)| names::sounds_secret(name));
+        if word.contains("://") || word.starts_with('-') || is_named || is_reference(word) {
             return end;
         }
         let is_credential = match self.reading {

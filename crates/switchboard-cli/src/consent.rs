@@ -164,12 +164,9 @@ impl Terminal {
         };
         loop {
             printer.ask(self.choices(question.offers, width, is_shown, size.columns));
-            let key = match keyboard.key().await {
-                Ok(Key::Character(key)) => key,
-                _ => {
-                    printer.ask("\n");
-                    return Answer::No;
-                }
+            let Ok(Key::Character(key)) = keyboard.key().await else {
+                printer.ask("\n");
+                return Answer::No;
             };
             printer.ask(format!("{}\n", safe(&key.to_string())));
             let offer = question.offers.get(width);

@@ -599,6 +599,9 @@ mod tests {
 
     #[test]
     fn a_project_can_only_make_the_sandbox_of_commands_stricter() {
+        use SandboxMode::{Off, OwnFiles, ReadOnly, Workspace};
+        use Scope::{Cloud, Enterprise, Local, Plugin, Project, User};
+
         let stated = |scope, word: &str| {
             let text = format!("[settings]\nbash_sandbox = \"{word}\"\n");
             let file = SourceFile::new("a.toml", scope, text);
@@ -616,8 +619,6 @@ mod tests {
             let settings = resolve(&files, &environment(&[]), &mut Vec::new());
             assert_eq!(settings.bash_sandbox(), expected, "{files:?}");
         };
-        use SandboxMode::{Off, OwnFiles, ReadOnly, Workspace};
-        use Scope::{Cloud, Enterprise, Local, Plugin, Project, User};
         check(&[], OwnFiles);
         check(&[(User, "off")], Off);
         check(&[(Local, "off"), (User, "workspace")], Off);

@@ -4,6 +4,8 @@
 //! it: in any other answer something would be missing without a word. An item that is too deep is replaced by an object
 //! that says so ([`TOO_DEEP`]), so that it costs that item and not its neighbours.
 
+use std::fmt::Write as _;
+
 use crate::{scan, string_scan::end_of_string};
 
 /// The member of an object that stands for an item that was nested too deep; its value is the limit.
@@ -69,7 +71,8 @@ fn push_items(
             shallow.push_str(name);
             shallow.push(',');
         }
-        shallow.push_str(&format!("\"{TOO_DEEP}\":{limit}}}"));
+        // Writing into a text does not fail.
+        let _ = write!(shallow, "\"{TOO_DEEP}\":{limit}}}");
     }
     shallow.push(']');
     Some(())
@@ -122,6 +125,7 @@ impl<'a> Values<'a> {
     }
 
     /// The next key with its quotation marks; the inner `None` at the end.
+    #[expect(clippy::option_option, reason = "what cannot be read is not the end")]
     fn next_key(&mut self) -> Option<Option<&'a str>> {
         if !self.has_more()? {
             return Some(None);

@@ -47,7 +47,10 @@ pub(crate) fn key(name: &str, entry: &ServerEntry) -> ConnectionKey {
     } = entry;
     let mut fields = Fields::default();
     fields.text("name", Some(name));
-    fields.text("transport", transport.map(|transport| transport.name()));
+    fields.text(
+        "transport",
+        transport.map(switchboard_config::entry::Transport::name),
+    );
     fields.text("command", command.as_deref());
     fields.list("args", args);
     fields.pairs("env", env);
@@ -223,8 +226,8 @@ mod tests {
 
     #[test]
     fn a_key_differs_by_what_the_link_depends_on_and_by_nothing_else() {
-        let same = key("s", &program());
         type Change = fn(&mut ServerEntry);
+        let same = key("s", &program());
         let different: [Change; 15] = [
             |entry| entry.transport = Some(Transport::Stdio),
             |entry| entry.command = Some("other".into()),

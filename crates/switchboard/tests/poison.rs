@@ -4,6 +4,12 @@
 //! round before. The rules were improved with all of them since, so these are tests against loss, not a measure of how
 //! well the rules do on texts they were not made for.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
+
 use serde_json::{Value, json};
 use switchboard::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
 use switchboard::json::SharedJson;

@@ -173,7 +173,7 @@ fn view(system: Option<&str>, messages: &[Message]) -> ConsentView {
     let said = messages.iter().map(|message| {
         let role = match message.role {
             Role::Assistant => "model",
-            _ => "user",
+            Role::User => "user",
         };
         let parts = message.parts.iter().map(|part| match part {
             Part::Text { text } => text.clone(),

@@ -7,7 +7,7 @@ use crate::chat::Machine;
 use crate::support::Run;
 
 /// What comes of one call that a model makes: the whole request with its result.
-fn result_of(tool: &str, arguments: serde_json::Value, settings: &str) -> String {
+fn result_of(tool: &str, arguments: &serde_json::Value, settings: &str) -> String {
     let turns = vec![
         Turn::text("").call("call_1", tool, arguments.clone()),
         Turn::text("done"),
@@ -97,7 +97,7 @@ fn nothing_outside_the_workspace_is_read_unasked() {
         "hard",
         ".env",
     ] {
-        let result = result_of("Read", json!({ "file_path": path }), "");
+        let result = result_of("Read", &json!({ "file_path": path }), "");
         assert!(!result.contains("canary"), "{path}: {result}");
         assert!(result.contains("is not permitted"), "{path}: {result}");
     }
@@ -107,7 +107,7 @@ fn nothing_outside_the_workspace_is_read_unasked() {
         ("Grep", "linked/"),
         ("Grep", "ROOT/state"),
     ] {
-        let result = result_of(tool, json!({ "pattern": "canary*", "path": path }), "");
+        let result = result_of(tool, &json!({ "pattern": "canary*", "path": path }), "");
         assert!(
             result.contains("is not permitted"),
             "{tool} {path}: {result}"
@@ -128,14 +128,14 @@ fn the_workspace_and_what_was_too_long_are_read_unasked() {
         ("Grep", json!({"pattern": "needle"}), "src/main.rs"),
         ("Glob", json!({"pattern": "src/*.rs"}), "src/main.rs"),
     ] {
-        let result = result_of(tool, arguments.clone(), "");
+        let result = result_of(tool, &arguments, "");
         assert!(result.contains(expected), "{tool} {arguments}: {result}");
     }
 }
 
 #[test]
 fn a_search_says_how_many_files_it_passed_over() {
-    let result = result_of("Grep", json!({"pattern": "canary|needle"}), "");
+    let result = result_of("Grep", &json!({"pattern": "canary|needle"}), "");
     assert!(
         result.contains("needle") && !result.contains("PASSWORD"),
         "{result}"
@@ -145,7 +145,7 @@ fn a_search_says_how_many_files_it_passed_over() {
     let allowed = "[[permissions.rules]]\ntool = 'Grep'\naction = 'allow'\n";
     let result = result_of(
         "Grep",
-        json!({"pattern": "canary", "path": "ROOT/home"}),
+        &json!({"pattern": "canary", "path": "ROOT/home"}),
         allowed,
     );
     assert!(
@@ -158,7 +158,7 @@ fn a_search_says_how_many_files_it_passed_over() {
 #[test]
 fn a_rule_that_names_the_path_allows_it_and_none_allows_our_own() {
     let all = "[[permissions.rules]]\ntool = 'Read'\naction = 'allow'\n";
-    let read = |path: &str, rule: &str| result_of("Read", json!({ "file_path": path }), rule);
+    let read = |path: &str, rule: &str| result_of("Read", &json!({ "file_path": path }), rule);
     assert!(read("ROOT/home/notes.txt", all).contains("canary"));
     assert!(!read("ROOT/home/.ssh/id_rsa", all).contains("canary"));
     let named = format!("{all}arguments = {{ file_path = {{ under = '~/.ssh' }} }}\n");
@@ -185,7 +185,7 @@ fn no_tool_of_ours_changes_our_files_through_another_name() {
                 json!({"file_path": path, "old_string": "canary", "new_string": "evil"}),
             ),
         ] {
-            let result = result_of(tool, arguments, allowed);
+            let result = result_of(tool, &arguments, allowed);
             assert!(
                 result.contains("Switchboard's own files"),
                 "{tool} {path}: {result}"

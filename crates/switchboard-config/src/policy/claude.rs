@@ -74,14 +74,14 @@ fn command(what: &str, action: Permission) -> Result<Translated, Untranslated> {
     let prefix = what.strip_suffix(":*").or_else(|| what.strip_suffix(" *"));
     let text = prefix.unwrap_or(what).trim();
     let is_glob = text.contains(['*', '?', '[']);
-    let test = match prefix {
+    let words = match prefix {
         None if action == Permission::Allow && !is_glob && !text.is_empty() => {
             return Ok(rule(vec![condition("command", ArgumentTest::Equals, text)]));
         }
         // Whoever denies a command means it with further arguments and beside other commands, too.
         _ => shell::literal_words(text).filter(|_| !is_glob),
     };
-    let Some(prefix) = test else {
+    let Some(prefix) = words else {
         let end = if prefix.is_some() { "( .*)?" } else { "" };
         let pattern = format!("^{}{end}$", glob(text, ".*", "."));
         return Err(Untranslated {

@@ -157,7 +157,7 @@ impl<F: Files> Resolver<'_, F> {
         let program = self.program(entry, document);
         let variables = self.variables(document);
         let expanded = |text: &str| {
-            expand(text, &variables).map_or_else(|_| text.to_owned(), |text| text.into_owned())
+            expand(text, &variables).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
         };
         let folder = expanded(entry.cwd.as_deref().unwrap_or_default());
         let words: Vec<String> = entry

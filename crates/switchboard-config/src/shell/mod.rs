@@ -291,8 +291,7 @@ impl Reader<'_> {
     fn word(&mut self) -> Option<Building> {
         let mut word = Building::default();
         let mut is_begun = false;
-        loop {
-            let Some(character) = self.peek() else { break };
+        while let Some(character) = self.peek() {
             match character {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' => break,
                 '\'' => {

@@ -296,7 +296,9 @@ fn bash_reads_plain_lines_the_same() {
     let line = prop::collection::vec(word, 1..4);
     runner
         .run(&line, |lines| {
-            let line: String = lines.iter().map(|line| format!("argv {line}; ")).collect();
+            let line = lines
+                .iter()
+                .fold(String::new(), |all, line| all + "argv " + line + "; ");
             let Some(plain) = plain(&line) else {
                 return Ok(());
             };

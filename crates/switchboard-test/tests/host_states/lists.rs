@@ -1,5 +1,7 @@
 //! Lists: what a change of each of them does, and how much of an endless one is fetched. Also answers that name no request.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +41,10 @@ async fn a_change_of_prompts_drops_the_prompts_that_were_listed() {
         }
         let lists = || {
             let methods = server.control.methods();
-            methods.iter().filter(|method| *method == "prompts/list").count()
+            methods
+                .iter()
+                .filter(|method| *method == "prompts/list")
+                .count()
         };
         host.list(&name(), ListKind::Prompts).await.unwrap();
         let before = lists();
@@ -85,6 +90,7 @@ async fn open(spec: &ServerSpec) -> Peer {
 
 #[tokio::test]
 async fn a_list_is_fetched_up_to_its_limits_and_says_so() {
+    const MANY: usize = 1_000_000;
     let mut script = Script::new("lab").era(Era::Stateful);
     for number in 0..5 {
         script = script.tool(Tool::new(&format!("tool-{number}")));
@@ -98,7 +104,6 @@ async fn a_list_is_fetched_up_to_its_limits_and_says_so() {
         (list.pages.len(), list.cut)
     };
     let cut = |what: &str| Some(format!("more than {what}"));
-    const MANY: usize = 1_000_000;
     // A list that just fits is whole.
     assert_eq!(fetch(5, MANY).await, (5, None));
     assert_eq!(fetch(6, MANY).await, (5, None));

@@ -1,5 +1,7 @@
 //! Programs that do not start at the first go, or not at all: how often they are started, and how long they have.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -181,7 +181,6 @@ impl Server {
                     finishing = Finishing::new(self.to_finish);
                     Stage::Finishing(Instant::now())
                 }
-                (Event::Finish, stage) => stage,
                 (Event::TimeIsUp, Stage::Finishing(_)) => {
                     if finishing.goes_on(self.main) {
                         Stage::Finishing(Instant::now() + LOOK)
@@ -194,7 +193,7 @@ impl Server {
                     self.tell(report).await;
                     stage
                 }
-                (Event::SomeEnded | Event::Close, stage) => stage,
+                (Event::Finish | Event::SomeEnded | Event::Close, stage) => stage,
                 (Event::EndNow, Stage::Terminating(until)) => {
                     Stage::Terminating(until.min(Instant::now() + SHORT_GRACE))
                 }

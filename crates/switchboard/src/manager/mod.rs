@@ -617,7 +617,7 @@ impl Manager {
         let destination = managed.spec.connector.destination();
         if failure.cause == Cause::Unauthorized && destination.rejects_token_on_401() {
             failure.cause = Cause::TokenRejected;
-            failure.message = "the server rejects the token of its entry".to_owned();
+            "the server rejects the token of its entry".clone_into(&mut failure.message);
             self.set_state(name, ConnectionState::Failed, Some(failure));
             return;
         }

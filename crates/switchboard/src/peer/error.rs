@@ -111,9 +111,8 @@ impl RequestError {
                 Self::NotSent(error)
             }
             Self::Lost(why) => Self::Lost(text(why)),
-            Self::Malformed(why) => Self::Malformed(text(why)),
             // The frame is not shown to anyone: what a front end gets is the reason alone.
-            Self::TooDeep { why, .. } => Self::Malformed(text(why)),
+            Self::Malformed(why) | Self::TooDeep { why, .. } => Self::Malformed(text(why)),
             Self::Unwritable(why) => Self::Unwritable(text(why)),
             Self::Task(why) => Self::Task(text(why)),
             other @ (Self::Idle(_)

@@ -144,7 +144,7 @@ pub(super) async fn answer_questions(
                     let (receiver, server, handler) = (receiver.clone(), &server, &handler);
                     let answer = async move {
                         let receiver = receiver.upgrade();
-                        let _answering = receiver.as_deref().map(|receiver| Answering::begin(receiver));
+                        let _answering = receiver.as_deref().map(Answering::begin);
                         answer(&method, params.as_ref(), server, &**handler).await
                     };
                     running.push(async move { (id, Abortable::new(answer, registration).await) });

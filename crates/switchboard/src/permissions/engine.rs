@@ -280,14 +280,13 @@ impl Engine {
                 let is_own = matches!(scope, Scope::Enterprise | Scope::Local | Scope::User);
                 rule.action != Permission::Allow || is_own && !rule.tests.is_empty()
             };
-            return match rule.filter(names_it) {
-                Some(rule) => Decision::on(Arc::clone(&rule.grounds)),
-                None => {
-                    let because = Because::Secret {
-                        argument: read.argument.into_owned(),
-                    };
-                    Decision::on(Arc::new(Grounds::new(Permission::Deny, because)))
-                }
+            return if let Some(rule) = rule.filter(names_it) {
+                Decision::on(Arc::clone(&rule.grounds))
+            } else {
+                let because = Because::Secret {
+                    argument: read.argument.into_owned(),
+                };
+                Decision::on(Arc::new(Grounds::new(Permission::Deny, because)))
             };
         }
         match rule {

@@ -186,20 +186,20 @@ impl Offer {
     }
 
     fn covered(&self, base: &Base) -> Covered {
-        let test = |argument: &str, test, value: &str| ArgumentCondition {
+        let on = |argument: &str, test, value: &str| ArgumentCondition {
             argument: argument.to_owned(),
             test,
             value: value.to_owned(),
         };
         let condition = match &self.condition {
             Some(NewCondition::Equals { argument, value }) => {
-                Some(test(argument, ArgumentTest::Equals, value))
+                Some(on(argument, ArgumentTest::Equals, value))
             }
             Some(NewCondition::Command(prefix)) => {
-                Some(test("command", ArgumentTest::Command, prefix))
+                Some(on("command", ArgumentTest::Command, prefix))
             }
             Some(NewCondition::Under { argument, folder }) => {
-                Some(test(argument, ArgumentTest::Under, folder))
+                Some(on(argument, ArgumentTest::Under, folder))
             }
             Some(NewCondition::ExactArguments(_)) | None => None,
         };

@@ -200,14 +200,15 @@ pub(super) fn judge(
     let mut judgement = ContentJudgement::default();
     let pinned = match pins {
         None => Items::default(),
-        Some(pins) => match Items::read(kind, pins) {
-            Some(pinned) => pinned,
-            None => {
+        Some(pins) => {
+            if let Some(pinned) = Items::read(kind, pins) {
+                pinned
+            } else {
                 let why = "the record is damaged, or of another version";
                 judgement.unreadable = Some(why.to_owned());
                 return (judgement, None);
             }
-        },
+        }
     };
     let known: HashMap<&str, &SharedJson> = pinned
         .0

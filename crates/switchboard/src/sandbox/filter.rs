@@ -76,14 +76,13 @@ pub(super) fn of(policy: &Policy) -> Option<Filters> {
 
 fn decision(group: &Group, mode: SandboxMode) -> Decision {
     match mode {
-        SandboxMode::ReadOnly | SandboxMode::Workspace => group.confined,
         SandboxMode::OwnFiles => group.own_files,
         // Only the network is taken away: files stay as they are, and other processes, which have it, out of reach.
         SandboxMode::Off if group.acts_on == ActsOn::Files => match group.confined {
             Decision::Arguments => Decision::Arguments,
             _ => Decision::Allow,
         },
-        SandboxMode::Off => group.confined,
+        SandboxMode::Off | SandboxMode::ReadOnly | SandboxMode::Workspace => group.confined,
     }
 }
 

@@ -76,15 +76,13 @@ fn apply(
     let (Some(scope), Some(program)) = (scope, &filters.mediated) else {
         return Ok(None);
     };
-    match mediate::listen(program) {
-        Ok(listener) => Ok(Some(Mediator { listener, scope })),
-        // Another listener is above us, as in some containers.
-        Err(_) => {
-            let refused = filters.unmediated.as_ref().ok_or(SandboxError::NoSeccomp)?;
-            apply_filter(refused).map_err(|_| SandboxError::NoSeccomp)?;
-            Ok(None)
-        }
+    if let Ok(listener) = mediate::listen(program) {
+        return Ok(Some(Mediator { listener, scope }));
     }
+    // Another listener is above us, as in some containers.
+    let refused = filters.unmediated.as_ref().ok_or(SandboxError::NoSeccomp)?;
+    apply_filter(refused).map_err(|_| SandboxError::NoSeccomp)?;
+    Ok(None)
 }
 
 /// Applies the rules about files. Returns what may be changed by the calls that Landlock does not know; `None` where

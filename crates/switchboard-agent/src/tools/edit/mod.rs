@@ -54,6 +54,9 @@ struct Arguments {
     replace_all: bool,
 }
 
+/// The arguments that a difference shows.
+const COVERED: [&str; 3] = ["old_string", "new_string", "replace_all"];
+
 impl Edit {
     pub(super) fn new(known: Arc<Known>) -> Self {
         Self {
@@ -82,8 +85,7 @@ impl Tool for Edit {
                 let preview = match changed(&path, &wanted, &Cancellation::default()) {
                     Ok(change) => {
                         let title = format!("change {name}, {}", at_lines(&change.lines));
-                        const COVERS: &[&str] = &["old_string", "new_string", "replace_all"];
-                        difference_shown(title, &name, &change.before, &change.after, COVERS)
+                        difference_shown(title, &name, &change.before, &change.after, &COVERED)
                     }
                     Err(reason) => failing(&name, &reason),
                 };

@@ -75,14 +75,15 @@ async fn perform(
     let calling = progress::shown(&session.context.printer, &label, request, &session.host);
     let outcome = match call.timeout {
         // Progress keeps a call alive, but not beyond what was asked for.
-        Some(limit) => match timeout(limit, calling).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
+        Some(limit) => {
+            if let Ok(outcome) = timeout(limit, calling).await {
+                outcome
+            } else {
                 let server = &tool.reference().server;
                 let told = session.host.cancellations_told(server, TELLING).await;
                 return Err(failure::timed_out(&label, limit, told));
             }
-        },
+        }
         None => calling.await,
     };
     outcome.map_err(|error| failure::of(&error, session))

@@ -94,6 +94,27 @@ pub(super) fn display(text: &str) -> Vec<Line> {
     lines
 }
 
+/// What a person is told of a server that the turn goes on without: what, and what to do. `None` where the findings about
+/// the configuration have told it.
+pub(super) fn missing_server(server: &FailedServer) -> Option<(String, String)> {
+    if HeldBack::is_in_findings(&server.state) {
+        return None;
+    }
+    let name = visible(&server.name);
+    let hint = match server.state.as_str() {
+        "needs-auth" => format!("`switchboard mcp login {name}`"),
+        "untrusted" => format!("`switchboard trust approve {name}`"),
+        "pending" => "its tools join the conversation when it is ready".to_owned(),
+        _ => look_closer(&name),
+    };
+    let message = format!(
+        "going on without {name} ({}): {}",
+        server.state,
+        visible(&server.reason)
+    );
+    Some((message, hint))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -143,25 +164,4 @@ mod tests {
         check("", "it failed without a word");
         assert_eq!(trouble(&[]), "it failed without a word");
     }
-}
-
-/// What a person is told of a server that the turn goes on without: what, and what to do. `None` where the findings about
-/// the configuration have told it.
-pub(super) fn missing_server(server: &FailedServer) -> Option<(String, String)> {
-    if HeldBack::is_in_findings(&server.state) {
-        return None;
-    }
-    let name = visible(&server.name);
-    let hint = match server.state.as_str() {
-        "needs-auth" => format!("`switchboard mcp login {name}`"),
-        "untrusted" => format!("`switchboard trust approve {name}`"),
-        "pending" => "its tools join the conversation when it is ready".to_owned(),
-        _ => look_closer(&name),
-    };
-    let message = format!(
-        "going on without {name} ({}): {}",
-        server.state,
-        visible(&server.reason)
-    );
-    Some((message, hint))
 }

@@ -297,7 +297,7 @@ const SIDE_CHANNELS: &[(&str, u8)] = &[
 /// The parts of a text that are worth a look.
 fn parts(text: &str) -> Vec<Range<usize>> {
     let Some(gate) = &*GATE else {
-        return vec![0..text.len()];
+        return std::iter::once(0..text.len()).collect();
     };
     let bytes = text.as_bytes();
     if bytes.len() <= WINDOWED {

@@ -69,8 +69,9 @@ impl Failed {
     /// Whether no connection to the address could be made.
     pub(super) fn is_connecting(&self) -> bool {
         use TransportErrorKind::{Dns, Refused, Timeout, Tls, Unreachable};
-        let (Self::Open(OpenErrorKind::Transport(error))
-        | Self::Open(OpenErrorKind::Request(RequestError::NotSent(error)))) = self
+        let Self::Open(
+            OpenErrorKind::Transport(error) | OpenErrorKind::Request(RequestError::NotSent(error)),
+        ) = self
         else {
             return false;
         };

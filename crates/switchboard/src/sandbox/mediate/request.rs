@@ -49,6 +49,10 @@ const EMPTY_PATH: u64 = 0x1000;
 const IN_DONT_FOLLOW: u64 = 0x0200_0000;
 
 impl Request {
+    #[expect(
+        clippy::many_single_char_names,
+        reason = "the arguments of a system call have no other names"
+    )]
     pub(super) fn of(call: &Call) -> Result<Self, Errno> {
         let caller = Caller(call.thread);
         let [a, b, c, d, e, _] = call.arguments;
@@ -61,7 +65,7 @@ impl Request {
             libc::SYS_fchown => (Place::Descriptor(signed(a)), owner(b, c)),
             libc::SYS_fchownat => (at(a, b, e)?, owner(c, d)),
             libc::SYS_utimensat => {
-                let times = caller.times(c, Unit::Nanoseconds)?;
+                let times = caller.times(c, &Unit::Nanoseconds)?;
                 (at(a, b, d)?, Change::Times(times))
             }
             libc::SYS_inotify_add_watch => {
@@ -80,17 +84,17 @@ impl Request {
             libc::SYS_lchown => (at(here, a, NOFOLLOW)?, owner(b, c)),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_utime => {
-                let times = caller.times(b, Unit::Seconds)?;
+                let times = caller.times(b, &Unit::Seconds)?;
                 (at(here, a, 0)?, Change::Times(times))
             }
             #[cfg(target_arch = "x86_64")]
             libc::SYS_utimes => {
-                let times = caller.times(b, Unit::Microseconds)?;
+                let times = caller.times(b, &Unit::Microseconds)?;
                 (at(here, a, 0)?, Change::Times(times))
             }
             #[cfg(target_arch = "x86_64")]
             libc::SYS_futimesat => {
-                let times = caller.times(c, Unit::Microseconds)?;
+                let times = caller.times(c, &Unit::Microseconds)?;
                 (at(a, b, 0)?, Change::Times(times))
             }
             _ => return Err(Errno::PERM),
@@ -200,7 +204,7 @@ impl Caller {
     }
 
     /// The two times in the caller's memory; none are those of now.
-    fn times(self, address: u64, unit: Unit) -> Result<Timestamps, Errno> {
+    fn times(self, address: u64, unit: &Unit) -> Result<Timestamps, Errno> {
         if address == 0 {
             let now = Timespec {
                 tv_sec: 0,

@@ -230,7 +230,10 @@ impl Lines {
         let arguments: Value = serde_json::from_str(arguments).expect("JSON");
         let line = arguments["line"].as_str().expect("a line");
         let file = OpenOptions::new().append(true).create(true).open(&self.0);
-        let written = writeln!(file.expect("a file"), "{line}");
+        // In one write: a kill between the line and its end would join it with the next one.
+        let written = file
+            .expect("a file")
+            .write_all(format!("{line}\n").as_bytes());
         written.expect("it is written");
     }
 }

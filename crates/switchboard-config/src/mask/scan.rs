@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::{address, names, shape};
 use crate::expand::is_only_references;
+use crate::secret::MASK;
 
 /// How a text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,9 +124,8 @@ impl Scanner<'_> {
         let value = start..self.end_of_value(start, None, false);
         let word = self.text.get(value.clone()).unwrap_or_default();
         // What has a name or an address in it is read for itself.
-        let named = word.split_once(['=', ':']);
-        let is_named = named.is_some_and(|(name, _)| names::sounds_secret(name));
-        if word.contains("://") || word.starts_with('-') || is_named || is_reference(word) {
+        let is_read_apart = word.contains("://") || word.starts_with('-') || word.contains(MASK);
+        if is_read_apart || is_reference(word) {
             return end;
         }
         let is_credential = match self.reading {

@@ -553,6 +553,16 @@ impl<'a> Scanner<'a> {
         let is_before =
             |word: &&Word| BEFORE.contains(&word.text.as_str()) || is_assignment(&word.text);
         let skipped = words.iter().take_while(is_before).count();
+        // A reserved word or a name that is quoted is a program: `\! x`. Where that may be so, both readings count.
+        let is_spelled_out = |word: &Word| {
+            let name = word.text.split_inclusive('=').next().unwrap_or_default();
+            text.split([' ', '\t', '\n'])
+                .any(|token| token.starts_with(name))
+        };
+        if !words.iter().take(skipped).all(is_spelled_out) {
+            let (words, text) = (words.clone(), text.to_owned());
+            self.commands.push(Part { words, text });
+        }
         for _ in 0..skipped {
             let after = text
                 .split_once([' ', '\t'])

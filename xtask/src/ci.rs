@@ -14,9 +14,9 @@ pub(crate) fn ci() -> Result<(), String> {
         "-D",
         "warnings",
     ])?;
-    let mut documentation = command(&["cargo", "doc", "--workspace", "--no-deps", "--quiet"]);
-    documentation.env("RUSTDOCFLAGS", "-D warnings");
-    run_command(documentation)?;
+    // The library and the program are both named `switchboard`: documented at once, they write into one folder.
+    document("--bins")?;
+    document("--lib")?;
     if is_installed(&["cargo", "deny", "--version"]) {
         run(&[
             "cargo",
@@ -32,4 +32,12 @@ pub(crate) fn ci() -> Result<(), String> {
         println!("install it with `cargo install cargo-deny` to check them");
     }
     test::test()
+}
+
+fn document(targets: &str) -> Result<(), String> {
+    let mut documentation = command(&["cargo", "doc", "--workspace", "--no-deps", "--quiet"]);
+    documentation
+        .arg(targets)
+        .env("RUSTDOCFLAGS", "-D warnings");
+    run_command(documentation)
 }

@@ -182,6 +182,12 @@ const DAEMONS: &[(&str, &str)] = &[
     ),
 ];
 
+/// A daemon that has nothing to tell whose it is: no environment, a session of its own, no parent.
+const UNMARKED: (&str, &str) = (
+    "forked twice, in a session of its own, with no environment",
+    "(env -i setsid sh -c 'echo $$; exec sleep 1000' </dev/null 2>/dev/null &)",
+);
+
 #[tokio::test]
 async fn the_end_of_a_server_is_that_of_its_own_processes_alone() {
     for (name, daemon) in DAEMONS {
@@ -221,16 +227,24 @@ async fn a_server_that_kills_its_process_group_kills_nobody_else() {
 
 #[tokio::test]
 async fn all_servers_of_a_killed_guard_end_and_the_next_one_gets_another() {
-    for signal in [Signal::KILL, Signal::TERM] {
-        let server = shell_under("to-be-killed", &format!("{}\nexec cat", DAEMONS[0].1));
+    let signals = [Signal::KILL, Signal::TERM];
+    let victims = [Victim::Watchdog, Victim::Supervisor];
+    let cases = [UNMARKED, DAEMONS[0]]
+        .into_iter()
+        .flat_map(|(name, daemon)| {
+            signals.map(|signal| victims.map(|victim| (name, daemon, signal, victim)))
+        });
+    for (name, daemon, signal, victim) in cases.flatten() {
+        println!("{name}: {signal:?} to the {victim:?}");
+        let server = shell_under("to-be-killed", &format!("{daemon}\nexec cat"));
         let (first, second) = tokio::join!(connect(&server), connect(&server));
         let guard = guard("to-be-killed");
-        let mut left = Vec::new();
+        let mut left = vec![guard, supervisor(guard)];
         for (link, recorder) in [&first, &second] {
             left.push(process(recorder.next().await));
             left.push(pid(link.process().unwrap()));
         }
-        kill_process(guard, signal).unwrap();
+        kill_process(victim.of(guard), signal).unwrap();
         for (link, recorder) in [first, second] {
             let Event::Closed(closed) = recorder.next().await else {
                 panic!("something was said");
@@ -253,22 +267,43 @@ async fn all_servers_of_a_killed_guard_end_and_the_next_one_gets_another() {
 
 #[tokio::test]
 async fn a_guard_that_hangs_is_not_waited_for_forever() {
-    let server = shell_under("to-be-stopped", &format!("{}\nexec cat", DAEMONS[0].1));
-    let (link, recorder) = connect(&server).await;
-    let left = [
-        process(recorder.next().await),
-        pid(link.process().unwrap()),
-        guard("to-be-stopped"),
-    ];
-    kill_process(guard("to-be-stopped"), Signal::STOP).unwrap();
-    let closing = tokio::time::timeout(Duration::from_secs(20), link.close());
-    assert!(closing.await.is_ok());
-    for process in left {
-        wait_until(|| !exists(process)).await;
+    for victim in [Victim::Watchdog, Victim::Supervisor] {
+        let server = shell_under("to-be-stopped", &format!("{}\nexec cat", UNMARKED.1));
+        let (link, recorder) = connect(&server).await;
+        let guard = guard("to-be-stopped");
+        let left = [
+            process(recorder.next().await),
+            pid(link.process().unwrap()),
+            guard,
+            supervisor(guard),
+        ];
+        kill_process(victim.of(guard), Signal::STOP).unwrap();
+        let closing = tokio::time::timeout(Duration::from_secs(20), link.close());
+        assert!(closing.await.is_ok(), "{victim:?}");
+        drop(link);
+        for process in left {
+            wait_until(|| !exists(process)).await;
+        }
+        let (link, recorder) = connect(&server).await;
+        process(recorder.next().await);
+        link.close().await;
     }
-    let (link, recorder) = connect(&server).await;
-    process(recorder.next().await);
-    link.close().await;
+}
+
+/// Which of the two processes of a guard something happens to.
+#[derive(Debug, Clone, Copy)]
+enum Victim {
+    Watchdog,
+    Supervisor,
+}
+
+impl Victim {
+    fn of(self, guard: Pid) -> Pid {
+        match self {
+            Self::Watchdog => guard,
+            Self::Supervisor => supervisor(guard),
+        }
+    }
 }
 
 #[tokio::test]
@@ -309,6 +344,16 @@ fn guard(name: &str) -> Pid {
     let guards: Vec<Pid> = children().into_iter().filter(is_guard).collect();
     assert_eq!(guards.len(), 1, "{name}");
     guards[0]
+}
+
+/// The supervisor below the watchdog that this process has started.
+fn supervisor(watchdog: Pid) -> Pid {
+    let watchdog = watchdog.as_raw_pid();
+    let list = std::fs::read_to_string(format!("/proc/{watchdog}/task/{watchdog}/children"));
+    let list = list.unwrap();
+    let children: Vec<&str> = list.split_whitespace().collect();
+    assert_eq!(children.len(), 1);
+    pid(children[0].parse().unwrap())
 }
 
 /// One test, because it counts what the whole process has: runtimes of other tests would be counted too.

@@ -6,10 +6,13 @@
 //! host goes away (the socket between them closes, whatever the reason) or when a signal tells it to. A host that ends in
 //! order leaves its servers to it: they have the same time to end as if the host had waited. The servers' pipes
 //! pass through it only in the sense that it hands them on: data goes directly between host and server. It must not
-//! read or write them, and has no configuration of its own.
+//! read or write them, and has no configuration of its own. On Linux a watchdog runs above it, for the case that it is
+//! killed.
 //!
 //! | where | what |
 //! |---|---|
+//! | `watchdog` | the process above it, which ends everything if it is killed |
+//! | `fork` | how the two become two |
 //! | `wire` | what host and guard say to each other |
 //! | `server` | one server, from its start to its end |
 //! | `confined` | how a server gets into its sandbox |
@@ -21,21 +24,27 @@
 pub(crate) mod activity;
 mod confined;
 pub(crate) mod descendants;
+#[cfg(target_os = "linux")]
+mod fork;
 mod mains;
 pub(crate) mod parent_death;
 mod server;
+#[cfg(target_os = "linux")]
+mod watchdog;
 pub(crate) mod wire;
 
+use std::future::pending;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::Pid;
-use tokio::io::Interest;
+use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
@@ -57,7 +66,7 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 /// Standard input has to be the socket that the host gave it.
 pub fn run() -> ExitCode {
     match serve() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // Nothing can be done about a standard error that is closed.
             let _ = writeln!(
@@ -69,13 +78,18 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn serve() -> io::Result<()> {
-    let host_id = parent();
+fn serve() -> io::Result<ExitCode> {
+    // Anything but a socket is not from a host.
+    rustix::net::sockopt::socket_type(io::stdin())?;
+    #[cfg(target_os = "linux")]
+    let watchdog = match watchdog::split()? {
+        watchdog::Role::Supervisor(watchdog) => watchdog,
+        watchdog::Role::Done(code) => return Ok(code),
+    };
+    #[cfg(not(target_os = "linux"))]
+    let watchdog = None;
     let host = BlockingStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // Whatever else it may be is no host.
-    rustix::net::sockopt::socket_type(&host)?;
     host.set_nonblocking(true)?;
-    become_subreaper()?;
     // One thread, the main one, for two reasons: the servers' parent-death signal depends on the thread that starts
     // them, and a guard should cost next to nothing.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -84,9 +98,9 @@ fn serve() -> io::Result<()> {
         .build()?;
     LocalSet::new().block_on(&runtime, async {
         let host = UnixStream::from_std(host)?;
-        let signals = Signals::new(host_id)?;
+        let signals = Signals::new(watchdog)?;
         watch_over(host, signals).await;
-        Ok(())
+        Ok(ExitCode::SUCCESS)
     })
 }
 
@@ -205,68 +219,67 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// The signals that mean something to a guard.
+/// What reaches the guard besides the host's requests.
 struct Signals {
     child: Signal,
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
-    parent_death: Signal,
-    host: Option<u32>,
+    /// What the watchdog has to say; `None` if there is none, or no longer.
+    watchdog: Option<pipe::Receiver>,
 }
 
 impl Signals {
-    /// Listens from now on, and lets the system tell when the host ends.
-    fn new(host: Option<u32>) -> io::Result<Self> {
-        let signals = Self {
+    fn new(watchdog: Option<OwnedFd>) -> io::Result<Self> {
+        Ok(Self {
             child: signal(SignalKind::child())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
-            parent_death: signal(SignalKind::user_defined1())?,
-            host,
-        };
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::USR1))?;
-        Ok(signals)
+            watchdog: watchdog.map(pipe::Receiver::from_owned_fd).transpose()?,
+        })
     }
 
     async fn next(&mut self) -> Event {
-        loop {
-            tokio::select! {
-                _ = self.child.recv() => return Event::Child,
-                _ = self.terminate.recv() => return Event::EndAll,
-                _ = self.interrupt.recv() => return Event::EndAll,
-                _ = self.hang_up.recv() => return Event::EndAll,
-                // The system sends this when the *thread* that started the guard ends, and anybody else may send it.
-                _ = self.parent_death.recv() => {
-                    if parent() != self.host {
-                        return Event::HostGone;
-                    }
-                }
-            }
+        tokio::select! {
+            _ = self.child.recv() => Event::Child,
+            _ = self.terminate.recv() => Event::EndAll,
+            _ = self.interrupt.recv() => Event::EndAll,
+            _ = self.hang_up.recv() => Event::EndAll,
+            event = said_by(&mut self.watchdog) => event,
         }
     }
 }
 
-fn host_has_gone(host: u32) -> bool {
-    parent() != Some(host)
+/// Waits for the watchdog: it says that the host has gone, or is gone itself.
+async fn said_by(watchdog: &mut Option<pipe::Receiver>) -> Event {
+    let Some(pipe) = watchdog else {
+        return pending().await;
+    };
+    match pipe.read_u8().await {
+        Ok(_) => Event::HostGone,
+        Err(_) => {
+            *watchdog = None;
+            Event::EndAll
+        }
+    }
 }
 
+/// Whether no process has that id. A host that has ended and is not reaped is told by its socket.
+fn host_has_gone(host: u32) -> bool {
+    let host = i32::try_from(host).ok().and_then(Pid::from_raw);
+    host.is_none_or(|host| rustix::process::test_kill_process(host) == Err(rustix::io::Errno::SRCH))
+}
+
+#[cfg(target_os = "linux")]
 fn parent() -> Option<u32> {
     let parent = rustix::process::getppid().map(Pid::as_raw_pid);
     parent.and_then(|pid| u32::try_from(pid).ok())
 }
 
-#[cfg_attr(
-    not(any(target_os = "linux", target_os = "android")),
-    expect(
-        clippy::unnecessary_wraps,
-        reason = "it can fail where there is such a thing"
-    )
-)]
+#[cfg(target_os = "linux")]
 fn become_subreaper() -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    Ok(())
+    Ok(rustix::process::set_child_subreaper(Some(
+        rustix::process::getpid(),
+    ))?)
 }

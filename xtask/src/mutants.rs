@@ -120,6 +120,8 @@ fn run(module: &Module) -> Result<BTreeSet<String>, String> {
     let mut mutants = command(&[
         "cargo",
         "mutants",
+        // Not only the default members.
+        "--workspace",
         "--in-place",
         "--no-shuffle",
         "--test-tool=nextest",
@@ -146,13 +148,19 @@ fn run(module: &Module) -> Result<BTreeSet<String>, String> {
     }
 }
 
-/// Whether the tests passed without a mutation and every mutant was tried.
 fn is_finished(output: &Path) -> bool {
     let outcomes = std::fs::read(output.join("mutants.out/outcomes.json")).unwrap_or_default();
-    let outcomes: serde_json::Value = serde_json::from_slice(&outcomes).unwrap_or_default();
+    all_tried(&serde_json::from_slice(&outcomes).unwrap_or_default())
+}
+
+/// Whether the tests passed without a mutation, and there were mutants, and every one was tried.
+fn all_tried(outcomes: &serde_json::Value) -> bool {
     let count = |name: &str| outcomes[name].as_u64();
-    let tried = ["caught", "missed", "timeout", "unviable"].map(count);
-    count("total_mutants") == tried.into_iter().sum()
+    let tried: Option<u64> = ["caught", "missed", "timeout", "unviable"]
+        .map(count)
+        .into_iter()
+        .sum();
+    tried.is_some_and(|tried| tried > 0) && tried == count("total_mutants")
 }
 
 /// `path: mutation`, without the line and the column, which change with every edit.
@@ -217,6 +225,21 @@ fn fits(pattern: &str, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_counts_only_if_it_tried_every_mutant_and_there_were_some() {
+        let outcomes = |total, caught, missed| {
+            serde_json::json!({
+                "total_mutants": total, "caught": caught, "missed": missed, "timeout": 1, "unviable": 2,
+            })
+        };
+        assert!(all_tried(&outcomes(9, 5, 1)));
+        assert!(!all_tried(&outcomes(10, 5, 1)));
+        assert!(!all_tried(&serde_json::json!({
+            "total_mutants": 0, "caught": 0, "missed": 0, "timeout": 0, "unviable": 0,
+        })));
+        assert!(!all_tried(&serde_json::Value::Null));
+    }
 
     #[test]
     fn every_module_has_files_and_the_known_survivors_are_of_one() {

@@ -4,8 +4,8 @@
 //! [`crate::redact`]'s business. `names` knows which names announce a secret, `shape` what one looks like, `scan`
 //! finds them in a text, `address` in an address.
 //!
-//! Everything here is a total function of linear cost: texts come from models, servers and repositories. Nothing is
-//! masked twice, and masking what was masked changes nothing.
+//! Everything here is a total function of linear cost: texts come from models, servers and repositories. Masking a
+//! masked text may mask more of it, since the text around a mask reads differently then; it never shows more.
 
 mod address;
 mod names;

@@ -362,8 +362,8 @@ impl Reader<'_> {
     fn variable(&mut self, word: &mut Building) -> Option<()> {
         word.expands = true;
         word.text.push('$');
-        let in_braces = self.eat("{");
         let start = self.at;
+        let in_braces = self.eat("{");
         match self.bump()? {
             first if first.is_ascii_alphabetic() || first == '_' => {
                 while self
@@ -377,10 +377,10 @@ impl Reader<'_> {
             '?' | '#' | '@' | '*' | '-' | '$' | '!' if !in_braces => {}
             _ => return None,
         }
-        word.text.push_str(self.line.get(start..self.at)?);
         if in_braces && self.bump()? != '}' {
             return None;
         }
+        word.text.push_str(self.line.get(start..self.at)?);
         Some(())
     }
 }

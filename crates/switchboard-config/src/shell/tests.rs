@@ -31,7 +31,7 @@ fn plain_commands_are_read_as_a_shell_reads_them() {
     check("git \\\n status", &["git|status"]);
     check(
         "ls *.rs ~ $HOME \"$HOME\" ${HOME}",
-        &["ls|?*.rs|?~|?$HOME|?$HOME|?$HOME"],
+        &["ls|?*.rs|?~|?$HOME|?$HOME|?${HOME}"],
     );
     check("git status # not this; rm", &["git|status"]);
     check("git a#b", &["git|a#b"]);

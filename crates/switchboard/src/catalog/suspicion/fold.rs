@@ -136,10 +136,20 @@ fn ascii(bytes: &[u8], at: usize) -> u8 {
         return b' ';
     };
     match byte {
-        b'.' if bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace) => b'\n',
+        b'.' if bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace)
+            && !is_abbreviated(bytes, at) =>
+        {
+            b'\n'
+        }
         b'\n' if is_wrapped(bytes, at) => b' ',
         _ => byte.to_ascii_lowercase(),
     }
+}
+
+/// "e.g." and "i.e." end no sentence.
+fn is_abbreviated(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(3).and_then(|start| bytes.get(start..at));
+    before.is_some_and(|before| matches!(before, b"e.g" | b"i.e" | b"E.g" | b"I.e"))
 }
 
 /// Whether a line break only wraps a sentence: what follows goes on in lower case.

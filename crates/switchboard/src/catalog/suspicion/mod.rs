@@ -11,6 +11,8 @@
 //! | `fold` | a text as it would be read: look-alikes, full-width letters, accents and invisible characters resolved |
 //! | `decode` | what is written in base64, hexadecimal or escapes |
 //! | `rules` | the patterns and their weights |
+//! | `lexicon` | words by what they mean in an instruction |
+//! | `intent` | what a sentence asks for, by the meanings of its words |
 //! | `score` | what the matches in one definition come to |
 //!
 //! Every text of a definition is looked at, names and values alike, to its end, in time that grows with its length.
@@ -18,6 +20,8 @@
 
 mod decode;
 mod fold;
+mod intent;
+mod lexicon;
 mod rules;
 mod score;
 #[cfg(test)]
@@ -177,18 +181,18 @@ impl fmt::Display for Flag {
     }
 }
 
-/// Looks a tool over. Of other tools it knows this one's own name only; see [`of_tool_among`].
-pub fn of_tool(tool: &CatalogTool) -> Vec<Flag> {
-    of_tool_among(tool, &|_| false)
-}
-
-/// Looks a tool over that has others beside it: advice on how to use tools of the same server (`is_own`) is ordinary.
-pub fn of_tool_among(tool: &CatalogTool, is_own: &dyn Fn(&str) -> bool) -> Vec<Flag> {
+/// Finds what is suspicious in a tool that has others beside it: advice on how to use tools of the same server
+/// (`is_own`) is ordinary. [`ServerTools::flags`](super::ServerTools::flags) knows them, and is the only way in.
+pub(super) fn of_tool(tool: &CatalogTool, is_own: &dyn Fn(&str) -> bool) -> Vec<Flag> {
     let name = tool.reference().tool.as_str();
     let is_own = |other: &str| other.eq_ignore_ascii_case(name) || is_own(other);
     let mut findings = Findings::new(&is_own);
     // What is nested too deep for this is not shown to a model either.
     if let Ok(definition) = serde_json::from_str::<Value>(tool.definition().as_str()) {
+        let schema = definition.get("inputSchema");
+        let properties = schema.and_then(|schema| schema.get("properties"));
+        let names = properties.and_then(Value::as_object).into_iter().flatten();
+        findings.parameters(names.map(|(name, _)| name.to_lowercase()));
         walk(&definition, &mut Vec::new(), &mut findings);
     }
     findings.flags()

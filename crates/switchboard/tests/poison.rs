@@ -86,6 +86,12 @@ fn the_half_that_no_rule_was_made_with_is_flagged_as_well() {
     check(&tuned.join("\n"), 95, 10);
 }
 
+/// Written against the rules, by somebody who had made them: what an attacker with the source reaches.
+#[test]
+fn half_of_what_was_written_to_evade_the_rules_is_flagged_still() {
+    check(include_str!("data/evasive.jsonl"), 55, 20);
+}
+
 #[test]
 fn ordinary_definitions_are_not_flagged() {
     check(include_str!("data/ordinary.jsonl"), 0, 0);

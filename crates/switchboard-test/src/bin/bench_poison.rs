@@ -53,7 +53,7 @@ struct Sample {
 fn measure() -> Result<Value, Failure> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../switchboard/tests/data");
     let mut samples = Vec::new();
-    for name in ["definitions", "unseen", "heldout", "ordinary"] {
+    for name in ["definitions", "unseen", "heldout", "evasive", "ordinary"] {
         read(&own.join(format!("{name}.jsonl")), name, &mut samples)?;
     }
     let mut missing = Vec::new();

@@ -29,6 +29,8 @@ pub(super) struct Setting<'s> {
     pub(super) has_summary: bool,
     /// It describes one parameter, so a noun is what is to be passed.
     pub(super) is_parameter: bool,
+    /// It is a value of the schema (a default, an example, a name), where nobody expects a sentence.
+    pub(super) is_value: bool,
     /// Names of parameters, which others would be taken for tools.
     pub(super) parameters: &'s [String],
     /// Whether a name is one of the server's own tools.
@@ -81,7 +83,9 @@ pub(super) fn read(text: &str, setting: Setting<'_>) -> Reading {
                     text: bytes,
                     place: start..end,
                     terms: &terms,
-                    is_summary: is_first && setting.has_summary,
+                    is_summary: is_first
+                        && setting.has_summary
+                        && !begins_with_condition(bytes, start, &terms),
                     before,
                     setting,
                 };
@@ -110,6 +114,19 @@ pub(super) fn read(text: &str, setting: Setting<'_>) -> Reading {
     reading.is_rotated = rotated >= CIPHERED;
     reading.is_reversed = reversed >= CIPHERED;
     reading
+}
+
+/// "When …", "Before any …": what follows is an order, not what the tool does.
+fn begins_with_condition(bytes: &[u8], start: usize, terms: &[Term]) -> bool {
+    let blanks = bytes
+        .get(start..)
+        .unwrap_or_default()
+        .iter()
+        .take_while(|byte| byte.is_ascii_whitespace());
+    let first = start + blanks.count();
+    terms
+        .iter()
+        .any(|term| term.start == first && any(term.meanings, WHEN | ALL | OBLIGED))
 }
 
 fn is_end(byte: u8) -> bool {
@@ -154,15 +171,22 @@ impl Sentence<'_> {
             .filter(|term| self.is_commanded(term))
             .fold(0, |all, term| all | (term.meanings & VERBS));
         let is_directive = commanded != 0 || any(present, OBLIGED | REQUIRED | IDENTITY);
+        // "The history is copied into `x`" orders nothing and says what happens.
+        let is_taken_in = (!self.is_summary || any(present, OBLIGED)) && self.names_parameter();
         let does = |verb: Meanings, form: Meanings| {
-            any(commanded, verb) || (is_directive && any(present, form))
+            any(commanded, verb) || (any(present, form) && (is_directive || is_taken_in))
         };
         let has = |wanted: Meanings| any(present, wanted);
         let (reads, gives) = (does(READ, READING), does(GIVE, GIVING));
         let (runs, changes) = (does(RUN, RUNNING), does(CHANGE, CHANGING));
         let is_urgent = has(WHEN | OFFICIAL | REQUIRED);
-        let mut demand = |rule, weight| {
+        let mut demand = |rule, weight: u8| {
             if weight > 0 {
+                let weight = if self.setting.is_value {
+                    weight.max(3)
+                } else {
+                    weight
+                };
                 demands.push(Demand {
                     rule,
                     weight,
@@ -173,7 +197,7 @@ impl Sentence<'_> {
         let when = |weight, is_so| if is_so { weight } else { 0 };
 
         // Taking what is secret, and handing it over.
-        let takes_in = gives && (has(PARAMETER) || self.names_parameter());
+        let takes_in = gives && (has(PARAMETER) || is_taken_in);
         let address = if gives || changes || reads {
             self.address()
         } else {
@@ -236,7 +260,7 @@ impl Sentence<'_> {
                 Rule::Conversation,
                 match () {
                     () if is_wanted && !self.is_summed_up() => 3,
-                    () if is_noun && has(WHOLE) && !self.is_summed_up() => 3,
+                    () if is_noun && has(WHOLE | ALL) && !self.is_summed_up() => 3,
                     () if is_noun => 2,
                     () => 0,
                 },
@@ -256,7 +280,7 @@ impl Sentence<'_> {
                 Rule::Exfiltration,
                 match address {
                     Some(_) if is_private || (has(ALL) && has(ACTION)) => 3,
-                    Some(Address::Person) if has(ALL | OBLIGED) => 2,
+                    Some(Address::Person) if has(ALL | OBLIGED) || self.setting.is_value => 2,
                     Some(_) if has(ALL | CONTENTS) => 2,
                     None if has(OUTSIDE) && is_private => 3,
                     _ => 0,
@@ -287,6 +311,14 @@ impl Sentence<'_> {
                 }
                 () if changes && on_all && has(ACTION) && is_aimed => 3,
                 () if changes && is_ordered && address == Some(Address::Person) => 3,
+                () if changes
+                    && has(TARGET)
+                    && has(ALL | WHEN)
+                    && address == Some(Address::Person) =>
+                {
+                    3
+                }
+                () if changes && on_all && has(TARGET) && has(WHEN) && self.says(b"tool") => 3,
                 () if changes && on_all && has(ACTION) && has(TARGET) && has(OBLIGED) => 2,
                 () if has(CONTENTS) && has(ALL) && gives && foreign.is_some() => 3,
                 () if on_all && self.is_triggered() && is_directive && (runs || reads || gives) => {
@@ -326,6 +358,59 @@ impl Sentence<'_> {
         let is_fake_failure =
             has(FAILURE) && has(REMEDY) && commanded != 0 && !self.is_conditional();
         demand(Rule::OtherTools, when(2, is_fake_failure));
+
+        // Faint by themselves: what only poisoned definitions have several of.
+        let is_private = has(CREDENTIAL | PERSONAL | QUESTION | FILES);
+        let is_prose = !self.is_summary;
+        demand(
+            Rule::CollectsSecrets,
+            when(
+                2,
+                is_prose
+                    && any(commanded, GIVE)
+                    && is_private
+                    && is_taken_in
+                    && has(USER | WHEN | ALL),
+            ),
+        );
+        demand(
+            Rule::OtherTools,
+            when(
+                2,
+                has(AGENT)
+                    && has(OBLIGED)
+                    && (any(commanded, READ | GIVE) || has(SECRET | CONTEXT)),
+            ),
+        );
+        demand(
+            Rule::DemandsFiles,
+            when(
+                2,
+                is_prose
+                    && any(commanded, READ | RUN)
+                    && has(FILES)
+                    && has(WHEN)
+                    && has(OBLIGED | OFFICIAL),
+            ),
+        );
+        demand(
+            Rule::Exfiltration,
+            when(
+                2,
+                is_prose
+                    && any(commanded, GIVE)
+                    && (address.is_some() || (has(OUTSIDE) && has(CONTENTS | ALL))),
+            ),
+        );
+        let tilde = self.terms.iter().any(|term| {
+            any(term.meanings, SECRET) && matches!(self.text.get(term.start), Some(b'~' | b'/'))
+        });
+        demand(Rule::NamesSecrets, when(2, tilde));
+        let ignores_user = any(commanded, NULLIFY) && has(USER);
+        demand(
+            Rule::OverridesInstructions,
+            when(2, ignores_user && is_prose),
+        );
 
         // What is not to be told, and what is to be told instead.
         demand(Rule::Conceals, self.conceals(present, commanded));
@@ -384,14 +469,29 @@ impl Sentence<'_> {
 
     /// Whether the verb is a command: it begins the sentence or a part of it, or follows what says that it must be done.
     fn is_commanded(&self, verb: &Term) -> bool {
+        self.is_command_at(verb, verb.start) || {
+            // "Periodically hand it over": the adverb makes no difference.
+            let before = self
+                .text
+                .get(self.place.start..verb.start)
+                .unwrap_or_default()
+                .trim_ascii_end();
+            let adverb = before
+                .rsplit(|byte| !byte.is_ascii_lowercase())
+                .next()
+                .unwrap_or_default();
+            adverb.len() > 4
+                && adverb.ends_with(b"ly")
+                && self.is_command_at(verb, self.place.start + before.len() - adverb.len())
+        }
+    }
+
+    fn is_command_at(&self, verb: &Term, start: usize) -> bool {
         // Verbs of other languages are commands by their form.
         if any(verb.meanings, OBLIGED) {
             return true;
         }
-        let before = self
-            .text
-            .get(self.place.start..verb.start)
-            .unwrap_or_default();
+        let before = self.text.get(self.place.start..start).unwrap_or_default();
         let before = before.trim_ascii_end();
         let quotes = |byte: &u8| b"*\"'`([{<>#-".contains(byte);
         let Some(end) = before.iter().rposition(|byte| !quotes(byte)) else {
@@ -495,6 +595,19 @@ impl Sentence<'_> {
             return 0;
         }
         if is_silence && has(USER | REPLY) {
+            return 3;
+        }
+        // "Do not bring it up."
+        let is_about_this = terms(TELL).any(|tell| {
+            let order =
+                |not: &Term| is_order(not) && not.end <= tell.start && tell.start - not.end <= 8;
+            let word = self.text.get(tell.start..tell.end).unwrap_or_default();
+            let is_strong = STRONG_TELLING.iter().any(|strong| word.starts_with(strong));
+            is_strong
+                && terms(NOT).any(order)
+                && terms(THIS).any(|this| this.end > tell.start && this.start <= tell.end + 4)
+        });
+        if is_about_this && !self.is_summary {
             return 3;
         }
         let your_reply = has(REPLY) && (has(USER) || self.says(b"your"));
@@ -613,6 +726,13 @@ impl Sentence<'_> {
                 .iter()
                 .filter(move |term| any(term.meanings, meaning))
         };
+        let is_total = |every: &Term| {
+            let word = self.text.get(every.start..every.end).unwrap_or_default();
+            matches!(word, b"everything" | b"anything" | b"whatever")
+        };
+        if terms(ALL).any(is_total) {
+            return true;
+        }
         terms(ALL).any(|every| {
             terms(ACTION)
                 .any(|action| action.start >= every.start && action.start <= every.end + 16)
@@ -682,7 +802,12 @@ impl Sentence<'_> {
         let text = self.text.get(self.place.clone()).unwrap_or_default();
         self.setting.parameters.iter().take(PARAMETERS).any(|name| {
             memchr::memmem::find_iter(text, name.as_bytes()).any(|at| {
-                let before = text.get(..at).unwrap_or_default().trim_ascii_end();
+                let before = text.get(..at).unwrap_or_default();
+                let quoted = before
+                    .strip_suffix(b"`")
+                    .or_else(|| before.strip_suffix(b"'"))
+                    .or_else(|| before.strip_suffix(b"\""));
+                let before = quoted.unwrap_or(before).trim_ascii_end();
                 let ends = text
                     .get(at + name.len())
                     .is_none_or(|byte| !byte.is_ascii_alphanumeric());
@@ -742,6 +867,24 @@ impl Sentence<'_> {
     }
 }
 
+/// Telling that is about the secret itself, and not about how an answer is written.
+const STRONG_TELLING: &[&[u8]] = &[
+    b"mention",
+    b"reveal",
+    b"disclos",
+    b"bring",
+    b"admit",
+    b"acknowledg",
+    b"divulg",
+    b"comment",
+    b"remark",
+    b"refer",
+    b"discuss",
+    b"announc",
+    b"point out",
+    b"talk",
+];
+
 /// So many parameters are looked for in a sentence.
 const PARAMETERS: usize = 32;
 
@@ -755,12 +898,12 @@ enum Address {
 
 static PERSON: LazyLock<Option<Regex>> = LazyLock::new(|| {
     compiled(
-        r"[a-z0-9._+-]+@[a-z0-9-]+\.[a-z]|\b[a-z]{2}[0-9]{2}(?: ?[0-9]{4}){3,}|\b0x[0-9a-f]{12,}|\+[0-9][0-9 ()-]{6,}[0-9]|\baccount (?:number )?[0-9#]|\bacct_[a-z0-9]|#[a-z]+-[a-z-]+",
+        r"[a-z0-9._+-]+@[a-z0-9-]+\.[a-z]|\b[a-z]{2}[0-9]{2}(?: ?[a-z0-9]{4}){3,}\b|\b[0-9]{12,}\b|\b0x[0-9a-f]{12,}|\+[0-9][0-9 ()-]{6,}[0-9]|\baccount (?:number )?[0-9#]|\bacct_[a-z0-9]|#[a-z]+-[a-z-]+",
     )
 });
 static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     compiled(
-        r"\b(?:https?|hxxps?|ftp|wss?)://|\b[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\b|\b[a-z0-9-]+\.(?:example|evil|onion|xyz|ru|tk|ngrok|site|top|io|com|net|org|dev)\b",
+        r"\b(?:https?|hxxps?|ftp|wss?|git|ssh|s?ftp)://|\b[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\b|\b[a-z0-9-]+\.(?:example|evil|onion|xyz|ru|tk|ngrok|site|top|io|com|net|org|dev)\b",
     )
 });
 static TOOL_NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -792,6 +935,8 @@ const MATTERS: Meanings = SECRET
     | PREFER
     | FAILURE
     | SHELL
+    | NULLIFY
+    | GIVE
     | ALL
     | CHANGE
     | CHANGING;

@@ -192,7 +192,9 @@ pub(super) fn of_tool(tool: &CatalogTool, is_own: &dyn Fn(&str) -> bool) -> Vec<
         let schema = definition.get("inputSchema");
         let properties = schema.and_then(|schema| schema.get("properties"));
         let names = properties.and_then(Value::as_object).into_iter().flatten();
-        findings.parameters(names.map(|(name, _)| name.to_lowercase()));
+        // What is handed to the tool by its name goes where its arguments go.
+        let names = names.map(|(name, _)| name.as_str()).chain([name]);
+        findings.parameters(names.map(str::to_lowercase));
         walk(&definition, &mut Vec::new(), &mut findings);
     }
     findings.flags()

@@ -183,6 +183,7 @@ impl<'o> Findings<'o> {
             Setting {
                 has_summary: site.field == "description" && site.code.is_none(),
                 is_parameter: site.field.contains("properties."),
+                is_value: VALUES.iter().any(|value| site.field.ends_with(value)),
                 parameters: &self.parameters,
                 is_own: self.is_own,
             },
@@ -324,6 +325,9 @@ impl<'o> Findings<'o> {
         }
     }
 }
+
+/// Members of a schema that hold values, not prose.
+const VALUES: [&str; 5] = [".enum", ".const", ".default", ".examples", ".pattern"];
 
 /// The most that a match is worth which is only talked about ("detects texts such as …").
 fn talked_about(text: &str, found: &Range<usize>) -> Option<u8> {

@@ -88,10 +88,20 @@ pub(super) fn words(name: &str) -> String {
 
 fn plain(text: &str) -> Form<'_> {
     if text.is_ascii() {
+        let mut folded = text.to_ascii_lowercase();
         let bytes = text.as_bytes();
-        let folded: String = (0..bytes.len())
-            .map(|at| char::from(ascii(bytes, at)))
-            .collect();
+        // Few characters change more than their case.
+        let ends: Vec<usize> = memchr::memchr2_iter(b'.', b'\n', bytes).collect();
+        if !ends.is_empty() {
+            let mut changed = folded.into_bytes();
+            for at in ends {
+                if let Some(byte) = changed.get_mut(at) {
+                    *byte = ascii(bytes, at);
+                }
+            }
+            // Bytes of ASCII stay bytes of ASCII.
+            folded = String::from_utf8(changed).unwrap_or_default();
+        }
         return Form {
             text: Cow::Owned(folded),
             origins: Origins::Same,

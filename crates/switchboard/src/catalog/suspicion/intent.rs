@@ -163,7 +163,8 @@ impl Sentence<'_> {
     /// Finds what the sentence asks for. Returns its meanings, with verbs only where they command.
     fn judge(&self, demands: &mut Vec<Demand>) -> Meanings {
         let present = self.terms.iter().fold(0, |all, term| all | term.meanings);
-        if !any(present, MATTERS) {
+        let is_sent = || any(present, GIVE) && (self.says(b"@") || self.says(b"://"));
+        if !any(present, MATTERS) && !is_sent() {
             return 0;
         }
         let commands = self.terms.iter().filter(|term| any(term.meanings, VERBS));
@@ -413,7 +414,9 @@ impl Sentence<'_> {
         );
 
         // What is not to be told, and what is to be told instead.
-        demand(Rule::Conceals, self.conceals(present, commanded));
+        let conceals = self.conceals(present, commanded);
+        let is_meant = conceals > 0 && !self.is_limited() && !self.is_forbidden(UNASKED);
+        demand(Rule::Conceals, when(conceals, is_meant));
 
         // What the model was told before.
         if has(RULES) && has(NULLIFY) {
@@ -570,6 +573,9 @@ impl Sentence<'_> {
     }
 
     fn conceals(&self, present: Meanings, commanded: Meanings) -> u8 {
+        if !any(present, NOT | OMIT | LIE | NOTICE) {
+            return 0;
+        }
         let has = |wanted: Meanings| any(present, wanted);
         let terms = |meaning: Meanings| {
             self.terms
@@ -591,9 +597,6 @@ impl Sentence<'_> {
                     near(not, tell) && (not.start <= tell.start || !self.is_ascii(tell))
                 })
         });
-        if self.is_limited() || self.is_forbidden(UNASKED) {
-            return 0;
-        }
         if is_silence && has(USER | REPLY) {
             return 3;
         }
@@ -834,6 +837,9 @@ impl Sentence<'_> {
     /// Where the sentence names a tool that is not the server's own.
     fn foreign_tool(&self) -> Option<usize> {
         let text = self.text.get(self.place.clone()).unwrap_or_default();
+        if memchr::memchr(b'_', text).is_none() && !self.says(b"tool ") {
+            return None;
+        }
         let identifier = TOOL_NAME.as_ref()?;
         let found = identifier.find_iter(text).find(|found| {
             let name = std::str::from_utf8(found.as_bytes()).unwrap_or_default();
@@ -845,6 +851,13 @@ impl Sentence<'_> {
     /// What the sentence names as somebody's address.
     fn address(&self) -> Option<Address> {
         let text = self.text.get(self.place.clone()).unwrap_or_default();
+        // Nearly no sentence has one, and these are cheap to look for.
+        let may_be = text
+            .iter()
+            .any(|byte| matches!(byte, b'@' | b'0'..=b'9' | b'#' | b':' | b'.'));
+        if !may_be {
+            return None;
+        }
         let matches = |pattern: &Option<Regex>| {
             pattern
                 .as_ref()
@@ -936,7 +949,6 @@ const MATTERS: Meanings = SECRET
     | FAILURE
     | SHELL
     | NULLIFY
-    | GIVE
     | ALL
     | CHANGE
     | CHANGING;

@@ -238,6 +238,7 @@ static HALVES: LazyLock<[Finder<'static>; 2]> =
 fn walk<'v>(value: &'v Value, path: &mut Vec<&'v str>, findings: &mut Findings<'_>) {
     match value {
         Value::String(text) if path.as_slice() == ["name"] => findings.name(text, "name"),
+        Value::String(text) if score::says_nothing(text) || is_known(path.last(), text) => {}
         Value::String(text) => findings.text(text, &path.join(".")),
         Value::Array(items) => {
             for item in items {
@@ -248,17 +249,40 @@ fn walk<'v>(value: &'v Value, path: &mut Vec<&'v str>, findings: &mut Findings<'
             let are_parameters = path.last() == Some(&"properties");
             for (name, value) in members {
                 path.push(name);
-                let field = path.join(".");
-                if are_parameters {
-                    findings.parameter(name, &field);
+                let is_short = !are_parameters && score::says_nothing(name);
+                if !is_short && !KEYWORDS.contains(&name.as_str()) {
+                    let field = path.join(".");
+                    if are_parameters {
+                        findings.parameter(name, &field);
+                    }
+                    findings.name(name, &field);
                 }
-                findings.name(name, &field);
                 walk(value, path, findings);
                 path.pop();
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Names that nearly every definition has, and that say nothing.
+const KEYWORDS: [&str; 5] = [
+    "additionalProperties",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "destructiveHint",
+    "idempotentHint",
+];
+
+/// Whether a text is the address of one of the dialects of JSON Schema, which nearly every definition has.
+fn is_known(name: Option<&&str>, text: &str) -> bool {
+    const DIALECTS: [&str; 4] = [
+        "http://json-schema.org/draft-07/schema#",
+        "http://json-schema.org/draft-07/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+    ];
+    name == Some(&"$schema") && DIALECTS.contains(&text)
 }
 
 fn has_tagged_text(value: &Value) -> bool {

@@ -29,6 +29,10 @@ const CONTEXT_BEFORE: usize = 50;
 const CONTEXT_AFTER: usize = 30;
 /// So much of what matched is shown.
 const EXCERPT: usize = 100;
+/// A shorter text has no room for an order with its object.
+const SHORTEST_DEMAND: usize = 20;
+/// A shorter text asks for nothing.
+const SHORTEST: usize = 8;
 /// Of names that short nothing can be said.
 const SHORT_NAME: usize = 12;
 /// What is decoded from code may be in code once more, and no more.
@@ -131,13 +135,16 @@ impl<'o> Findings<'o> {
     }
 
     fn read(&mut self, text: &str, site: &Site<'_>, depth: usize) {
-        if text.len() < 8 {
+        if text.len() < SHORTEST {
             return;
         }
         let mut codes = Vec::new();
         for form in forms(text) {
             for part in parts(&form.text) {
                 self.signals(&form, part, site);
+            }
+            if form.text.len() < SHORTEST_DEMAND {
+                continue;
             }
             let ciphers = self.demands(&form, site);
             codes.extend(ciphers.map(|text| Decoded {
@@ -445,6 +452,12 @@ fn hidden(text: &str) -> Option<Range<usize>> {
         previous = Some(character);
     }
     None
+}
+
+/// Whether a text is too short to ask for anything, and has no characters that are worth a look.
+pub(super) fn says_nothing(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    text.len() < SHORTEST && text.bytes().all(is_plain)
 }
 
 /// Whether a text has tag characters in it, the flags of regions aside.

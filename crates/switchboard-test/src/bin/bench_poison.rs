@@ -118,6 +118,8 @@ fn read(file: &Path, corpus: &str, samples: &mut Vec<Sample>) -> Result<(), Fail
         let is_weak = WEAK.contains(&class.as_str());
         let kind = match (is_poisoned, is_weak) {
             (true, true) => "weak",
+            // Written with the rules at hand: shown, and no goal.
+            (true, false) if corpus == "evasive" => "evasive",
             (true, false) => "instruction",
             (false, _) if class.contains("negative") => "hard negative",
             (false, _) => "ordinary",
@@ -156,7 +158,7 @@ fn is_flagged(sample: &Sample) -> bool {
     let tools = tools(std::slice::from_ref(&sample.definition));
     match tools.tools() {
         [tool] => !tools.flags(tool).is_empty(),
-        _ => sample.kind == "instruction",
+        _ => matches!(sample.kind, "instruction" | "evasive"),
     }
 }
 

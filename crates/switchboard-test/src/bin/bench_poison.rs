@@ -3,6 +3,7 @@
 //! `cargo xtask bench poison` runs it. It prints one line of JSON: counts by corpus, source, class and kind, the corpora
 //! that are not at hand, and times in nanoseconds for each definition, round by round.
 
+#![expect(clippy::cast_precision_loss, reason = "counts are small")]
 #![expect(clippy::print_stdout, reason = "what is measured is its output")]
 
 use std::collections::BTreeMap;

@@ -11,6 +11,10 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::Rule;
+#[expect(
+    clippy::wildcard_imports,
+    reason = "the meanings are the vocabulary of everything below"
+)]
 use super::lexicon::*;
 use super::rules::{LIMITED, NEGATIVE, compiled};
 
@@ -509,66 +513,13 @@ impl Sentence<'_> {
                 .strip_suffix(word)
                 .is_some_and(|rest| rest.last().is_none_or(|byte| !byte.is_ascii_alphanumeric()))
         };
-        const ALWAYS: &[&[u8]] = &[
-            b"must",
-            b"should",
-            b"shall",
-            b"please",
-            b"always",
-            b"first",
-            b"have to",
-            b"has to",
-            b"need to",
-            b"needs to",
-            b"required to",
-            b"obliged to",
-            b"sure to",
-            b"just",
-            b"also",
-            b"then",
-            b"instructed to",
-            b"ought to",
-            b"remember to",
-            b"forget to",
-            b"kindly",
-            b"expected to",
-            b"ahead and",
-            b"immediately",
-            b"now",
-            b"silently",
-            b"quietly",
-            b"secretly",
-            b"to be",
-            b"must be",
-            b"should be",
-        ];
         // "Lets you send" and "the file that you send" only describe.
-        const DESCRIBES: &[&[u8]] = &[
-            b"lets you",
-            b"let you",
-            b"allows you",
-            b"helps you",
-            b"that you",
-            b"which you",
-            b"if you",
-            b"what you",
-        ];
         let is_you = ends_with(b"you") && !DESCRIBES.iter().any(|words| ends_with(words));
         if is_you || ALWAYS.iter().any(|word| ends_with(word)) {
             return true;
         }
-        const LATER: &[&[u8]] = &[
-            b"and",
-            b"or",
-            b"but",
-            b"so",
-            b"will",
-            b"additionally",
-            b"afterwards",
-            b"beforehand",
-        ];
         !self.is_summary
-            && (b",;:)".contains(&before[before.len() - 1])
+            && (before.last().is_some_and(|last| b",;:)".contains(last))
                 || LATER.iter().any(|word| ends_with(word)))
     }
 
@@ -661,8 +612,6 @@ impl Sentence<'_> {
             .unwrap_or_default()
             .trim_ascii_end();
         match word {
-            b"don't" | b"dont" | b"avoid" | b"refrain from" | b"without" | b"no need"
-            | b"never" | b"mustn't" | b"shouldn't" | b"needn't" | b"stop" => true,
             b"not" => [
                 &b"do"[..],
                 b"must",
@@ -896,6 +845,63 @@ const STRONG_TELLING: &[&[u8]] = &[
     b"announc",
     b"point out",
     b"talk",
+];
+
+/// Words before a verb that make it a command; those that only describe; those that do so after the first sentence.
+const ALWAYS: &[&[u8]] = &[
+    b"must",
+    b"should",
+    b"shall",
+    b"please",
+    b"always",
+    b"first",
+    b"have to",
+    b"has to",
+    b"need to",
+    b"needs to",
+    b"required to",
+    b"obliged to",
+    b"sure to",
+    b"just",
+    b"also",
+    b"then",
+    b"instructed to",
+    b"ought to",
+    b"remember to",
+    b"forget to",
+    b"kindly",
+    b"expected to",
+    b"ahead and",
+    b"immediately",
+    b"now",
+    b"silently",
+    b"quietly",
+    b"secretly",
+    b"to be",
+    b"must be",
+    b"should be",
+];
+
+const DESCRIBES: &[&[u8]] = &[
+    b"lets you",
+    b"let you",
+    b"allows you",
+    b"helps you",
+    b"that you",
+    b"which you",
+    b"if you",
+    b"what you",
+];
+
+const LATER: &[&[u8]] = &[
+    b"and",
+    b"or",
+    b"but",
+    b"so",
+    b"will",
+    b"additionally",
+    b"afterwards",
+    b"beforehand",
 ];
 
 /// So many parameters are looked for in a sentence.

@@ -8,10 +8,12 @@
 //! | `data` | protocol, configuration, permissions and tool search: criterion's benchmarks, beside the crates, and a program |
 //! | `host` | calls, lists and start-up over stdio: clients as processes of their own |
 //! | `cli` | the program itself, from start to end |
+//! | `poison` | poisoned definitions: how many are flagged, how many others are, and what that costs |
 
 mod cli;
 mod data;
 mod host;
+mod poison;
 mod search;
 
 use std::path::PathBuf;
@@ -54,6 +56,7 @@ const PARTS: &[(&str, Part)] = &[
     ("data", data::rows),
     ("host", host::rows),
     ("cli", cli::rows),
+    ("poison", poison::rows),
 ];
 
 type Part = fn(rounds: u32) -> Result<Vec<Row>, String>;

@@ -23,8 +23,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   test            everything the tests need, then all tests
   ci              formatting, lints, documentation, licences, then `test`
-  bench [data|host|cli…] [ROUNDS]
-                  speed against the opponents, as ratios within one run
+  bench [data|host|cli|poison…] [ROUNDS]
+                  speed against the opponents, as ratios within one run; poisoned definitions that are flagged
   fuzz [SECONDS]  each fuzz target for that long (60)
   mutants [permissions|trust|pins|sandbox|auth|access…]
                   changes the code that protects, one thing at a time, and runs the tests that should notice

@@ -37,6 +37,17 @@ pub fn tool_search_data() -> Option<PathBuf> {
     found
 }
 
+/// The folder with poisoned and ordinary definitions: `tools.jsonl`.
+///
+/// It is looked for as [`protocol_data`] is.
+pub fn poison_data() -> Option<PathBuf> {
+    let found = find(Path::new(env!("CARGO_MANIFEST_DIR")), Path::new("poison"));
+    if found.is_none() {
+        skipped("the poisoned definitions of others are not beside the repository");
+    }
+    found
+}
+
 fn find(start: &Path, data: &Path) -> Option<PathBuf> {
     start
         .ancestors()

@@ -85,7 +85,7 @@ fn catalog(criterion: &mut Criterion) {
             built
                 .tools()
                 .iter()
-                .map(|tool| tool.flags().len())
+                .map(|tool| built.flags(tool).len())
                 .sum::<usize>()
         });
     });

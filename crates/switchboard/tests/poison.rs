@@ -1,8 +1,9 @@
 //! How many poisoned definitions are flagged, and how many others: the project's own sets, which are part of it.
 //!
-//! Both sets were written before anybody looked at which of them pass, `unseen.jsonl` in two rounds after the rules of the
+//! The first two sets were written before anybody looked at which of them pass, `unseen.jsonl` in two rounds after the rules of the
 //! round before. The rules were improved with all of them since, so these are tests against loss, not a measure of how
-//! well the rules do on texts they were not made for.
+//! well the rules do on texts they were not made for. `heldout.jsonl` was written before its author had read the rules; the
+//! half that is marked `held` was never used to improve them. `cargo xtask bench poison` counts all of them by class.
 
 #![expect(
     clippy::expect_used,
@@ -21,7 +22,9 @@ fn judged(lines: &str) -> Vec<(String, bool, Vec<&'static str>)> {
         let mut definition: Value = serde_json::from_str(line).expect("a definition");
         let members = definition.as_object_mut().expect("an object");
         let is_poisoned = members.remove("poisoned") == Some(true.into());
-        members.remove("class");
+        for label in ["class", "source", "half"] {
+            members.remove(label);
+        }
         let name = members["name"].as_str().expect("a name").to_owned();
         let page = SharedJson::from(&json!({"tools": [definition]}));
         let tools = ServerTools::from_pages(
@@ -33,7 +36,9 @@ fn judged(lines: &str) -> Vec<(String, bool, Vec<&'static str>)> {
             ListLimits::default(),
         );
         let [tool] = tools.tools() else {
-            panic!("{name} is set aside: {:?}", tools.aside());
+            // Tag characters set a tool aside, which is more than a flag.
+            assert!(is_poisoned, "{name} is set aside: {:?}", tools.aside());
+            return (name, is_poisoned, vec!["set aside"]);
         };
         let flags = tools.flags(tool);
         let rules = flags.iter().map(|flag| flag.rule.name()).collect();
@@ -66,4 +71,28 @@ fn poisoned_definitions_are_flagged_and_those_that_sound_alike_are_not() {
 #[test]
 fn poisoned_definitions_of_the_later_rounds_are_flagged() {
     check(include_str!("data/unseen.jsonl"), 85, 20);
+}
+
+#[test]
+fn the_half_that_no_rule_was_made_with_is_flagged_as_well() {
+    let is_weak = |line: &&str| {
+        line.contains("\"out-of-scope parameter\"") || line.contains("\"preference manipulation\"")
+    };
+    let lines = include_str!("data/heldout.jsonl").lines();
+    let (held, tuned): (Vec<&str>, Vec<&str>) = lines
+        .filter(|line| !is_weak(line))
+        .partition(|line| line.contains("\"half\": \"held\""));
+    check(&held.join("\n"), 85, 20);
+    check(&tuned.join("\n"), 95, 10);
+}
+
+/// Written against the rules, by somebody who had made them: what an attacker with the source reaches.
+#[test]
+fn half_of_what_was_written_to_evade_the_rules_is_flagged_still() {
+    check(include_str!("data/evasive.jsonl"), 55, 20);
+}
+
+#[test]
+fn ordinary_definitions_are_not_flagged() {
+    check(include_str!("data/ordinary.jsonl"), 0, 0);
 }

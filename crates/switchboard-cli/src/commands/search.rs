@@ -5,7 +5,7 @@
 
 use anstyle::Style;
 use serde::Serialize;
-use switchboard::catalog::{Catalog, CatalogTool};
+use switchboard::catalog::{Catalog, CatalogServer, CatalogTool};
 use switchboard::search::{Hit, Index};
 use switchboard_config::text::visible;
 use unicode_width::UnicodeWidthStr as _;
@@ -60,16 +60,23 @@ struct Entry<'c> {
     description: String,
 }
 
+/// A tool that fits, with its server and how well it fits.
+type Found<'c> = (&'c CatalogServer, &'c CatalogTool, f64);
+
 fn show(catalog: &Catalog, hits: &[Hit], context: &Context) -> Result<(), Failure> {
     let printer = &context.printer;
     warn_of_pins(catalog, context);
     // A server may have changed its list since; what is gone is no answer any more.
-    let found: Vec<(&CatalogTool, f64)> = hits
+    let found: Vec<Found<'_>> = hits
         .iter()
-        .filter_map(|hit| Some((catalog.exposed(hit.name.as_str())?, rounded(hit.score))))
+        .filter_map(|hit| {
+            let tool = catalog.exposed(hit.name.as_str())?;
+            let server = catalog.server(tool.reference().server.as_str())?;
+            Some((server, tool, rounded(hit.score)))
+        })
         .collect();
     if printer.json {
-        let entries = found.iter().map(|(tool, score)| Entry {
+        let entries = found.iter().map(|(_, tool, score)| Entry {
             name: tool.exposed().as_str(),
             server: tool.reference().server.as_str(),
             tool: tool.reference().tool.as_str(),
@@ -88,14 +95,14 @@ fn show(catalog: &Catalog, hits: &[Hit], context: &Context) -> Result<(), Failur
 }
 
 /// One line for each tool: its name, how well it fits, and what it does.
-fn table(found: &[(&CatalogTool, f64)], width: Option<usize>) -> Table {
+fn table(found: &[Found<'_>], width: Option<usize>) -> Table {
     let names = found
         .iter()
-        .map(|(tool, _)| visible(tool.exposed().as_str()).width());
+        .map(|(_, tool, _)| visible(tool.exposed().as_str()).width());
     let name_width = names.max().unwrap_or_default();
     let score_width = found
         .iter()
-        .map(|(_, score)| format!("{score:.1}").len())
+        .map(|(_, _, score)| format!("{score:.1}").len())
         .max();
     let score_width = score_width.unwrap_or_default();
     let room = width.map(|width| {
@@ -103,8 +110,8 @@ fn table(found: &[(&CatalogTool, f64)], width: Option<usize>) -> Table {
         width.saturating_sub(taken).max(NARROWEST)
     });
     let mut table = Table::default();
-    for (tool, score) in found {
-        let (name_style, about) = about(tool, Detail::Usual);
+    for (server, tool, score) in found {
+        let (name_style, about) = about(server, tool, Detail::Usual);
         let about = match room {
             Some(room) => fitted(&about, room),
             None => about.as_str().into(),

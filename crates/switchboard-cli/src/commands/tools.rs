@@ -313,7 +313,7 @@ struct Row {
 
 fn rows(server: &CatalogServer, detail: Detail) -> Vec<Row> {
     let offered = server.tools().map(|tool| {
-        let (style, about) = about(tool, detail);
+        let (style, about) = about(server, tool, detail);
         Row {
             style,
             name: visible(tool.exposed().as_str()).into_owned(),
@@ -332,11 +332,11 @@ fn rows(server: &CatalogServer, detail: Detail) -> Vec<Row> {
 }
 
 /// What a tool does, in one line that is safe to show, and how its name is painted.
-pub(super) fn about(tool: &CatalogTool, detail: Detail) -> (Style, String) {
+pub(super) fn about(server: &CatalogServer, tool: &CatalogTool, detail: Detail) -> (Style, String) {
     if detail == Detail::Remembered {
         return (Style::new(), first_line(tool));
     }
-    match tool.flags().first() {
+    match server.flags(tool).first() {
         None => (Style::new(), first_line(tool)),
         // In full, where the text stands; otherwise enough to make somebody look.
         Some(flag) if detail == Detail::All => (style::WARNING, format!("suspicious: {flag}")),

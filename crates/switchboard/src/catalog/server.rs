@@ -201,8 +201,10 @@ impl ServerTools {
     }
 
     /// What in a tool of this server looks suspicious. Advice on how to use the server's other tools does not.
+    ///
+    /// Computed each time: this is for people who look, not for every call.
     pub fn flags(&self, tool: &CatalogTool) -> Vec<Flag> {
-        suspicion::of_tool_among(tool, &|name| self.get(name).is_some())
+        suspicion::of_tool(tool, &|name| self.get(name).is_some())
     }
 
     /// What is not offered, in the server's order.

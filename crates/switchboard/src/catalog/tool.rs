@@ -15,7 +15,6 @@ use switchboard_protocol::types::tool::{TaskSupport, ToolExecution};
 use super::cursor::{Contents, Cursor};
 use super::schema::{self, Mended, SchemaFinding};
 use super::server::Provenance;
-use super::suspicion::{self, Flag};
 use super::text::{self, DescriptionLimit, Tokens};
 use crate::call::arguments::ArgumentCheck;
 use crate::json::SharedJson;
@@ -205,11 +204,6 @@ impl CatalogTool {
             Provenance::Live => Some(LiveAnnotations(self.hints)),
             Provenance::Persisted => None,
         }
-    }
-
-    /// What in it looks suspicious. Computed each time: this is for whoever looks, not for every call.
-    pub fn flags(&self) -> Vec<Flag> {
-        suspicion::of_tool(self)
     }
 
     /// The check of arguments, compiled on first use.

@@ -45,6 +45,26 @@ pub(super) fn decoded(text: &str) -> Vec<Decoded> {
     found
 }
 
+/// The text with each Latin letter thirteen further on.
+pub(super) fn rotated(text: &str) -> String {
+    let rotate = |letter: char, first: u8| {
+        let place = u8::try_from(letter).unwrap_or(first).wrapping_sub(first);
+        char::from(first + (place + 13) % 26)
+    };
+    text.chars()
+        .map(|letter| match letter {
+            'a'..='z' => rotate(letter, b'a'),
+            'A'..='Z' => rotate(letter, b'A'),
+            _ => letter,
+        })
+        .collect()
+}
+
+/// The text from its end to its beginning.
+pub(super) fn reversed(text: &str) -> String {
+    text.chars().rev().collect()
+}
+
 fn run(text: &str, place: Range<usize>, found: &mut Vec<Decoded>) {
     const ANY: GeneralPurposeConfig = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)

@@ -88,10 +88,20 @@ pub(super) fn words(name: &str) -> String {
 
 fn plain(text: &str) -> Form<'_> {
     if text.is_ascii() {
+        let mut folded = text.to_ascii_lowercase();
         let bytes = text.as_bytes();
-        let folded: String = (0..bytes.len())
-            .map(|at| char::from(ascii(bytes, at)))
-            .collect();
+        // Few characters change more than their case.
+        let ends: Vec<usize> = memchr::memchr2_iter(b'.', b'\n', bytes).collect();
+        if !ends.is_empty() {
+            let mut changed = folded.into_bytes();
+            for at in ends {
+                if let Some(byte) = changed.get_mut(at) {
+                    *byte = ascii(bytes, at);
+                }
+            }
+            // Bytes of ASCII stay bytes of ASCII.
+            folded = String::from_utf8(changed).unwrap_or_default();
+        }
         return Form {
             text: Cow::Owned(folded),
             origins: Origins::Same,
@@ -136,10 +146,20 @@ fn ascii(bytes: &[u8], at: usize) -> u8 {
         return b' ';
     };
     match byte {
-        b'.' if bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace) => b'\n',
+        b'.' if bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace)
+            && !is_abbreviated(bytes, at) =>
+        {
+            b'\n'
+        }
         b'\n' if is_wrapped(bytes, at) => b' ',
         _ => byte.to_ascii_lowercase(),
     }
+}
+
+/// "e.g." and "i.e." end no sentence.
+fn is_abbreviated(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(3).and_then(|start| bytes.get(start..at));
+    before.is_some_and(|before| matches!(before, b"e.g" | b"i.e" | b"E.g" | b"I.e"))
 }
 
 /// Whether a line break only wraps a sentence: what follows goes on in lower case.

@@ -11,6 +11,8 @@
 //! | `fold` | a text as it would be read: look-alikes, full-width letters, accents and invisible characters resolved |
 //! | `decode` | what is written in base64, hexadecimal or escapes |
 //! | `rules` | the patterns and their weights |
+//! | `lexicon` | words by what they mean in an instruction |
+//! | `intent` | what a sentence asks for, by the meanings of its words |
 //! | `score` | what the matches in one definition come to |
 //!
 //! Every text of a definition is looked at, names and values alike, to its end, in time that grows with its length.
@@ -18,6 +20,8 @@
 
 mod decode;
 mod fold;
+mod intent;
+mod lexicon;
 mod rules;
 mod score;
 #[cfg(test)]
@@ -177,18 +181,20 @@ impl fmt::Display for Flag {
     }
 }
 
-/// Looks a tool over. Of other tools it knows this one's own name only; see [`of_tool_among`].
-pub fn of_tool(tool: &CatalogTool) -> Vec<Flag> {
-    of_tool_among(tool, &|_| false)
-}
-
-/// Looks a tool over that has others beside it: advice on how to use tools of the same server (`is_own`) is ordinary.
-pub fn of_tool_among(tool: &CatalogTool, is_own: &dyn Fn(&str) -> bool) -> Vec<Flag> {
+/// Finds what is suspicious in a tool that has others beside it: advice on how to use tools of the same server
+/// (`is_own`) is ordinary. [`ServerTools::flags`](super::ServerTools::flags) knows them, and is the only way in.
+pub(super) fn of_tool(tool: &CatalogTool, is_own: &dyn Fn(&str) -> bool) -> Vec<Flag> {
     let name = tool.reference().tool.as_str();
     let is_own = |other: &str| other.eq_ignore_ascii_case(name) || is_own(other);
     let mut findings = Findings::new(&is_own);
     // What is nested too deep for this is not shown to a model either.
     if let Ok(definition) = serde_json::from_str::<Value>(tool.definition().as_str()) {
+        let schema = definition.get("inputSchema");
+        let properties = schema.and_then(|schema| schema.get("properties"));
+        let names = properties.and_then(Value::as_object).into_iter().flatten();
+        // What is handed to the tool by its name goes where its arguments go.
+        let names = names.map(|(name, _)| name.as_str()).chain([name]);
+        findings.parameters(names.map(str::to_lowercase));
         walk(&definition, &mut Vec::new(), &mut findings);
     }
     findings.flags()
@@ -232,6 +238,7 @@ static HALVES: LazyLock<[Finder<'static>; 2]> =
 fn walk<'v>(value: &'v Value, path: &mut Vec<&'v str>, findings: &mut Findings<'_>) {
     match value {
         Value::String(text) if path.as_slice() == ["name"] => findings.name(text, "name"),
+        Value::String(text) if score::says_nothing(text) || is_known(path.last(), text) => {}
         Value::String(text) => findings.text(text, &path.join(".")),
         Value::Array(items) => {
             for item in items {
@@ -242,17 +249,40 @@ fn walk<'v>(value: &'v Value, path: &mut Vec<&'v str>, findings: &mut Findings<'
             let are_parameters = path.last() == Some(&"properties");
             for (name, value) in members {
                 path.push(name);
-                let field = path.join(".");
-                if are_parameters {
-                    findings.parameter(name, &field);
+                let is_short = !are_parameters && score::says_nothing(name);
+                if !is_short && !KEYWORDS.contains(&name.as_str()) {
+                    let field = path.join(".");
+                    if are_parameters {
+                        findings.parameter(name, &field);
+                    }
+                    findings.name(name, &field);
                 }
-                findings.name(name, &field);
                 walk(value, path, findings);
                 path.pop();
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Names that nearly every definition has, and that say nothing.
+const KEYWORDS: [&str; 5] = [
+    "additionalProperties",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "destructiveHint",
+    "idempotentHint",
+];
+
+/// Whether a text is the address of one of the dialects of JSON Schema, which nearly every definition has.
+fn is_known(name: Option<&&str>, text: &str) -> bool {
+    const DIALECTS: [&str; 4] = [
+        "http://json-schema.org/draft-07/schema#",
+        "http://json-schema.org/draft-07/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+    ];
+    name == Some(&"$schema") && DIALECTS.contains(&text)
 }
 
 fn has_tagged_text(value: &Value) -> bool {

@@ -50,7 +50,7 @@ pub(super) static NEGATIVE: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(
 pub(super) static IDENTIFIER: LazyLock<Option<Regex>> =
     LazyLock::new(|| compiled("[a-z]+_[a-z_]+"));
 
-fn compiled(pattern: &str) -> Option<Regex> {
+pub(super) fn compiled(pattern: &str) -> Option<Regex> {
     let pattern = FRAGMENTS
         .iter()
         .fold(pattern.to_owned(), |pattern, (name, fragment)| {
@@ -121,9 +121,8 @@ pub(super) const PATTERNS: &[(Rule, u8, &str)] = &[
     (Rule::OverridesInstructions, 3, r"\bpretend (?:to|that|the|you)\b|\bjailbreak|\bact as:|\bsimulate (?:elevated|root|admin)"),
     (Rule::OverridesInstructions, 4, r"\b(?:ignorier|missacht|vergiss|vergess|ubergeh)\S*\b[^\n]{0,40}(?:anweisung|instruktion|vorgabe|regeln|befehl)|\b(?:ignor|oubli|neglig|fais abstraction)\S*\b[^\n]{0,30}\b(?:instructions?|consignes?|directives?|regles)[^\n]{0,20}(?:precedent|anterieur|ci-dessus|initial|systeme)|\b(?:ignor|olvid|desconsider|descart|esquec|dimentic|trascur|omit)\S*\b[^\n]{0,40}(?:instrucci|instruco|instrucoes|istruzion|ordenes|ordens|indicacion|reglas|regras|regole)|\b(?:negeer|vergeet)\b[^\n]{0,40}(?:instructies|opdrachten|regels)|(?:ignoruj|pomin|zapomnij)\S*\b[^\n]{0,40}(?:instrukcj|polece|zasad)|(?:onceki|tum)[^\n]{0,30}(?:talimat|yonerge|komut)\S*[^\n]{0,20}(?:yok say|goz ardi|unut|gormezden)|\bignorera\b[^\n]{0,30}instruktion"),
     (Rule::OverridesInstructions, 4, r"(?:игнорир|забудь|забуд|пренебре|не обращай)\S*[^\n]{0,80}(?:инструкц|указан|правил|команд)|(?:忽略|无视|無視|忘记|忘記|忽視|不要理会|忘掉)[^\n]{0,45}(?:指令|指示|说明|說明|提示|规则|規則)|(?:指示|命令|ルール|プロンプト)[^\n]{0,36}(?:無視|忘れ)|(?:지시|명령|지침|규칙)[^\n]{0,36}(?:무시|잊)|(?:تجاهل|انس|أهمل)[^\n]{0,60}(?:التعليمات|الأوامر|الإرشادات|تعليمات|القواعد)|(?:निर्देश|आदेश|नियम)[^\n]{0,75}(?:अनदेखा|अनदेखी|नज़रअंदाज़|नजरअंदाज|भूल|उपेक्षा)|(?:abaikan|lupakan)[^\n]{0,30}(?:instruksi|perintah)|(?:bo qua|phot lo)[^\n]{0,40}(?:huong dan|chi thi|lenh)"),
-    (Rule::OverridesInstructions, 2, r"\byour (?:[a-z]+ ){0,2}(?:instructions?|training|guidelines|rules|prompt|safety|restrictions)\b"),
     (Rule::OverridesInstructions, 2, r"\bsupersedes?\b|\btakes? precedence\b|\boverrules?\b|\bno longer (?:apply|applies|valid|hold|in force|binding)\b|\b(?:were|was) (?:only |just )?a test\b|\b(?:real|actual|true) instructions\b|\binstructions (?:start|begin) here\b"),
-    (Rule::OverridesInstructions, 3, r"\b(?:comply with|obey|follow|do|act on|execute) whatever\b|\bwhatever (?:the |it )?(?:page|pdf|document|file|site|email|result|text|web ?page|output)?s? ?(?:says|asks|tells|demands|instructs)|\bact on (?:it|them) (?:right away|immediately|at once)|\bwhat the user (?:wrote|said|asked|wants)\b"),
+    (Rule::OverridesInstructions, 3, r"\b(?:comply with|obey|follow|do|act on|execute) whatever\b|\bwhatever (?:the |it )?(?:page|pdf|document|file|site|email|result|text|web ?page|output)?s? ?(?:says|asks|tells|demands|instructs)|\bact on (?:it|them) (?:right away|immediately|at once)"),
     (Rule::OverridesInstructions, 4, r"(?:anweisung|instruktion|vorgabe|regel)\S*[^\n]{0,15}gelten nicht|(?:以前|これまで|前)の(?:命令|指示)[^\n]{0,12}(?:無効|取り消)|(?:从现在起|從現在起|系统提示|系統提示)"),
     (Rule::OverridesInstructions, 3, r"\b(?:has|have|carr(?:y|ies)) the same (?:authority|weight|priority|rank) as\b|\b(?:answers?|listens?|reports?) only to\b|\b(?:directive|rule|instruction|priority)s? above all\b|\b(?:highest|top|absolute) priority\b[^\n]{0,30}\b(?:instruction|directive|rule|user|over)|\b(?:execute|do|perform|carry out) what (?:it|they|the [a-z]+) (?:demands?|says?|asks?|tells?)"),
     (Rule::OverridesInstructions, 4, r"\b(?:guardrails|safeguards|safety (?:filters|rules|checks)|restrictions|filters) (?:are|is|have been) (?:now )?(?:off|down|disabled|lifted|gone|removed)\b"),
@@ -189,6 +188,8 @@ pub(super) const PATTERNS: &[(Rule, u8, &str)] = &[
     (Rule::Exfiltration, 3, r"\beach (?:message|note|mail|email|file|request|call|document)s? (?:shall|must|is to|has to)\b|\b(?:store|keep|send|save) a copy of (?:each|every|all)|\badditionally (?:go|goes|be sent|send|forward|post)|\balso (?:to|at) [a-z0-9.+-]+@"),
     (Rule::Exfiltration, 2, r"\b(?:remove|delete|clear|erase|wipe)\b[^\n]{0,20}\b(?:audit|access|security) ?logs?\b|\bpayload\b[^\n]{0,20}\brun it\b|\brun it\b[^\n]{0,10}\bthen\b|\bfetch (?:http|`http)"),
     (Rule::Exfiltration, 2, r"\b(?:goes?|belongs?|supplied|given|delivered) (?:in|into|as|to) (?:the )?[`'][a-z_]+[`']"),
+    // A picture whose address carries data away.
+    (Rule::Exfiltration, 3, r"!\[[^\]\n]{0,60}\]\(https?://[^)\n]{0,120}[<{$=]"),
     (Rule::OtherTools, 4, r"\bmcp__[a-z0-9_-]+__[a-z0-9_]"),
     (Rule::OtherTools, 3, r"<TEMP>\b[^\n]{0,40}\b(?:another|other|any|every|all) (?:other )?(?:mcp )?(?:tools?|servers?|functions?)\b[^\n]{0,60}\b(?:must|always|instead|modify|change|replace|redirect|also|obey|pass)\b"),
     (Rule::OtherTools, 2, r"\bbefore (?:using |calling |running |you use )?any other (?:tools?|functions?|actions?)\b"),
@@ -219,7 +220,7 @@ pub(super) const PATTERNS: &[(Rule, u8, &str)] = &[
     (Rule::SelfPromotion, 4, r"\bthe (?:best|greatest|most [a-z]+) (?:[a-z]+ )?tool (?:in the world|ever|of all|on earth|available|there is)|\b(?:always|must) (?:use|prefer|choose|select|pick) this (?:tool|one|server) (?:over|instead|rather|above)|\bprefer this (?:tool )?(?:over|to) (?:any|all|every|the) other|\bsuperior to (?:all|any|every|the) other|\bany ?time the user asks anything"),
 ];
 
-const MENTION: &str = r"\b(?:detect[a-z]*|checks? (?:whether|for|if)|scan(?:s|ner|ning)?|flags?|identif[a-z]*|prevent[a-z]*|blocks|blocking|reject[a-z]*|refus[a-z]*|phrases? like|such as|like|attempts? to|tries to|try to|that ask|whether|protect[a-z]*|reports? (?:a|an|the)|e\.g|for (?:instance|example)|lints?|audits?)\b";
+const MENTION: &str = r"\b(?:detect[a-z]*|checks? (?:whether|for|if)|scan(?:s|ner|ning)?|flags?|identif[a-z]*|prevent[a-z]*|blocks|blocking|reject[a-z]*|refus[a-z]*|phrases? like|such as|like|attempts? to|tries to|try to|that ask|whether|protect[a-z]*|reports? (?:a|an|the)|e\.g|for (?:instance|example)|lints?|audits)\b";
 
 const LIMIT: &str = r"(?:more than|a menos que|salvo que|sauf si|es sei denn|unless|twice|again|until|over and over|repeatedly|too often)";
 

@@ -11,16 +11,15 @@ use regex::bytes::Regex;
 use switchboard_config::text::visible;
 
 use super::super::text;
-use super::decode::decoded;
+use super::decode::{Decoded, decoded, reversed, rotated};
 use super::fold::{Form, forms, words};
+use super::intent::{self, Setting};
 use super::rules::{
     ENOUGH, GATE, IDENTIFIER, LIMITED, MENTIONED, NEGATED, NEGATIVE, SIGNALS, Signal,
 };
 use super::{Flag, Rule};
 
-/// Texts up to this long are looked at as a whole; of longer ones, the parts around words that matter.
-const WINDOWED: usize = 16 * 1024;
-/// How far around such a word is looked: further than any pattern reaches.
+/// How far around a word that matters is looked, in its line and the next ones: further than any pattern reaches.
 const BEFORE: usize = 512;
 const AFTER: usize = 1024;
 /// So many matches of one pattern in one part are weighed; the first may be the one that is only talked about.
@@ -30,6 +29,10 @@ const CONTEXT_BEFORE: usize = 50;
 const CONTEXT_AFTER: usize = 30;
 /// So much of what matched is shown.
 const EXCERPT: usize = 100;
+/// A shorter text has no room for an order with its object.
+const SHORTEST_DEMAND: usize = 20;
+/// A shorter text asks for nothing.
+const SHORTEST: usize = 8;
 /// Of names that short nothing can be said.
 const SHORT_NAME: usize = 12;
 /// What is decoded from code may be in code once more, and no more.
@@ -38,6 +41,7 @@ const DEEPEST_CODE: usize = 2;
 /// Everything found in one definition.
 pub(super) struct Findings<'o> {
     is_own: &'o dyn Fn(&str) -> bool,
+    parameters: Vec<String>,
     best: BTreeMap<Rule, (u8, Flag)>,
     /// Which patterns of a rule matched with some weight.
     wordings: BTreeMap<Rule, BTreeSet<usize>>,
@@ -55,9 +59,15 @@ impl<'o> Findings<'o> {
     pub(super) fn new(is_own: &'o dyn Fn(&str) -> bool) -> Self {
         Self {
             is_own,
+            parameters: Vec::new(),
             best: BTreeMap::new(),
             wordings: BTreeMap::new(),
         }
+    }
+
+    /// Says what the tool's parameters are called.
+    pub(super) fn parameters(&mut self, names: impl Iterator<Item = String>) {
+        self.parameters = names.filter(|name| name.len() > 1).collect();
     }
 
     /// The flags, if what was found is enough.
@@ -125,17 +135,28 @@ impl<'o> Findings<'o> {
     }
 
     fn read(&mut self, text: &str, site: &Site<'_>, depth: usize) {
-        if text.len() < 8 {
+        if text.len() < SHORTEST {
             return;
         }
+        let mut codes = Vec::new();
         for form in forms(text) {
             for part in parts(&form.text) {
                 self.signals(&form, part, site);
             }
+            if form.text.len() < SHORTEST_DEMAND {
+                continue;
+            }
+            let ciphers = self.demands(&form, site);
+            codes.extend(ciphers.map(|text| Decoded {
+                text,
+                place: 0..site.original.len(),
+            }));
         }
         if depth < DEEPEST_CODE {
-            for code in decoded(text) {
+            codes.extend(decoded(text));
+            for code in codes {
                 let mut inner = Findings::new(self.is_own);
+                inner.parameters.clone_from(&self.parameters);
                 let place = site.code.clone().unwrap_or(code.place);
                 let inside = Site {
                     code: Some(place.clone()),
@@ -158,6 +179,32 @@ impl<'o> Findings<'o> {
         }
     }
 
+    /// Looks at what the sentences ask for. Returns what the text says if it is in a cipher.
+    fn demands(
+        &mut self,
+        form: &Form<'_>,
+        site: &Site<'_>,
+    ) -> impl Iterator<Item = String> + use<> {
+        let reading = intent::read(
+            &form.text,
+            Setting {
+                has_summary: site.field == "description" && site.code.is_none(),
+                is_parameter: site.field.contains("properties."),
+                is_value: VALUES.iter().any(|value| site.field.ends_with(value)),
+                parameters: &self.parameters,
+                is_own: self.is_own,
+            },
+        );
+        for demand in reading.demands {
+            let weight = talked_about(&form.text, &demand.place)
+                .map_or(demand.weight, |most| demand.weight.min(most));
+            self.found(demand.rule, weight, form, demand.place, site);
+        }
+        let rotated = reading.is_rotated.then(|| rotated(&form.text));
+        let reversed = reading.is_reversed.then(|| reversed(&form.text));
+        rotated.into_iter().chain(reversed)
+    }
+
     fn signals(&mut self, form: &Form<'_>, part: Range<usize>, site: &Site<'_>) {
         let text = form.text.as_bytes();
         let within = text.get(part.clone()).unwrap_or_default();
@@ -171,22 +218,32 @@ impl<'o> Findings<'o> {
                 if weight > 1 {
                     self.wordings.entry(signal.rule).or_default().insert(index);
                 }
-                let matched = text.get(found.clone()).unwrap_or_default();
-                let folded = String::from_utf8_lossy(matched);
-                let whole = site.original.len();
-                let (place, matched) = match (&site.code, form.place(found)) {
-                    (Some(code), _) => (code.clone(), &*folded),
-                    (None, None) => (0..whole, &*folded),
-                    (None, Some(place)) => {
-                        let original = site.original.get(place.clone());
-                        (place, original.unwrap_or(&folded))
-                    }
-                };
-                self.keep(signal.rule, weight, || {
-                    flag(signal.rule, matched, place, site.field)
-                });
+                self.found(signal.rule, weight, form, found, site);
             }
         }
+    }
+
+    /// Keeps a match in a form of a text.
+    fn found(
+        &mut self,
+        rule: Rule,
+        weight: u8,
+        form: &Form<'_>,
+        found: Range<usize>,
+        site: &Site<'_>,
+    ) {
+        let matched = form.text.as_bytes().get(found.clone()).unwrap_or_default();
+        let folded = String::from_utf8_lossy(matched);
+        let whole = site.original.len();
+        let (place, matched) = match (&site.code, form.place(found)) {
+            (Some(code), _) => (code.clone(), &*folded),
+            (None, None) => (0..whole, &*folded),
+            (None, Some(place)) => {
+                let original = site.original.get(place.clone());
+                (place, original.unwrap_or(&folded))
+            }
+        };
+        self.keep(rule, weight, || flag(rule, matched, place, site.field));
     }
 
     /// What a match is worth where it stands.
@@ -276,6 +333,25 @@ impl<'o> Findings<'o> {
     }
 }
 
+/// Members of a schema that hold values, not prose.
+const VALUES: [&str; 5] = [".enum", ".const", ".default", ".examples", ".pattern"];
+
+/// The most that a match is worth which is only talked about ("detects texts such as …").
+fn talked_about(text: &str, found: &Range<usize>) -> Option<u8> {
+    let start = found.start.saturating_sub(CONTEXT_BEFORE);
+    let about = text.as_bytes().get(start..found.end).unwrap_or_default();
+    let about = about
+        .get(..about.len().min(MENTION_WITHIN))
+        .unwrap_or(about);
+    let is_talk = MENTIONED
+        .as_ref()
+        .is_some_and(|pattern| pattern.is_match(about));
+    is_talk.then_some(1)
+}
+
+/// How far into a sentence it may say that it only talks about something.
+const MENTION_WITHIN: usize = 90;
+
 /// Names of parameters through which poisoned tools have had the model hand over what it knows, and what they are worth.
 const SIDE_CHANNELS: &[(&str, u8)] = &[
     ("sidenote", 4),
@@ -300,22 +376,26 @@ fn parts(text: &str) -> Vec<Range<usize>> {
         return std::iter::once(0..text.len()).collect();
     };
     let bytes = text.as_bytes();
-    if bytes.len() <= WINDOWED {
-        return gate
-            .is_match(bytes)
-            .then_some(0..bytes.len())
-            .into_iter()
-            .collect();
-    }
     let mut parts: Vec<Range<usize>> = Vec::new();
     for found in gate.find_iter(bytes) {
-        let window = found.start().saturating_sub(BEFORE)..(found.end() + AFTER).min(bytes.len());
+        let window = lines_around(bytes, found.start(), found.end());
         match parts.last_mut() {
-            Some(last) if window.start <= last.end => last.end = window.end,
+            Some(last) if window.start <= last.end => last.end = window.end.max(last.end),
             _ => parts.push(window),
         }
     }
     parts
+}
+
+/// The sentence of a word with the ones beside it, as far as patterns reach.
+fn lines_around(bytes: &[u8], start: usize, end: usize) -> Range<usize> {
+    let first = start.saturating_sub(BEFORE);
+    let last = (end + AFTER).min(bytes.len());
+    let before = bytes.get(first..start).unwrap_or_default();
+    let after = bytes.get(end..last).unwrap_or_default();
+    let line = memchr::memrchr_iter(b'\n', before).nth(1);
+    let next = memchr::memchr_iter(b'\n', after).nth(1);
+    line.map_or(first, |at| first + at)..next.map_or(last, |at| end + at)
 }
 
 fn flag(rule: Rule, matched: &str, span: Range<usize>, field: &str) -> Flag {
@@ -372,6 +452,12 @@ fn hidden(text: &str) -> Option<Range<usize>> {
         previous = Some(character);
     }
     None
+}
+
+/// Whether a text is too short to ask for anything, and has no characters that are worth a look.
+pub(super) fn says_nothing(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    text.len() < SHORTEST && text.bytes().all(is_plain)
 }
 
 /// Whether a text has tag characters in it, the flags of regions aside.

@@ -17,16 +17,22 @@ mod cloud;
 mod content;
 mod contract;
 mod diagnostics;
+#[cfg(unix)]
+mod doctor;
 mod documentation;
 mod edit;
 #[cfg(target_os = "linux")]
 mod login;
 mod malformed;
+#[cfg(target_os = "linux")]
+mod one_shot;
 mod output;
 mod permissions;
 mod pins;
 #[cfg(target_os = "linux")]
 mod reading;
+#[cfg(target_os = "linux")]
+mod reasons;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod scopes;

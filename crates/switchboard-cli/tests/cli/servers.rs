@@ -101,7 +101,7 @@ fn recorded(context: &TestContext, lines: &[&str]) -> String {
         .replace(&folder, "[TESTS]")
 }
 
-fn script() -> PathBuf {
+pub(crate) fn script() -> PathBuf {
     workspace().join("crates/switchboard-cli/tests/cli/server.py")
 }
 

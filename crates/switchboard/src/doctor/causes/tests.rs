@@ -23,8 +23,12 @@ fn symptoms<'a>(failed: &'a Failed, destination: &'a Destination) -> Symptoms<'a
         noise: &[],
         home: None,
         is_confined: false,
+        installed: None,
+        variables: &NO_VARIABLES,
     }
 }
+
+static NO_VARIABLES: std::sync::LazyLock<Variables> = std::sync::LazyLock::new(Variables::default);
 
 fn program(name: &str) -> Destination {
     Destination::Program(name.to_owned())

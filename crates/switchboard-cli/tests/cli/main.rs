@@ -35,6 +35,8 @@ mod reading;
 mod reasons;
 #[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod sandbox_real;
 mod scopes;
 mod search;
 mod secrets;

@@ -604,6 +604,19 @@ mod signals {
     }
 
     #[test]
+    fn a_signal_does_not_wait_for_a_server_that_ignores_its_end() {
+        let mut waiting = Waiting::begin("stubborn");
+        waiting.send("-TERM");
+        waiting.until("end of input");
+        let status = waiting.child.wait().unwrap();
+        let server = Path::new("/proc").join(&waiting.process).join("exe");
+        assert!(server.exists(), "the program waited for the server");
+        assert_eq!(status.code(), Some(143));
+        // The supervisor ends the server after all.
+        assert_eq!(waiting.end().all(), "");
+    }
+
+    #[test]
     fn a_second_signal_waits_for_nobody() {
         let mut waiting = Waiting::begin("stubborn");
         waiting.send("-INT");

@@ -8,7 +8,7 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard::catalog::{CatalogServer, SetAsideReason};
 use switchboard::doctor::{
-    Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Severity, StepReport,
+    Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Repair, Severity, StepReport,
     Verdict, diagnose, diagnose_all,
 };
 use switchboard::names::ServerName;
@@ -107,25 +107,36 @@ struct Repaired {
 
 /// Runs every repair that was found, and says of each what it removes.
 fn run_repairs(patients: &[Diagnosis], printer: &Printer) -> Vec<Repaired> {
-    let all = patients.iter().flat_map(|patient| {
-        let repairs = patient.repairs.iter();
-        repairs.map(|repair| (patient.server.clone(), repair))
-    });
-    let run = all.map(|(server, repair)| {
-        let folder = repair.folder().display().to_string();
-        let shown = visible(&folder);
-        let error = repair.run().err().map(|error| error.to_string());
-        match &error {
-            None => printer.note(format!("removed {shown}")),
-            Some(error) => printer.note(format!("cannot remove {shown}: {error}")),
+    let mut run: Vec<Repaired> = Vec::new();
+    for patient in patients {
+        for repair in &patient.repairs {
+            let folder = repair.folder().display().to_string();
+            // Two servers may use the same package.
+            let earlier = run.iter().find(|repaired| repaired.folder == folder);
+            let error = match earlier {
+                Some(repaired) => repaired.error.clone(),
+                None => removed(repair, printer),
+            };
+            run.push(Repaired {
+                server: patient.server.clone(),
+                folder,
+                error,
+            });
         }
-        Repaired {
-            server,
-            folder,
-            error,
-        }
-    });
-    run.collect()
+    }
+    run
+}
+
+/// Removes a folder and says so; tells why it could not.
+fn removed(repair: &Repair, printer: &Printer) -> Option<String> {
+    let folder = repair.folder().display().to_string();
+    let folder = visible(&folder);
+    let error = repair.run().err().map(|error| error.to_string());
+    match &error {
+        None => printer.note(format!("removed {folder}")),
+        Some(error) => printer.note(format!("cannot remove {folder}: {error}")),
+    }
+    error
 }
 
 /// Counts tools that wait for an approval as set aside, as every other command does. An examination compares nothing with

@@ -163,6 +163,28 @@ fn signs_of_a_broken_install_are_read_from_the_log_and_from_the_folder() {
 }
 
 #[test]
+fn two_servers_of_one_package_are_repaired_at_once() {
+    let context = machine_with_npx("npm error code ENOTEMPTY");
+    let entry = context.read("config/mcp.toml");
+    let other = entry
+        .replace("mcp_servers.everything", "mcp_servers.other")
+        .replace("\"]", "\", \"stdio\"]");
+    context.write("config/mcp.toml", entry + &other);
+    let run = doctor(&context, &[], &["--repair", "--json"]);
+    assert_eq!(run.code, 0, "{}", run.all());
+    assert_eq!(run.stderr.matches("removed ").count(), 1, "{}", run.stderr);
+    let servers: Value = serde_json::from_str(&run.stdout).unwrap();
+    for server in servers.as_array().unwrap() {
+        assert_eq!(server["repairs"][0]["done"], true, "{server}");
+        assert_eq!(
+            finding(server, "npx-cache-broken"),
+            &Value::Null,
+            "{server}"
+        );
+    }
+}
+
+#[test]
 fn a_folder_that_is_a_link_is_not_removed() {
     let context = machine_with_npx("npm error code ENOTEMPTY");
     std::fs::rename(context.path("cache/_npx"), context.path("elsewhere")).unwrap();

@@ -31,7 +31,8 @@ pub(super) fn refused_by_sandbox(symptoms: &Symptoms<'_>) -> Option<Finding> {
         line,
         "see what it wanted: a server that writes files needs sandbox = \"workspace\" and may write below the project's \
          folder only, one that calls others needs network = true; `npx` and `uvx` want to write their caches, so install \
-         the program first and start it by its own name",
+         the program first and start it by its own name, or use sandbox = \"own-files\" and make the folders of the caches \
+         first (mkdir -p ~/.npm ~/.cache)",
     ))
 }
 

@@ -77,6 +77,10 @@ fn a_sandbox_is_named_where_there_is_one() {
         ..symptoms(&failed, &destination)
     });
     assert_eq!(finding.code, "sandbox-refused");
+    assert!(
+        finding.remedy.contains("mkdir -p ~/.npm ~/.cache"),
+        "{finding:?}"
+    );
     let error = SandboxError::NoLandlock.to_string();
     let failed = Failed::Open(OpenErrorKind::Transport(TransportError::new(
         TransportErrorKind::Sandbox,

@@ -101,6 +101,9 @@ pub(crate) enum Command {
     Doctor {
         /// The server; all of them when absent
         server: Option<String>,
+        /// Repair what can be repaired: remove npx's broken copy of a server, then try it again
+        #[arg(long)]
+        repair: bool,
     },
     /// Show which calls are allowed, asked about or denied
     #[command(subcommand)]

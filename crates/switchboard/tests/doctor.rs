@@ -36,7 +36,11 @@ fn spec(connector: impl Connector) -> ServerSpec {
 
 fn program(program: impl AsRef<Path>) -> StdioConnector {
     let mut connector = StdioConnector::new(program.as_ref());
-    connector.base_env = std::env::vars_os().collect();
+    // Others of the machine that runs the tests would be told as withheld.
+    let is_needed = |name: &std::ffi::OsStr| name == "PATH" || name == "HOME";
+    connector.base_env = std::env::vars_os()
+        .filter(|(name, _)| is_needed(name))
+        .collect();
     connector.grace = Grace {
         after_close: Duration::from_millis(500),
         after_terminate: Duration::from_millis(500),

@@ -1,14 +1,28 @@
-//! The program from start to end: what is remembered must be told almost as fast as the program starts.
+//! The program from start to end: what is remembered must be told almost as fast as the program starts, and a command
+//! ends with its answer, however long its servers take to end.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::{Bound, Row, program, target};
+use super::{Bound, Row, middle, program, target, time};
 use crate::run::{command, run};
 
 /// Starts of the program in one round; the median counts.
 const STARTS: usize = 15;
+
+/// Commands that answer once, and how each is shown.
+const ONE_SHOT: &[(&[&str], &str)] = &[
+    (
+        &["call", "slow/echo_0", "text=x"],
+        "`call`, from the last byte of the answer to the exit, with a server that takes 2 s to end",
+    ),
+    (&["tools"], "`tools`, likewise"),
+];
+
+/// The most that may pass between the answer and the exit, in nanoseconds.
+const MOST_AFTER_ANSWER: f64 = 50e6;
 
 const WHAT: &str = "`tools --no-connect`, against `version`";
 
@@ -29,7 +43,7 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
         "switchboard",
     ])?;
     let folder = target().join("bench-cli");
-    let prepared = prepare(&folder);
+    let prepared = prepare(&folder, &echo());
     prepared.map_err(|error| format!("{}: {error}", folder.display()))?;
     let help = switchboard(&folder, &["tools", "--help"]).output();
     let help = help.map_err(|error| format!("the program does not start: {error}"))?;
@@ -49,16 +63,67 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
             tools.push(took(&folder, &["tools", "--no-connect"])?);
             version.push(took(&folder, &["version"])?);
         }
-        times.push((
-            super::middle(tools.into_iter()),
-            super::middle(version.into_iter()),
-        ));
+        times.push((middle(tools.into_iter()), middle(version.into_iter())));
     }
-    Ok(vec![Row::times(WHAT, &times, Bound::AtMost(2.0))])
+    let mut rows = vec![Row::times(WHAT, &times, Bound::AtMost(2.0))];
+    rows.extend(after_answer(rounds)?);
+    Ok(rows)
 }
 
-/// A home with one server of a hundred tools.
-fn prepare(folder: &Path) -> std::io::Result<()> {
+/// How long commands that answer once go on after their answer.
+fn after_answer(rounds: u32) -> Result<Vec<Row>, String> {
+    let folder = target().join("bench-cli-slow");
+    let echo = program("echo-server");
+    let slow = format!(
+        "[mcp_servers.slow]\ncommand = \"sh\"\nargs = [\"-c\", {}]\nenv = {{ ECHO_TOOLS = \"1\" }}\n",
+        serde_json::Value::from(format!("'{echo}'; sleep 2"))
+    );
+    let prepared = prepare(&folder, &slow);
+    prepared.map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut rows = Vec::new();
+    for (arguments, what) in ONE_SHOT {
+        let mut times = Vec::new();
+        for _ in 0..rounds.saturating_mul(5) {
+            times.push(lingered(&folder, arguments)?);
+        }
+        let ours = middle(times.into_iter());
+        rows.push(Row::figure(*what, ours, None, MOST_AFTER_ANSWER, time));
+    }
+    Ok(rows)
+}
+
+/// How long the program takes to end after its last byte, in nanoseconds.
+fn lingered(folder: &Path, arguments: &[&str]) -> Result<f64, String> {
+    let mut command = switchboard(folder, arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let failed = |error: std::io::Error| format!("{arguments:?}: {error}");
+    let mut child = command.spawn().map_err(failed)?;
+    let mut stdout = child.stdout.take().ok_or("there is no standard output")?;
+    let reader = std::thread::spawn(move || {
+        let mut last = None;
+        let mut bytes = vec![0; 64 * 1024];
+        while matches!(stdout.read(&mut bytes), Ok(count) if count > 0) {
+            last = Some(Instant::now());
+        }
+        last
+    });
+    let status = child.wait().map_err(failed)?;
+    let ended = Instant::now();
+    let last = reader.join().ok().flatten();
+    match last.filter(|_| status.success()) {
+        Some(last) => Ok(ended.saturating_duration_since(last).as_secs_f64() * 1e9),
+        None => Err(format!("{arguments:?} gave no answer: {status}")),
+    }
+}
+
+/// The configuration of one server of a hundred tools.
+fn echo() -> String {
+    let command = serde_json::Value::from(program("echo-server"));
+    format!("[mcp_servers.echo]\ncommand = {command}\nenv = {{ ECHO_TOOLS = \"100\" }}\n")
+}
+
+/// A home with this configuration.
+fn prepare(folder: &Path, configuration: &str) -> std::io::Result<()> {
     for name in ["config", "state", "project"] {
         let folder = folder.join(name);
         match std::fs::remove_dir_all(&folder) {
@@ -66,10 +131,7 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
             _ => std::fs::create_dir_all(&folder)?,
         }
     }
-    let command = serde_json::Value::from(program("echo-server"));
-    let entry =
-        format!("[mcp_servers.echo]\ncommand = {command}\nenv = {{ ECHO_TOOLS = \"100\" }}\n");
-    std::fs::write(folder.join("config/mcp.toml"), entry)
+    std::fs::write(folder.join("config/mcp.toml"), configuration)
 }
 
 fn switchboard(folder: &Path, arguments: &[&str]) -> Command {

@@ -8,9 +8,10 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard::catalog::{CatalogServer, SetAsideReason};
 use switchboard::doctor::{
-    Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Severity, StepReport,
-    Verdict, diagnose_all,
+    Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Repair, Severity, StepReport,
+    Verdict, diagnose, diagnose_all,
 };
+use switchboard::names::ServerName;
 use switchboard::options::HostSettings;
 use switchboard::remembered;
 use switchboard_config::diagnostic::{self, Diagnostic};
@@ -30,13 +31,14 @@ use crate::startup::counted;
 /// Lines of stderr that are shown, unless more are asked for.
 const STDERR_SHOWN: usize = 10;
 
-pub(crate) fn run(wanted: Option<&str>, context: &Context) -> Outcome {
+pub(crate) fn run(wanted: Option<&str>, repair: bool, context: &Context) -> Outcome {
     let servers = Servers::load(context, wanted)?;
     session::look(context, &servers, async |session| {
-        let (patients, absent) = examine(session, context).await;
+        let (patients, absent, repairs) = examine(session, repair, context).await;
         let printer = &context.printer;
         let shown = if printer.json {
-            printer.json(&patients.iter().map(to_json).collect())
+            let each = patients.iter();
+            printer.json(&each.map(|patient| to_json(patient, &repairs)).collect())
         } else {
             printer.data(to_text(&patients, printer))
         };
@@ -60,7 +62,11 @@ pub(crate) fn run(wanted: Option<&str>, context: &Context) -> Outcome {
 
 /// Examines what can be started; what is held back is told with the rest. For a server that is not examined at all,
 /// the exit code of a command that needs it comes along.
-async fn examine(session: &Session<'_>, context: &Context) -> (Vec<Diagnosis>, Option<Exit>) {
+async fn examine(
+    session: &Session<'_>,
+    repair: bool,
+    context: &Context,
+) -> (Vec<Diagnosis>, Option<Exit>, Vec<Repaired>) {
     let options = DoctorOptions {
         settings: HostSettings::from(&session.servers.config.settings),
         home: Some(context.environment.home.clone()),
@@ -68,13 +74,69 @@ async fn examine(session: &Session<'_>, context: &Context) -> (Vec<Diagnosis>, O
     };
     let examination = diagnose_all(&session.specs, &options);
     let mut patients = shown(&context.printer, session.specs.len(), examination).await;
+    let mut repairs = Vec::new();
+    if repair {
+        repairs = run_repairs(&patients, &context.printer);
+        for done in repairs.iter().filter(|repaired| repaired.error.is_none()) {
+            let Some(spec) = session.specs.iter().find(|spec| spec.name == done.server) else {
+                continue;
+            };
+            let again = shown(&context.printer, 1, diagnose(spec, &options)).await;
+            patients.retain(|patient| patient.server != again.server);
+            patients.push(again);
+        }
+        if repairs.is_empty() {
+            context.printer.note("nothing to repair");
+        }
+    }
     set_pinned_aside(&mut patients, session);
     let config = &session.servers.config;
     let absent = session.held_back.iter();
     patients.extend(absent.map(|held| held_back(held, config)));
     patients.sort_by(|one, other| one.server.cmp(&other.server));
     let absent = session.held_back.first().map(|held| held.exit);
-    (patients, absent)
+    (patients, absent, repairs)
+}
+
+/// A repair that was tried.
+struct Repaired {
+    server: ServerName,
+    folder: String,
+    error: Option<String>,
+}
+
+/// Runs every repair that was found, and says of each what it removes.
+fn run_repairs(patients: &[Diagnosis], printer: &Printer) -> Vec<Repaired> {
+    let mut run: Vec<Repaired> = Vec::new();
+    for patient in patients {
+        for repair in &patient.repairs {
+            let folder = repair.folder().display().to_string();
+            // Two servers may use the same package.
+            let earlier = run.iter().find(|repaired| repaired.folder == folder);
+            let error = match earlier {
+                Some(repaired) => repaired.error.clone(),
+                None => removed(repair, printer),
+            };
+            run.push(Repaired {
+                server: patient.server.clone(),
+                folder,
+                error,
+            });
+        }
+    }
+    run
+}
+
+/// Removes a folder and says so; tells why it could not.
+fn removed(repair: &Repair, printer: &Printer) -> Option<String> {
+    let folder = repair.folder().display().to_string();
+    let folder = visible(&folder);
+    let error = repair.run().err().map(|error| error.to_string());
+    match &error {
+        None => printer.note(format!("removed {folder}")),
+        Some(error) => printer.note(format!("cannot remove {folder}: {error}")),
+    }
+    error
 }
 
 /// Counts tools that wait for an approval as set aside, as every other command does. An examination compares nothing with
@@ -330,7 +392,24 @@ fn time(duration: Duration) -> String {
     }
 }
 
-fn to_json(patient: &Diagnosis) -> Value {
+fn to_json(patient: &Diagnosis, repairs: &[Repaired]) -> Value {
+    let run = repairs
+        .iter()
+        .filter(|repaired| repaired.server == patient.server)
+        .map(|repaired| {
+            json!({
+                "remove": repaired.folder,
+                "done": repaired.error.is_none(),
+                "error": repaired.error,
+            })
+        });
+    let mut repairs: Vec<Value> = run.collect();
+    if repairs.is_empty() {
+        let offered = patient.repairs.iter();
+        let offered = offered.map(|repair| repair.folder().display().to_string());
+        repairs
+            .extend(offered.map(|folder| json!({"remove": folder, "done": false, "error": null})));
+    }
     let steps = patient.steps.iter().map(|report| {
         let (outcome, error) = match &report.outcome {
             StepOutcome::Done => ("done", None),
@@ -359,6 +438,7 @@ fn to_json(patient: &Diagnosis) -> Value {
         "verdict": patient.verdict.word(),
         "steps": steps.collect::<Vec<_>>(),
         "findings": findings.collect::<Vec<_>>(),
+        "repairs": repairs,
         "facts": patient.facts.as_ref().map(facts_json),
         "stderr": patient.stderr,
     })

@@ -113,7 +113,9 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Prompts(from) => prompts::run(&from, &with(cli.global)?),
         Command::Prompt(arguments) => prompt::run(&arguments, &with(cli.global)?),
         Command::Logs(arguments) => logs::run(&arguments, &with(cli.global)?),
-        Command::Doctor { server } => doctor::run(server.as_deref(), &with(cli.global)?),
+        Command::Doctor { server, repair } => {
+            doctor::run(server.as_deref(), repair, &with(cli.global)?)
+        }
         Command::Permissions(command) => permissions::run(&command, &with(cli.global)?),
         Command::Audit(arguments) => audit::run(&arguments, &with(cli.global)?),
         Command::Chat(arguments) => chat::run(&arguments, &with(cli.global)?),

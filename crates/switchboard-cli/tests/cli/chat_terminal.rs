@@ -33,14 +33,14 @@ struct Shown {
 }
 
 /// A program on a terminal.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     keys: File,
     shown: Arc<(Mutex<Shown>, Condvar)>,
 }
 
 impl Terminal {
-    fn start(
+    pub(crate) fn start(
         machine: &Machine,
         arguments: &[&str],
         columns: u16,
@@ -113,24 +113,24 @@ impl Terminal {
     }
 
     /// Presses keys. Whoever reads a line may forget those that come after its end, so a prompt is waited for first.
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Waits until the screen has this.
     #[track_caller]
-    fn sees(&self, text: &str) {
+    pub(crate) fn sees(&self, text: &str) {
         self.until(text, |screen| screen.contains(text));
     }
 
     /// Waits until there is a prompt with nothing in it at the end of the screen.
     #[track_caller]
-    fn sees_prompt(&self) {
+    pub(crate) fn sees_prompt(&self) {
         self.until("a prompt", |screen| screen.trim_end().ends_with("\n›"));
     }
 
     #[track_caller]
-    fn until(&self, what: &str, is_there: impl Fn(&str) -> bool) {
+    pub(crate) fn until(&self, what: &str, is_there: impl Fn(&str) -> bool) {
         let end = Instant::now() + PATIENCE;
         let mut shown = self.shown.0.lock().unwrap();
         loop {
@@ -145,7 +145,7 @@ impl Terminal {
     }
 
     /// The screen, without the spaces at the ends of its lines.
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         let shown = self.shown.0.lock().unwrap();
         let contents = shown.screen.screen().contents();
         let lines = contents.lines().map(str::trim_end);
@@ -158,7 +158,7 @@ impl Terminal {
 
     /// Waits for the end of the program.
     #[track_caller]
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let deadline = Instant::now() + PATIENCE;
         let mut shown = self.shown.0.lock().unwrap();
         while !shown.ended {

@@ -17,18 +17,26 @@ mod cloud;
 mod content;
 mod contract;
 mod diagnostics;
+#[cfg(unix)]
+mod doctor;
 mod documentation;
 mod edit;
 #[cfg(target_os = "linux")]
 mod login;
 mod malformed;
+#[cfg(target_os = "linux")]
+mod one_shot;
 mod output;
 mod permissions;
 mod pins;
 #[cfg(target_os = "linux")]
 mod reading;
 #[cfg(target_os = "linux")]
+mod reasons;
+#[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod sandbox_real;
 mod scopes;
 mod search;
 mod secrets;

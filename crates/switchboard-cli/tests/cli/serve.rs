@@ -17,15 +17,15 @@ use crate::support::{TestContext, eventually};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A machine with a model.
-struct Machine {
-    context: TestContext,
+pub(crate) struct Machine {
+    pub(crate) context: TestContext,
     model: ScriptedModel,
     /// The model answers in it.
     _runtime: Runtime,
 }
 
 impl Machine {
-    fn new(turns: Vec<Turn>) -> Self {
+    pub(crate) fn new(turns: Vec<Turn>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -39,7 +39,7 @@ impl Machine {
         }
     }
 
-    fn serve(&self, arguments: &[&str]) -> Served {
+    pub(crate) fn serve(&self, arguments: &[&str]) -> Served {
         let template = self.context.command();
         let mut command = Command::new(template.get_program());
         command
@@ -68,7 +68,7 @@ impl Machine {
 }
 
 /// The program while it serves.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     input: Option<ChildStdin>,
     output: Receiver<String>,
@@ -87,7 +87,7 @@ impl Served {
         }
     }
 
-    fn greet(&mut self) {
+    pub(crate) fn greet(&mut self) {
         let params = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {},
@@ -100,14 +100,14 @@ impl Served {
         );
     }
 
-    fn call(&mut self, name: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, name: &str, arguments: &Value) -> Value {
         let params = json!({"name": name, "arguments": arguments});
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         self.ask(&call)["result"]["structuredContent"].clone()
     }
 
     /// The next line for people that has this in it.
-    fn note_with(&self, text: &str) -> String {
+    pub(crate) fn note_with(&self, text: &str) -> String {
         loop {
             let note = self.notes.recv_timeout(PATIENCE).unwrap();
             if note.contains(text) {
@@ -116,8 +116,18 @@ impl Served {
         }
     }
 
+    /// All lines for people up to the next one that has this in it.
+    pub(crate) fn notes_until(&self, text: &str) -> String {
+        let mut notes = String::new();
+        while !notes.contains(text) {
+            notes.push_str(&self.notes.recv_timeout(PATIENCE).unwrap());
+            notes.push('\n');
+        }
+        notes
+    }
+
     /// Closes its input, and tells how it ended.
-    fn leave(mut self) -> Option<i32> {
+    pub(crate) fn leave(mut self) -> Option<i32> {
         self.input = None;
         self.child.wait().unwrap().code()
     }

@@ -101,7 +101,7 @@ fn recorded(context: &TestContext, lines: &[&str]) -> String {
         .replace(&folder, "[TESTS]")
 }
 
-fn script() -> PathBuf {
+pub(crate) fn script() -> PathBuf {
     workspace().join("crates/switchboard-cli/tests/cli/server.py")
 }
 
@@ -601,6 +601,19 @@ mod signals {
             let plain = written.replace("\u{1b}[0m", "").replace("\u{1b}[1m", "");
             assert!(plain.contains(shown), "{plain:?}");
         }
+    }
+
+    #[test]
+    fn a_signal_does_not_wait_for_a_server_that_ignores_its_end() {
+        let mut waiting = Waiting::begin("stubborn");
+        waiting.send("-TERM");
+        waiting.until("end of input");
+        let status = waiting.child.wait().unwrap();
+        let server = Path::new("/proc").join(&waiting.process).join("exe");
+        assert!(server.exists(), "the program waited for the server");
+        assert_eq!(status.code(), Some(143));
+        // The supervisor ends the server after all.
+        assert_eq!(waiting.end().all(), "");
     }
 
     #[test]

@@ -284,3 +284,27 @@ fn secrets_that_are_copied_are_told_of() {
         run.stderr
     );
 }
+
+#[test]
+fn a_name_that_reads_like_another_is_skipped_with_the_reason() {
+    let context = TestContext::new();
+    context.write(
+        "config/mcp.toml",
+        "[mcp_servers.github]\ncommand = \"other\"\n",
+    );
+    context.write(
+        "home/.cursor/mcp.json",
+        r#"{"mcpServers": {"GitHub": {"command": "npx", "args": ["x"]}, "grep": {"command": "npx"}, "fine": {"command": "npx", "args": ["y"]}}}"#,
+    );
+    let run = context.line("mcp import --from cursor");
+    assert_eq!(run.code, 0, "{}", run.all());
+    for reason in [
+        "its name can be mistaken for `github`",
+        "server name \"grep\" reads like the built-in tool Grep",
+    ] {
+        assert!(run.all().contains(reason), "{reason}\n{}", run.all());
+    }
+    let text = context.read("config/mcp.toml");
+    assert!(text.contains("[mcp_servers.fine]"), "{text}");
+    assert!(!text.contains("GitHub") && !text.contains("grep"), "{text}");
+}

@@ -343,6 +343,41 @@ fn a_script_of_the_project_that_changed_is_named() {
     assert_eq!(list[0]["state"], "untrusted");
 }
 
+#[test]
+fn certificates_of_the_project_that_changed_ask_again() {
+    let context = TestContext::new();
+    let state = || context.json("trust list --json")[0]["state"].clone();
+    // A path in the project and a reference to its folder are the same file; one outside is bound by its path.
+    let outside = context.path("home/company.pem").display().to_string();
+    for (file, changed, expected) in [
+        ("certs/company.pem", "project/certs/company.pem", "changed"),
+        (
+            "${workspaceFolder}/certs/company.pem",
+            "project/certs/company.pem",
+            "changed",
+        ),
+        (&*outside, "home/company.pem", "trusted"),
+    ] {
+        context.write(
+            "project/.mcp.toml",
+            format!("[mcp_servers.s]\nurl = \"https://tools.intern/mcp\"\nca_file = {file:?}\n"),
+        );
+        context.write(changed, "one");
+        assert_eq!(context.line("trust approve --yes").code, 0);
+        assert_eq!(state(), "trusted", "{file}");
+        context.write(changed, "other");
+        assert_eq!(state(), expected, "{file}");
+        let diff = context.line("trust diff");
+        assert_eq!(
+            diff.stdout
+                .contains("file certs/company.pem (its content changed)"),
+            expected == "changed",
+            "{file}\n{}",
+            diff.all()
+        );
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn what_cannot_be_read_is_not_approved() {

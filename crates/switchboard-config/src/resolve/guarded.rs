@@ -186,9 +186,12 @@ impl<F: Files> Resolver<'_, F> {
                 ..Named::default()
             };
             files.extend(self.binder.bind(named, Path::new("")));
-            files.sort_by(|one, other| one.path.cmp(&other.path));
-            files.dedup();
         }
+        // Whoever can change the certificates can answer in place of the server.
+        let certificates = entry.ca_file.as_deref().map(expanded);
+        files.extend(certificates.and_then(|file| self.binder.named(Path::new(&file))));
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files.dedup();
         Leads {
             program,
             folder: entry

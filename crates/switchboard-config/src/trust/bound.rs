@@ -1,4 +1,4 @@
-//! The files of a project that a command runs or reads: an approval is bound to what is in them.
+//! The files of a project that a command runs or reads, or that an entry names: an approval is bound to what is in them.
 //!
 //! Owns which words of a command line are files, and which files a program reads without being told to. Only files
 //! inside of the repository are bound: they come with it, as the entry does. What they load in turn is not
@@ -142,6 +142,12 @@ impl<'f, F: Files> FileBinder<'f, F> {
         found.sort_by(|one, other| one.path.cmp(&other.path));
         found.dedup();
         found
+    }
+
+    /// The file that a setting names, where the repository carries it. A relative path is taken from the project.
+    pub(crate) fn named(&mut self, path: &Path) -> Option<BoundFile> {
+        let path = self.project.join(path);
+        self.file(&path)
     }
 
     /// Adds a file, or what is read of a folder that stands for a program.

@@ -15,8 +15,10 @@ use tokio::time::timeout;
 use super::causes::{self, Failed, Symptoms};
 use super::habits::{self, Habits};
 use super::heard::Heard;
+use super::npx::Installed;
 use super::steps::{Outcome, Step, Steps};
-use super::{Diagnosis, DoctorOptions, Facts, Finding, Severity, ToolLint, Verdict};
+use super::variables::Variables;
+use super::{Diagnosis, DoctorOptions, Facts, Finding, Repair, Severity, ToolLint, Verdict};
 use crate::catalog::{CatalogTool, Provenance, Reach, ServerCatalog, ServerTools, SetAside};
 use crate::host::server_tools;
 use crate::peer::{
@@ -178,6 +180,8 @@ impl Examination<'_> {
             ended,
         };
         findings.extend(habits::findings(&habits));
+        let variables = Variables::of(&*self.spec.connector);
+        findings.extend(variables.related(self.spec.name.as_str(), &self.about(None)));
         let facts = facts(&peer, &tools, prompts, resources);
         let troubled = |finding: &Finding| finding.severity != Severity::Note;
         let verdict = if findings.iter().any(troubled) {
@@ -185,7 +189,7 @@ impl Examination<'_> {
         } else {
             Verdict::Healthy
         };
-        self.diagnosis(verdict, findings, Some(facts))
+        self.diagnosis(verdict, findings, Vec::new(), Some(facts))
     }
 
     async fn list(&self, peer: &Peer, step: Step, findings: &mut Vec<Finding>) -> Option<Pages> {
@@ -240,6 +244,8 @@ impl Examination<'_> {
         self.steps.end(Outcome::Failed(failed.to_string()));
         let stderr = self.heard.stderr(STDERR_KEPT);
         let noise = self.heard.noise();
+        let installed = self.spec.connector.installed_package().map(Installed::look);
+        let variables = Variables::of(&*self.spec.connector);
         let symptoms = Symptoms {
             server: self.spec.name.as_str(),
             step,
@@ -250,6 +256,8 @@ impl Examination<'_> {
             noise: &noise,
             home: self.options.home.as_deref(),
             is_confined: self.spec.sandbox.policy.is_some(),
+            installed: installed.as_ref(),
+            variables: &variables,
         };
         let verdict = match failed {
             _ if symptoms.status() == Some(401) => {
@@ -266,13 +274,47 @@ impl Examination<'_> {
             }
             _ => Verdict::Unreachable,
         };
-        self.diagnosis(verdict, causes::explain(&symptoms), None)
+        let mut findings = causes::explain(&symptoms);
+        let is_broken = |finding: &Finding| finding.code == causes::NPX_CACHE_BROKEN;
+        let repairs = match &installed {
+            Some(installed) if findings.iter().any(is_broken) => {
+                installed.repair().into_iter().collect()
+            }
+            _ => Vec::new(),
+        };
+        let is_local = self.spec.connector.transport() == Transport::Stdio;
+        // A program that never ran misses no variable.
+        let ran = is_local && symptoms.has_run();
+        if ran
+            && !findings
+                .iter()
+                .any(|finding| finding.code == "variable-missing")
+        {
+            let about = self.about(installed.as_ref());
+            findings.extend(variables.missed(self.spec.name.as_str(), &about));
+        }
+        self.diagnosis(verdict, findings, repairs, None)
+    }
+
+    /// What the server is called, everywhere it has a name.
+    fn about(&self, installed: Option<&Installed>) -> String {
+        let program = match &self.destination {
+            Destination::Program(program) => program.rsplit('/').next().unwrap_or_default(),
+            _ => "",
+        };
+        let package = installed.map(|installed| installed.package.package.as_str());
+        format!(
+            "{} {program} {}",
+            self.spec.name,
+            package.unwrap_or_default()
+        )
     }
 
     fn diagnosis(
         &self,
         verdict: Verdict,
         mut findings: Vec<Finding>,
+        repairs: Vec<Repair>,
         facts: Option<Facts>,
     ) -> Diagnosis {
         findings.sort_by_key(|finding| finding.severity);
@@ -282,6 +324,7 @@ impl Examination<'_> {
             verdict,
             steps: self.steps.taken(),
             findings,
+            repairs,
             facts,
             stderr: self.heard.stderr(STDERR_KEPT),
         }

@@ -2,7 +2,8 @@
 //!
 //! Owns the examination that `doctor` shows: every step on the way to a server is taken once, timed and noted, and
 //! whatever goes wrong or looks wrong becomes a [`Finding`] with its reason and its remedy. It speaks with servers by
-//! itself, independent of a [`Host`](crate::Host), and leaves nothing behind: no state, no memory, no process.
+//! itself, independent of a [`Host`](crate::Host), and leaves nothing behind: no state, no memory, no process. What it
+//! could repair it hands over as a [`Repair`], to be run when the user says so.
 //!
 //! | where | what |
 //! |---|---|
@@ -10,6 +11,8 @@
 //! | `steps`, `heard` | notes them, and what the server says meanwhile |
 //! | `causes` | why a step failed: one function for each cause |
 //! | `habits` | what is odd about a server that works |
+//! | `npx` | whether npx's installed copy of a server is complete, and how it is repaired |
+//! | `variables` | what the server does not get of the user's environment |
 //!
 //! What servers write is quoted in findings with everything invisible made visible; the tail of their stderr is
 //! passed on as it came.
@@ -18,7 +21,9 @@ mod causes;
 mod examine;
 mod habits;
 mod heard;
+mod npx;
 mod steps;
+mod variables;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +42,7 @@ use crate::options::HostSettings;
 use crate::recipe::RecipeError;
 use crate::spec::ServerSpec;
 
+pub use npx::Repair;
 pub use steps::{Outcome, Step, StepReport};
 
 /// How servers are examined.
@@ -74,6 +80,8 @@ pub struct Diagnosis {
     pub steps: Vec<StepReport>,
     /// What is wrong or odd, the worst first.
     pub findings: Vec<Finding>,
+    /// What can be repaired here, if the user says so.
+    pub repairs: Vec<Repair>,
     /// What the server is, if there was a conversation.
     pub facts: Option<Facts>,
     /// The last lines of its stderr, oldest first, as it wrote them.
@@ -229,6 +237,7 @@ impl Diagnosis {
             verdict,
             steps: Vec::new(),
             findings,
+            repairs: Vec::new(),
             facts: None,
             stderr: Vec::new(),
         }

@@ -12,6 +12,7 @@ pub mod stdio;
 pub mod websocket;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -50,10 +51,51 @@ pub trait Connector: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// Names of variables of the host that a package runner may need and that the server does not get.
-    fn withheld_variables(&self) -> Vec<String> {
+    /// The package that a package runner keeps installed for the server, if its folder is known.
+    fn installed_package(&self) -> Option<InstalledPackage> {
+        None
+    }
+
+    /// Variables of the host that the server does not get, by name.
+    fn withheld_variables(&self) -> Vec<WithheldVariable> {
         Vec::new()
     }
+
+    /// Variables of the host that the server's entry lists to be passed on, whether they are set or not.
+    fn listed_variables(&self) -> &[String] {
+        &[]
+    }
+}
+
+/// A package that npx has installed for a server, or would.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledPackage {
+    /// The package as the entry names it; several are separated by blanks.
+    pub package: String,
+    /// The folder it is installed in: `<cache>/_npx/<hash>`. It may not exist.
+    pub folder: PathBuf,
+}
+
+/// A variable of the host that a server does not get. Its value is never part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithheldVariable {
+    /// Its name.
+    pub name: String,
+    /// Why the server may miss it.
+    pub purpose: VariablePurpose,
+}
+
+/// What a server may need a variable for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VariablePurpose {
+    /// Installing the server: a setting of npm, pip, uv and others, or a proxy.
+    Install,
+    /// Finding the code that runs: `PYTHONPATH`, `NODE_OPTIONS`.
+    Code,
+    /// Access to a service: a token, a key, a password.
+    Credential,
+    /// Anything else.
+    Unknown,
 }
 
 /// What a recipe leads to, as far as it helps to explain a failure. Nothing in it is secret.

@@ -7,11 +7,13 @@
 //! |---|---|
 //! | `program` | the process cannot be started |
 //! | `network` | the address cannot be reached, or is no MCP endpoint |
+//! | `npx` | the installed copy of its package is broken |
 //! | `stderr` | what the server's own log says |
 //! | `conversation` | it runs, and does not speak as it should |
 
 mod conversation;
 mod network;
+mod npx;
 mod program;
 mod stderr;
 #[cfg(test)]
@@ -24,7 +26,9 @@ use switchboard_config::entry::Transport;
 use switchboard_config::text::visible;
 use switchboard_protocol::negotiate::Failure;
 
+use super::npx::Installed;
 use super::steps::Step;
+use super::variables::Variables;
 use super::{Finding, Severity};
 use crate::catalog::text::cut;
 use crate::peer::{OpenErrorKind, RequestError};
@@ -52,7 +56,13 @@ pub(super) struct Symptoms<'a> {
     pub(super) home: Option<&'a Path>,
     /// Whether it runs in a sandbox.
     pub(super) is_confined: bool,
+    /// The installed copy of the package that its npx runs.
+    pub(super) installed: Option<&'a Installed>,
+    /// What it does not get of the user's environment.
+    pub(super) variables: &'a Variables,
 }
+
+pub(super) use npx::BROKEN as NPX_CACHE_BROKEN;
 
 /// How a step failed.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +117,9 @@ const CAUSES: &[Cause] = &[
     network::not_http,
     network::invalid,
     stderr::refused_by_sandbox,
+    npx::broken_cache,
     stderr::explain,
+    npx::incomplete_cache,
     conversation::prints_text_instead,
     conversation::ended_at_once,
     conversation::ended_by_signal,
@@ -226,6 +238,11 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 impl Symptoms<'_> {
+    /// Whether the server's program was started.
+    pub(super) fn has_run(&self) -> bool {
+        !matches!(self.step, Step::Spawn) && self.transport_error().is_none()
+    }
+
     fn kind(&self) -> Option<&OpenErrorKind> {
         match self.failed {
             Failed::Open(kind) => Some(kind),

@@ -3,16 +3,18 @@
 //! A mark is no proof, so a finding always quotes the line it rests on. The lines are looked at only after a failure.
 
 use switchboard_config::entry::Transport;
+use switchboard_config::text::visible;
 
 use super::{Symptoms, error, quoted};
 use crate::doctor::Finding;
+use crate::doctor::variables::Variables;
 
 /// Explains a failure by what the process wrote to its standard error.
 pub(super) fn explain(symptoms: &Symptoms<'_>) -> Option<Finding> {
     if symptoms.transport != Transport::Stdio || symptoms.stderr.is_empty() {
         return None;
     }
-    let log = Log::new(symptoms.stderr);
+    let log = Log::new(symptoms);
     MARKS.iter().find_map(|mark| mark(&log))
 }
 
@@ -21,7 +23,7 @@ pub(super) fn refused_by_sandbox(symptoms: &Symptoms<'_>) -> Option<Finding> {
     if !symptoms.is_confined {
         return None;
     }
-    let log = Log::new(symptoms.stderr);
+    let log = Log::new(symptoms);
     let line = log.line_with(REFUSALS)?;
     Some(by_line(
         "sandbox-refused",
@@ -29,7 +31,8 @@ pub(super) fn refused_by_sandbox(symptoms: &Symptoms<'_>) -> Option<Finding> {
         line,
         "see what it wanted: a server that writes files needs sandbox = \"workspace\" and may write below the project's \
          folder only, one that calls others needs network = true; `npx` and `uvx` want to write their caches, so install \
-         the program first and start it by its own name",
+         the program first and start it by its own name, or use sandbox = \"own-files\" and make the folders of the caches \
+         first (mkdir -p ~/.npm ~/.cache)",
     ))
 }
 
@@ -75,27 +78,47 @@ const MARKS: &[Mark] = &[
     permission,
 ];
 
-/// The lines, each also in lowercase.
-struct Log<'a>(Vec<(&'a str, String)>);
+/// What a server wrote, and what helps to read it.
+pub(super) struct Log<'a> {
+    /// The lines, each also in lowercase.
+    lines: Vec<(&'a str, String)>,
+    server: &'a str,
+    variables: &'a Variables,
+}
 
 impl<'a> Log<'a> {
-    fn new(lines: &'a [String]) -> Self {
+    pub(super) fn new(symptoms: &Symptoms<'a>) -> Self {
         let lower = |line: &'a String| (line.as_str(), line.to_lowercase());
-        Self(lines.iter().map(lower).collect())
+        Self {
+            lines: symptoms.stderr.iter().map(lower).collect(),
+            server: symptoms.server,
+            variables: symptoms.variables,
+        }
+    }
+
+    /// `env: ‘node’: No such file or directory`, `sh: 1: foo: not found`.
+    pub(super) fn program_missing(&self) -> Option<&'a str> {
+        self.line_where(|line| {
+            (line.contains("env: ") && line.contains("no such file or directory"))
+                || line.contains("command not found")
+                || line.contains("is not recognized as an internal or external command")
+                || (line.starts_with("sh: ") && line.ends_with(": not found"))
+                || (line.contains("spawn ") && line.contains("enoent"))
+        })
     }
 
     /// The first line that holds one of these, which are lowercase.
-    fn line_with(&self, marks: &[&str]) -> Option<&'a str> {
+    pub(super) fn line_with(&self, marks: &[&str]) -> Option<&'a str> {
         self.line_where(|line| marks.iter().any(|mark| line.contains(mark)))
     }
 
     /// The first line whose lowercase form is like that.
     fn line_where(&self, is_it: impl Fn(&str) -> bool) -> Option<&'a str> {
-        let found = self.0.iter().find(|(_, lower)| is_it(lower));
+        let found = self.lines.iter().find(|(_, lower)| is_it(lower));
         found.map(|(line, _)| *line)
     }
 
-    fn has(&self, marks: &[&str]) -> bool {
+    pub(super) fn has(&self, marks: &[&str]) -> bool {
         self.line_with(marks).is_some()
     }
 }
@@ -276,15 +299,8 @@ fn python_registry(log: &Log<'_>) -> Option<Finding> {
     ))
 }
 
-/// `env: ‘node’: No such file or directory`, `sh: 1: foo: not found`.
 fn program_missing(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_where(|line| {
-        (line.contains("env: ") && line.contains("no such file or directory"))
-            || line.contains("command not found")
-            || line.contains("is not recognized as an internal or external command")
-            || (line.starts_with("sh: ") && line.ends_with(": not found"))
-            || (line.contains("spawn ") && line.contains("enoent"))
-    })?;
+    let line = log.program_missing()?;
     Some(by_line(
         "inner-program-not-found",
         "a program that it starts was not found",
@@ -395,19 +411,28 @@ fn variable_missing(log: &Log<'_>) -> Option<Finding> {
         "not defined",
         "keyerror",
     ];
-    let (line, name) = log.0.iter().find_map(|(line, lower)| {
+    let (line, name) = log.lines.iter().find_map(|(line, lower)| {
         let says_so = SAYS_SO.iter().any(|mark| lower.contains(mark));
         let name = variable_in(line).filter(|_| says_so)?;
         Some((*line, name))
     })?;
+    let entry = format!("[mcp_servers.{}]", visible(log.server));
+    let pass_on = log.variables.line([name]);
+    let remedy = if log.variables.has(name) {
+        format!(
+            "{name} is set in your shell, and servers do not get it unasked: add this line to {entry}: {pass_on}"
+        )
+    } else {
+        format!(
+            "{name} is not set where Switchboard was started, or empty: export it and add this line to {entry}: {pass_on}; or set \
+             it in `env`"
+        )
+    };
     Some(by_line(
         "variable-missing",
         format!("it wants the variable {name}"),
         line,
-        format!(
-            "servers get a small environment here: if {name} is set where you start Switchboard, add env_vars = \
-             [\"{name}\"] to its entry; otherwise set it in `env`"
-        ),
+        remedy,
     ))
 }
 

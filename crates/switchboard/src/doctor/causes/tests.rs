@@ -23,8 +23,12 @@ fn symptoms<'a>(failed: &'a Failed, destination: &'a Destination) -> Symptoms<'a
         noise: &[],
         home: None,
         is_confined: false,
+        installed: None,
+        variables: &NO_VARIABLES,
     }
 }
+
+static NO_VARIABLES: std::sync::LazyLock<Variables> = std::sync::LazyLock::new(Variables::default);
 
 fn program(name: &str) -> Destination {
     Destination::Program(name.to_owned())
@@ -73,6 +77,10 @@ fn a_sandbox_is_named_where_there_is_one() {
         ..symptoms(&failed, &destination)
     });
     assert_eq!(finding.code, "sandbox-refused");
+    assert!(
+        finding.remedy.contains("mkdir -p ~/.npm ~/.cache"),
+        "{finding:?}"
+    );
     let error = SandboxError::NoLandlock.to_string();
     let failed = Failed::Open(OpenErrorKind::Transport(TransportError::new(
         TransportErrorKind::Sandbox,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 use super::StdioConnector;
+use crate::transport::{VariablePurpose, WithheldVariable};
 
 /// What every server may see.
 #[cfg(not(windows))]
@@ -108,20 +109,32 @@ const RUNNER_PREFIXES: &[&str] = &[
     "uv_",
 ];
 
-/// What package runners may need and no server gets unasked: secrets, and what decides which code runs.
-const WITHHELD: &[&str] = &[
+/// Tokens that package runners read for private registries.
+const REGISTRY_TOKENS: &[&str] = &["GH_TOKEN", "GITHUB_TOKEN", "NODE_AUTH_TOKEN", "NPM_TOKEN"];
+
+/// What decides which code runs, and no server gets unasked.
+const CODE: &[&str] = &[
     "CONDA_PREFIX",
-    "GH_TOKEN",
-    "GITHUB_TOKEN",
     "LD_LIBRARY_PATH",
-    "NODE_AUTH_TOKEN",
     "NODE_OPTIONS",
     "NODE_PATH",
     "NODE_TLS_REJECT_UNAUTHORIZED",
-    "NPM_TOKEN",
     "PYTHONHOME",
     "PYTHONPATH",
     "VIRTUAL_ENV",
+];
+
+/// Words in the name of a variable that holds a credential.
+const CREDENTIALS: &[&str] = &[
+    "apikey",
+    "credential",
+    "credentials",
+    "key",
+    "passwd",
+    "password",
+    "pat",
+    "secret",
+    "token",
 ];
 
 /// The whole environment of the server, by name.
@@ -138,20 +151,42 @@ pub(super) fn of(connector: &StdioConnector) -> BTreeMap<OsString, OsString> {
     environment
 }
 
-/// Names of variables that a package runner may need and that the server does not get, in order.
-pub(super) fn withheld(connector: &StdioConnector) -> Vec<String> {
-    let is_needed =
-        |name: &OsStr| is_runners(name) || WITHHELD.iter().any(|withheld| same(name, withheld));
-    let mut names: Vec<String> = connector
+/// The variables of the host that the server does not get, in order of their names. One whose value the entry sets under
+/// another name is not withheld.
+pub(super) fn withheld(connector: &StdioConnector) -> Vec<WithheldVariable> {
+    let is_given = |name: &OsStr, value: &OsStr| {
+        let mut set = connector.env.iter();
+        set.any(|(set, given)| same(name, set) || value == given.expose())
+    };
+    let mut variables: Vec<WithheldVariable> = connector
         .base_env
         .iter()
-        .filter(|(name, value)| is_needed(name) && !is_passed(connector, name, value))
-        .filter_map(|(name, _)| name.to_str().map(str::to_owned))
-        .filter(|name| !connector.env.iter().any(|(set, _)| set == name))
+        .filter(|(name, value)| !is_passed(connector, name, value) && !is_given(name, value))
+        .filter_map(|(name, _)| {
+            Some(WithheldVariable {
+                name: name.to_str()?.to_owned(),
+                purpose: purpose(name),
+            })
+        })
         .collect();
-    names.sort();
-    names.dedup();
-    names
+    variables.sort_by(|one, other| one.name.cmp(&other.name));
+    variables.dedup_by(|one, other| one.name == other.name);
+    variables
+}
+
+fn purpose(name: &OsStr) -> VariablePurpose {
+    let is_one_of = |names: &[&str]| names.iter().any(|known| same(name, known));
+    let text = name.to_string_lossy().to_ascii_lowercase();
+    let mut words = text.split('_');
+    if is_runners(name) || is_proxy(name) || is_one_of(TLS) || is_one_of(RUNNERS) {
+        VariablePurpose::Install
+    } else if is_one_of(CODE) {
+        VariablePurpose::Code
+    } else if is_one_of(REGISTRY_TOKENS) || words.any(|word| CREDENTIALS.contains(&word)) {
+        VariablePurpose::Credential
+    } else {
+        VariablePurpose::Unknown
+    }
 }
 
 fn is_passed(connector: &StdioConnector, name: &OsStr, value: &OsStr) -> bool {
@@ -166,10 +201,13 @@ fn is_base(name: &OsStr, value: &OsStr) -> bool {
     let text = name.to_str().unwrap_or_default();
     is_base
         || BASE_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
-        || PROXIES
-            .iter()
-            .any(|proxy| same(name, proxy) || same(name, &proxy.to_ascii_lowercase()))
+        || is_proxy(name)
         || is_runners(name) && !sounds_secret(text) && !has_password(value)
+}
+
+fn is_proxy(name: &OsStr) -> bool {
+    let mut proxies = PROXIES.iter();
+    proxies.any(|proxy| same(name, proxy) || same(name, &proxy.to_ascii_lowercase()))
 }
 
 /// Whether it is a setting of a package runner.
@@ -296,7 +334,7 @@ mod tests {
         );
     }
 
-    /// Names of these variables that pass, and those that are told as withheld.
+    /// Names of these variables that pass, and those that are withheld although a server may need them.
     fn sorted(variables: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let mut connector = StdioConnector::new("npx");
         let pairs = variables.iter();
@@ -305,7 +343,12 @@ mod tests {
             .collect();
         let passed = of(&connector);
         let passed = passed.keys().map(|name| name.to_str().unwrap().to_owned());
-        (passed.collect(), withheld(&connector))
+        let withheld = withheld(&connector).into_iter();
+        let needed = withheld.filter(|variable| variable.purpose != VariablePurpose::Unknown);
+        (
+            passed.collect(),
+            needed.map(|variable| variable.name).collect(),
+        )
     }
 
     #[test]
@@ -362,9 +405,44 @@ mod tests {
         let mut names: Vec<String> = variables.iter().map(|(name, _)| (*name).into()).collect();
         names.sort();
         assert_eq!(sorted(&variables), (vec![], names));
-        // What nobody needs for installing is withheld without a word.
-        let others = [("AWS_SECRET_ACCESS_KEY", "x"), ("EDITOR", "vi")];
-        assert_eq!(sorted(&others), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_withheld_variable_is_named_with_what_it_is_for() {
+        let mut connector = StdioConnector::new("npx");
+        connector.base_env = [
+            ("AWS_SECRET_ACCESS_KEY", "x"),
+            ("EDITOR", "vi"),
+            ("GITHUB_TOKEN", "ghp_1"),
+            ("HTTPS_PROXY", "http://proxy"),
+            ("LISTED_TOKEN", "2"),
+            ("MONKEY", "3"),
+            ("NPM_CONFIG__AUTH", "4"),
+            ("PYTHONPATH", "/lib"),
+            ("SLACK_TOKEN", "xoxb"),
+        ]
+        .map(|(name, value)| (name.into(), value.into()))
+        .into_iter()
+        .collect();
+        connector.env_vars = vec!["LISTED_TOKEN".into()];
+        // The same token under the name that the server wants.
+        connector.env = vec![("GITHUB_PERSONAL_ACCESS_TOKEN".into(), "ghp_1".into())];
+        let found = withheld(&connector);
+        let found: Vec<_> = found
+            .iter()
+            .map(|variable| (variable.name.as_str(), variable.purpose))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("AWS_SECRET_ACCESS_KEY", VariablePurpose::Credential),
+                ("EDITOR", VariablePurpose::Unknown),
+                ("MONKEY", VariablePurpose::Unknown),
+                ("NPM_CONFIG__AUTH", VariablePurpose::Install),
+                ("PYTHONPATH", VariablePurpose::Code),
+                ("SLACK_TOKEN", VariablePurpose::Credential),
+            ]
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! | `unix/`, `windows` | starting and ending the process, with a guard or without |
 //! | `frames`, `intake` | lines out of what the server writes |
 //! | `writer` | messages into what the server reads |
-//! | `runner` | programs that install a server before they start it |
+//! | `runner`, `npx` | programs that install a server before they start it; where npx puts it |
 //! | `link` | the open link, and how it ends |
 //! | `program` | a program that is no server, started and ended the same way |
 //!
@@ -18,6 +18,7 @@ pub mod frames;
 mod intake;
 mod link;
 mod lookup;
+mod npx;
 mod program;
 mod runner;
 mod writer;
@@ -41,7 +42,8 @@ use switchboard_config::secret::Secret;
 
 use crate::sandbox::{Policy, SandboxError};
 use crate::transport::{
-    Closed, Connector, Destination, Inbound, Link, TransportError, TransportErrorKind,
+    Closed, Connector, Destination, Inbound, InstalledPackage, Link, TransportError,
+    TransportErrorKind, WithheldVariable,
 };
 
 pub use program::{Program, ProgramEnd};
@@ -162,8 +164,16 @@ impl Connector for StdioConnector {
         runner::is_runner(&self.program, &self.args)
     }
 
-    fn withheld_variables(&self) -> Vec<String> {
+    fn installed_package(&self) -> Option<InstalledPackage> {
+        npx::installed(self)
+    }
+
+    fn withheld_variables(&self) -> Vec<WithheldVariable> {
         environment::withheld(self)
+    }
+
+    fn listed_variables(&self) -> &[String] {
+        &self.env_vars
     }
 }
 

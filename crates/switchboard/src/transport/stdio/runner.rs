@@ -32,21 +32,13 @@ const SUBCOMMANDS: &[(&str, &[&str])] = &[
 ];
 
 /// Programs that start others: shells, and what sets up an environment first.
-const STARTERS: &[&str] = &[
+pub(super) const STARTERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "fish", "env", "cmd", "nice", "timeout", "volta", "mise", "fnm",
 ];
 
 /// Whether the program is a package runner, or starts one.
 pub(super) fn is_runner(program: &Path, args: &[OsString]) -> bool {
-    let words: Vec<String> = args
-        .iter()
-        .flat_map(|arg| {
-            let text = arg.to_string_lossy();
-            text.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        })
-        .collect();
+    let words = words(args);
     let name = base_name(&program.to_string_lossy());
     if runs(&name, &words) {
         return true;
@@ -61,6 +53,16 @@ pub(super) fn is_runner(program: &Path, args: &[OsString]) -> bool {
     false
 }
 
+/// The arguments as words: a shell gets a whole line in one of them.
+pub(super) fn words(args: &[OsString]) -> Vec<String> {
+    let words = args.iter().flat_map(|arg| {
+        let text = arg.to_string_lossy();
+        let words = text.split_whitespace().map(str::to_owned);
+        words.collect::<Vec<_>>()
+    });
+    words.collect()
+}
+
 fn runs(name: &str, args: &[String]) -> bool {
     RUNNERS.contains(&name)
         || SUBCOMMANDS.iter().any(|(program, commands)| {
@@ -71,7 +73,7 @@ fn runs(name: &str, args: &[String]) -> bool {
 }
 
 /// The name of a program without its folder and without the endings of Windows.
-fn base_name(program: &str) -> String {
+pub(super) fn base_name(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let name = name.trim_matches(['"', '\'']).to_ascii_lowercase();
     let endings = [".exe", ".cmd", ".bat", ".ps1"];

@@ -34,6 +34,8 @@ mod search;
 mod secrets;
 mod serve;
 mod servers;
+#[cfg(target_os = "linux")]
+mod state;
 mod support;
 mod tools_of_others;
 mod trust;

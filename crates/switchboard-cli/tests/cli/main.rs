@@ -41,3 +41,5 @@ mod tools_of_others;
 mod trust;
 mod untrusted;
 mod visible;
+#[cfg(target_os = "linux")]
+mod wire;

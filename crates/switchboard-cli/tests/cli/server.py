@@ -89,6 +89,8 @@ def call(params, identifier):
             progress = {"progressToken": token, "progress": 1, "total": 4, "message": "a quarter"}
             send({"method": "notifications/progress", "params": progress})
         return None
+    if name == "bare":
+        return {"foo": "bar"}
     if name == "die":
         os._exit(3)
     raise ValueError(name)

@@ -5,6 +5,7 @@
 mod idle;
 mod lab;
 mod lists;
+mod roots;
 #[cfg(unix)]
 mod starts;
 

@@ -234,21 +234,17 @@ async fn a_first_connection_whose_failure_cannot_pass_is_tried_once() {
 async fn a_first_connection_that_takes_too_long_is_tried_again() {
     // Somebody who starts several servers does not wait for what is tried again.
     for transport in [Transport::Http, Transport::Stdio] {
-        check_slow_start(transport).await;
+        let host = host(HostSettings::default());
+        let remote = Lab::over(transport);
+        remote.stuck.store(true, Ordering::Relaxed);
+        let started = Instant::now();
+        host.apply(vec![remote.spec("remote")]).await;
+        host.started().await;
+        assert_eq!(started.elapsed().as_secs(), 60);
+        assert_eq!(host.status(&"remote".into()).unwrap().state, Pending);
+        host.settled().await;
+        assert_eq!(remote.connections(), 6);
     }
-}
-
-async fn check_slow_start(transport: Transport) {
-    let host = host(HostSettings::default());
-    let remote = Lab::over(transport);
-    remote.stuck.store(true, Ordering::Relaxed);
-    let started = Instant::now();
-    host.apply(vec![remote.spec("remote")]).await;
-    host.started().await;
-    assert_eq!(started.elapsed().as_secs(), 60);
-    assert_eq!(host.status(&"remote".into()).unwrap().state, Pending);
-    host.settled().await;
-    assert_eq!(remote.connections(), 6);
 }
 
 #[tokio::test(start_paused = true)]

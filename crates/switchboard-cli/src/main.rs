@@ -31,6 +31,7 @@ mod session;
 mod startup;
 mod store;
 mod terminal;
+mod vault;
 mod view;
 
 use std::process::ExitCode;

@@ -32,6 +32,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::printer::style;
 use crate::session;
+use crate::vault::{VaultWarning, WarningVault};
 use crate::{report, view};
 
 /// The argument that makes this program a guard. It stands in no help: only the host uses it.
@@ -50,6 +51,7 @@ pub(crate) struct Servers {
     warned: OnceCell<()>,
     /// Where logins are kept, once that was asked.
     vault: OnceCell<Arc<dyn Vault>>,
+    pub(crate) vault_warning: VaultWarning,
 }
 
 /// A server that is not started.
@@ -89,6 +91,7 @@ impl Servers {
             wanted: wanted.map(str::to_owned),
             warned: OnceCell::new(),
             vault: OnceCell::new(),
+            vault_warning: VaultWarning::default(),
         }
     }
 
@@ -244,7 +247,9 @@ impl Servers {
         let environment = Arc::clone(&context.environment.all);
         let mut recipes = Recipes::new(environment, context.project.clone());
         recipes.guard = self.guard();
-        recipes.vault = self.vault(context);
+        let warning = self.vault_warning.clone();
+        let vault = WarningVault::new(self.vault(context), warning, context.printer.clone());
+        recipes.vault = Arc::new(vault);
         recipes.private = vec![
             context.environment.config.clone(),
             context.environment.state.clone(),

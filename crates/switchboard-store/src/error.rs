@@ -46,6 +46,7 @@ impl StoreError {
             ErrorKind::ReadOnly => {
                 Some("make the folder and the file writable for this user, or choose another path")
             }
+            ErrorKind::NotAFile => Some("move the folder aside, or choose another path"),
             ErrorKind::Full => {
                 Some("free some space, and check the quota and limits on file sizes")
             }
@@ -96,7 +97,9 @@ pub enum ErrorKind {
         /// The newest this program knows.
         known: i64,
     },
-    /// The file or its folder cannot be written.
+    /// A folder stands where the file should be.
+    NotAFile,
+    /// The file cannot be opened by this user, or the file or its folder cannot be written.
     ReadOnly,
     /// The file system takes no more: full, over a quota or a limit.
     Full,

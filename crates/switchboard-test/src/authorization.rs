@@ -44,6 +44,8 @@ pub struct Script {
     pub renewals: usize,
     /// How many refresh tokens were used twice.
     pub reuses: usize,
+    /// How many requests to `/mcp` carried a token, right or wrong.
+    pub presented: usize,
     /// How many tokens were revoked by the client.
     pub revocations: usize,
     /// The scopes that the last login asked for.
@@ -221,7 +223,8 @@ fn answer(request: &Request, address: SocketAddr, script: &Mutex<Script>) -> Res
 
 /// A server of the stateful era with two tools, for those who have a token.
 fn mcp(request: &Request, issuer: &str, script: &Mutex<Script>) -> Response {
-    let script = held(script);
+    let mut script = held(script);
+    script.presented += usize::from(request.token.is_some());
     let is_known = request.token.is_some() && request.token == script.memory.access;
     if !script.is_open && !is_known {
         let metadata = format!("{issuer}/.well-known/oauth-protected-resource/mcp");

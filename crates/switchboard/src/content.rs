@@ -79,9 +79,17 @@ impl Host {
     async fn compared(&self, live: &Live, kind: ListKind, pages: Arc<Pages>) -> Arc<Pages> {
         match ContentKind::of(kind) {
             Some(kind) if live.spec.rules.pins() => {
+                let memory = self.memory();
+                // The pins may have been approved since, here or elsewhere, so their revision is looked up each time.
+                let revision = memory.content_revision(live.spec.identity, kind).await;
+                if let Some(known) = live.lists.compared(kind, &pages, revision) {
+                    return known;
+                }
                 let policy = self.options().settings.pins;
-                let compared = self.memory().admit(&live.spec, kind, &pages, policy);
-                Arc::new(compared.await)
+                let admitted = memory.admit(&live.spec, kind, &pages, policy).await;
+                let (admitted, revision) = (Arc::new(admitted.0), admitted.1);
+                live.lists.set_compared(kind, &pages, revision, &admitted);
+                admitted
             }
             _ => pages,
         }

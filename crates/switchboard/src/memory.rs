@@ -90,16 +90,28 @@ impl Memory {
         kind: ContentKind,
         pages: &Pages,
         policy: PinPolicy,
-    ) -> Pages {
-        let admitted = pins::admit(&*self.0, &spec.name, spec.identity, kind, pages, policy);
-        let (pages, record) = admitted.await;
+    ) -> (Pages, Option<Revision>) {
+        let admitted = pins::admit(&*self.0, &spec.name, spec.identity, kind, pages, policy).await;
         if let Ok(key) = kind.key(spec.key) {
-            let put = self.0.put(CATALOGS, &key, Write::new(record)).await;
+            let write = Write::new(admitted.record);
+            let put = self.0.put(CATALOGS, &key, write).await;
             if let Err(error) = put {
                 tracing::warn!(%error, "failed to write a cache record");
             }
         }
-        pages
+        (admitted.pages, admitted.revision)
+    }
+
+    /// Which write the pins of a server's prompts or templates come from; `None` if there are none, or if they cannot be
+    /// read.
+    pub(crate) async fn content_revision(
+        &self,
+        identity: ConnectionKey,
+        kind: ContentKind,
+    ) -> Option<Revision> {
+        let key = kind.key(identity).ok()?;
+        let record = self.0.get(PINS, &key).await.ok()??;
+        Some(record.revision)
     }
 
     /// Which write a server's pins come from; `None` if there are none.

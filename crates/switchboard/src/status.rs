@@ -209,11 +209,11 @@ impl Failure {
     }
 
     /// Whether the same attempt may succeed a moment later: nobody listened, no answer in time, a server that is
-    /// overloaded, a name that could not be looked up. A program that is missing, ends by itself or does not get ready
-    /// within its whole deadline will do so again.
+    /// overloaded, a name that could not be looked up. A program that is missing or ends by itself will do so again; one
+    /// that was not ready in time may have been slow for another reason, such as a busy machine.
     pub fn may_pass(&self, transport: Transport) -> bool {
         if transport.is_local() {
-            return false;
+            return self.cause == Cause::Timeout;
         }
         match self.cause {
             Cause::Transport(kind) => matches!(

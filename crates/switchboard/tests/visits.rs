@@ -6,7 +6,7 @@
 )]
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use switchboard::handler::ClientHandler;
 use switchboard::host::Host;
 use switchboard::names::ServerName;
 use switchboard::options::HostOptions;
+use switchboard::person::working_time;
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::{
     Abandoned, Connector, Inbound, Link, Outgoing, Sending, TransportError, sent,
@@ -35,6 +36,10 @@ struct Shop {
     /// The `data` of these answers.
     data: Value,
     calls: AtomicUsize,
+    /// Whether a call is answered only after the user has answered a form.
+    asks: AtomicBool,
+    /// The call that waits for the form.
+    waiting: Mutex<Option<Value>>,
     inbound: Mutex<Option<Arc<dyn Inbound>>>,
 }
 
@@ -44,6 +49,8 @@ impl Shop {
             refusals: AtomicUsize::new(refusals),
             data,
             calls: AtomicUsize::new(0),
+            asks: AtomicBool::new(false),
+            waiting: Mutex::default(),
             inbound: Mutex::default(),
         })
     }
@@ -109,7 +116,17 @@ struct ShopLink(Arc<Shop>);
 impl Link for ShopLink {
     fn send(&self, message: Outgoing) -> Sending<'_> {
         let message: Value = serde_json::from_slice(&message.payload).unwrap();
-        if let Some(id) = message.get("id") {
+        let is_call = message["method"] == "tools/call";
+        if is_call && self.0.asks.load(Ordering::Relaxed) {
+            *self.0.waiting.lock().unwrap() = Some(message["id"].clone());
+            let form = json!({"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}});
+            self.0.say(&json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": form}));
+        } else if message["id"] == "q" {
+            let id = self.0.waiting.lock().unwrap().take().unwrap();
+            let result = self.0.answer("tools/call").unwrap();
+            self.0
+                .say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+        } else if let Some(id) = message.get("id") {
             let answer = self
                 .0
                 .answer(message["method"].as_str().unwrap_or_default());
@@ -139,6 +156,8 @@ struct User {
     completes: Option<(Arc<Shop>, &'static str)>,
     pages: Mutex<Vec<String>>,
     asked: Notify,
+    /// How long the user takes to answer a form.
+    thinks: Duration,
 }
 
 impl User {
@@ -148,6 +167,7 @@ impl User {
             completes: None,
             pages: Mutex::default(),
             asked: Notify::new(),
+            thinks: Duration::ZERO,
         }
     }
 
@@ -172,7 +192,11 @@ impl ClientHandler for Asks {
             shop.complete(page);
         }
         self.0.asked.notify_one();
-        ready(Ok(ElicitResult::new(self.0.does.clone()))).boxed()
+        async move {
+            tokio::time::sleep(self.0.thinks).await;
+            Ok(ElicitResult::new(self.0.does.clone()))
+        }
+        .boxed()
     }
 }
 
@@ -219,6 +243,21 @@ async fn a_call_is_made_again_when_the_page_is_done_with() {
     assert_eq!(started.elapsed().as_secs(), 20);
     assert_eq!(user.pages(), ["shop: pay at https://shop.example/one"]);
     assert_eq!(shop.calls.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_a_question_of_the_server_takes_is_not_the_calls() {
+    let shop = Shop::new(0, Value::Null);
+    shop.asks.store(true, Ordering::Relaxed);
+    let user = Arc::new(User {
+        thinks: Duration::from_secs(30),
+        ..User::who(ElicitAction::Accept)
+    });
+    let host = open(&shop, &user).await;
+    let started = Instant::now();
+    let (outcome, took) = working_time(buy(&host)).await;
+    assert!(outcome.unwrap().result.as_str().contains("bought"));
+    assert_eq!((started.elapsed().as_secs(), took.as_secs()), (30, 0));
 }
 
 #[tokio::test(start_paused = true)]

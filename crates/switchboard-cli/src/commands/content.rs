@@ -104,7 +104,10 @@ pub(super) fn warn_of_withheld(
 fn hint(aside: &SetAside) -> Option<String> {
     match &aside.reason {
         SetAsideReason::ContentChanged { target, .. } => {
-            Some(format!("`switchboard pins diff {}`", visible(target)))
+            let target = visible(target);
+            Some(format!(
+                "`switchboard pins diff {target}` shows what changed, `switchboard pins approve {target}` accepts it"
+            ))
         }
         SetAsideReason::PinsUnreadable { .. } => Some(PINS_UNREADABLE_HINT.to_owned()),
         SetAsideReason::NotPinned { .. } => Some(NOT_PINNED_HINT.to_owned()),
@@ -112,8 +115,14 @@ fn hint(aside: &SetAside) -> Option<String> {
     }
 }
 
+/// The name of something that is withheld and has no other item of that name in its place.
+pub(super) fn withheld_name(aside: &SetAside) -> Option<&str> {
+    let name = aside.name.as_deref()?;
+    (aside.reason != SetAsideReason::Duplicate).then_some(name)
+}
+
 /// The failure of using something that is withheld.
-fn withheld(server: &ServerName, aside: &SetAside) -> Failure {
+pub(super) fn set_aside(server: &ServerName, aside: &SetAside) -> Failure {
     let server = visible(server.as_str());
     let failure = Failure::new(
         Exit::Denied,
@@ -129,12 +138,9 @@ impl Listed {
     /// The failure of using an item that is withheld, if it is.
     pub(super) fn withheld(&self, name: &str) -> Option<Failure> {
         let mut aside = self.pages.withheld.iter();
-        let is_meant = |aside: &&SetAside| {
-            aside.name.as_deref() == Some(name) && aside.reason != SetAsideReason::Duplicate
-        };
         aside
-            .find(is_meant)
-            .map(|aside| withheld(&self.server, aside))
+            .find(|aside| withheld_name(aside) == Some(name))
+            .map(|aside| set_aside(&self.server, aside))
     }
 
     pub(super) fn new(server: ServerName, pages: Arc<Pages>, kind: ListKind) -> Self {
@@ -198,7 +204,7 @@ pub(super) fn failure(error: &ContentError, session: &Session<'_>) -> Failure {
             Failure::new(exit, format!("the server `{name}` did not give it"))
                 .because(visible(&error.to_string()))
         }
-        ContentError::SetAside { server, aside } => withheld(server, aside),
+        ContentError::SetAside { server, aside } => set_aside(server, aside),
         other => {
             let servers = session.host.statuses();
             let unusable = servers

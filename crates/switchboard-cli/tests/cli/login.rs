@@ -9,7 +9,9 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 use switchboard_test::authorization::{AuthorizationServer, Consent, Script, fetch, leads_to};
+use switchboard_test::skipped::skipped;
 
+use crate::state::{run_under, set_mode, without_privileges, works};
 use crate::support::{Run, TestContext};
 
 /// A machine with one server behind a login.
@@ -618,6 +620,54 @@ fn a_damaged_login_is_told_of_and_can_be_replaced() {
         0,
         "guarded is logged out of\n",
     );
+}
+
+/// Logins that cannot be read are neither used nor taken for none at all.
+#[test]
+fn logins_that_cannot_be_read_send_no_token_and_ask_for_a_login() {
+    for fault in ["damaged", "a folder", "forbidden", "no key"] {
+        let machine = Machine::new(Script::default());
+        assert_eq!(machine.with_browser("mcp login guarded").0.code, 0);
+        assert_eq!(machine.run("tools --server guarded --json").code, 0);
+        let presented = machine.server.script().presented;
+        assert!(presented > 0);
+        let files = std::fs::read_dir(machine.context.path("state/logins")).unwrap();
+        let mut prefix = Vec::new();
+        for path in files.map(|entry| entry.unwrap().path()) {
+            let is_login = path
+                .extension()
+                .is_some_and(|extension| extension == "login");
+            match fault {
+                "damaged" if is_login => std::fs::write(&path, "damaged").unwrap(),
+                "a folder" if is_login => {
+                    std::fs::remove_file(&path).unwrap();
+                    std::fs::create_dir(&path).unwrap();
+                }
+                "forbidden" if is_login => {
+                    prefix = without_privileges();
+                    set_mode(&path, 0o000);
+                    if works(&prefix, &["cat", path.to_str().unwrap()]) {
+                        skipped("logins that the user may not read: this user reads everything");
+                        return;
+                    }
+                }
+                "no key" if !is_login => std::fs::write(&path, "damaged").unwrap(),
+                _ => {}
+            }
+        }
+        let run = run_under(&prefix, &machine.context, "call guarded/one");
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (6, ""),
+            "{fault}: {}",
+            run.stderr
+        );
+        for part in ["logins", "switchboard mcp login guarded"] {
+            assert!(run.stderr.contains(part), "{fault}: {}", run.stderr);
+        }
+        assert_eq!(machine.server.script().presented, presented, "{fault}");
+        assert_eq!(machine.server.script().renewals, 0, "{fault}");
+    }
 }
 
 #[test]

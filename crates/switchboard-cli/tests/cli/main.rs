@@ -42,8 +42,12 @@ mod search;
 mod secrets;
 mod serve;
 mod servers;
+#[cfg(target_os = "linux")]
+mod state;
 mod support;
 mod tools_of_others;
 mod trust;
 mod untrusted;
 mod visible;
+#[cfg(target_os = "linux")]
+mod wire;

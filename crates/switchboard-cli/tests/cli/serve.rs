@@ -249,6 +249,60 @@ fn a_rule_that_is_deleted_is_revoked_while_it_serves() {
 }
 
 #[test]
+fn messages_that_are_not_json_rpc_2_are_refused() {
+    let machine = Machine::new(Vec::new());
+    let mut served = machine.serve(&[]);
+    served.greet();
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 22}),
+        json!({"id": 23, "method": "ping"}),
+        json!({"jsonrpc": "1.0", "id": 24, "method": "ping"}),
+    ] {
+        let answer = served.ask(&message);
+        assert_eq!(answer["error"]["code"], -32600, "{message}: {answer}");
+    }
+    let ping = json!({"jsonrpc": "2.0", "id": 25, "method": "ping"});
+    assert_eq!(served.ask(&ping)["result"], json!({}));
+    assert_eq!(served.leave(), Some(0));
+}
+
+#[test]
+fn a_long_call_shows_the_client_that_it_is_alive() {
+    let waiting = Turn::new().call("call_1", "mcp__shop__wait", json!({}));
+    let machine = Machine::new(vec![waiting, Turn::text("It hangs.")]);
+    configure(&machine.context, &[("shop", ";tool_timeout_sec = 3")]);
+    let file = machine.context.read("config/mcp.toml");
+    let more = "[[permissions.rules]]\ntool = \"mcp__shop\"\naction = \"allow\"\n[settings]\nprogress_interval_sec = 0.2\n";
+    machine.context.write("config/mcp.toml", file + more);
+    let mut served = machine.serve(&[]);
+    served.greet();
+    let params = json!({"name": "switchboard", "arguments": {"prompt": "wait"}, "_meta": {"progressToken": "p"}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    writeln!(served.input.as_ref().unwrap(), "{call}").unwrap();
+    let mut alive = 0;
+    loop {
+        let line = served.output.recv_timeout(PATIENCE).unwrap();
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if message["id"] == 1 {
+            assert_eq!(
+                message["result"]["structuredContent"]["response"],
+                "It hangs."
+            );
+            break;
+        }
+        let told = message["params"]["message"].as_str().unwrap_or_default();
+        let is_alive = told.contains("mcp__shop__wait is still running after");
+        if is_alive {
+            assert_eq!(message["method"], "notifications/progress");
+            assert_eq!(message["params"]["progressToken"], "p");
+            alive += 1;
+        }
+    }
+    assert!(alive >= 2, "{alive}");
+    assert_eq!(served.leave(), Some(0));
+}
+
+#[test]
 fn over_http_a_token_lets_clients_in() {
     let machine = Machine::new(Vec::new());
     let served = machine.serve(&["--http", "127.0.0.1:0"]);

@@ -6,7 +6,8 @@ LOG gets a line for every message that comes in, so that a test can see what the
 `exit` (ends at once, with a word on stderr), `silent` (never answers), `stubborn` (does not end by itself).
 
 If there is a file LOG.changes, it is a JSON object: `tools` are definitions that take the place of those of the same
-name or stand beside them, and `instructions` are the server's. The variable EXTRA_TOOL names one more tool.
+name or stand beside them, `without` names tools that are gone, `instructions` are the server's, and `prompts` and
+`templates` are its lists of those. The variable EXTRA_TOOL names one more tool.
 """
 
 import json
@@ -48,7 +49,7 @@ if os.path.exists(log_path + ".changes"):
         CHANGES = json.load(changes)
 if "EXTRA_TOOL" in os.environ:
     CHANGES.setdefault("tools", []).append({"name": os.environ["EXTRA_TOOL"], "description": " ".join(os.environ["EXTRA_TOOL"] + letter for letter in "abcdefgh"), "inputSchema": OBJECT})
-replaced = [tool.get("name") for tool in CHANGES.get("tools", [])]
+replaced = [tool.get("name") for tool in CHANGES.get("tools", [])] + CHANGES.get("without", [])
 TOOLS = [tool for tool in TOOLS if tool.get("name") not in replaced] + CHANGES.get("tools", [])
 
 
@@ -88,6 +89,8 @@ def call(params, identifier):
             progress = {"progressToken": token, "progress": 1, "total": 4, "message": "a quarter"}
             send({"method": "notifications/progress", "params": progress})
         return None
+    if name == "bare":
+        return {"foo": "bar"}
     if name == "die":
         os._exit(3)
     raise ValueError(name)
@@ -98,7 +101,11 @@ def answer(message):
     if method == "initialize":
         return {
             "protocolVersion": params["protocolVersion"],
-            "capabilities": {"tools": {}},
+            "capabilities": {
+                "tools": {},
+                **({"prompts": {}} if "prompts" in CHANGES else {}),
+                **({"resources": {}} if "templates" in CHANGES else {}),
+            },
             "serverInfo": {"name": "test", "version": "1"},
             **({"instructions": CHANGES["instructions"]} if "instructions" in CHANGES else {}),
         }
@@ -106,6 +113,14 @@ def answer(message):
         return {"tools": TOOLS}
     if method == "tools/call":
         return call(params, message["id"])
+    if method == "prompts/list" and "prompts" in CHANGES:
+        return {"prompts": CHANGES["prompts"]}
+    if method == "prompts/get":
+        return {"messages": [{"role": "user", "content": text("filled in")}]}
+    if method == "resources/list":
+        return {"resources": []}
+    if method == "resources/templates/list" and "templates" in CHANGES:
+        return {"resourceTemplates": CHANGES["templates"]}
     if method == "ping":
         return {}
     raise ValueError(method)

@@ -17,7 +17,7 @@ use switchboard_protocol::meta::DeclaredMeta;
 use switchboard_protocol::serve::{self, Opening, Serving};
 use switchboard_protocol::{
     Era, ErrorCode, ErrorObject, Feature, Incoming, Limits, Message, Method, ParseError, Quirk,
-    Revision, parse,
+    Received, Revision, parse,
 };
 use tokio::time::timeout;
 
@@ -122,7 +122,7 @@ impl Endpoint {
         let incoming = parse(&frame, &within).map_err(|error| unreadable(&error))?;
         let received = received(&head.headers);
         match incoming {
-            Incoming::Single(single) if single.quirks.contains(Quirk::OtherVersion) => {
+            Incoming::Single(single) if is_other_version(&single) => {
                 let id = match &single.message {
                     Message::Request { id, .. } => Some(id),
                     _ => None,
@@ -498,4 +498,14 @@ fn no_session_named() -> Answer {
         StatusCode::BAD_REQUEST,
         "the request belongs to a session and names none (Mcp-Session-Id)",
     )
+}
+
+/// Whether a message is of another JSON-RPC than 2.0, or is no answer and does not say of which.
+fn is_other_version(received: &Received<'_>) -> bool {
+    let is_answer = !matches!(
+        received.message,
+        Message::Request { .. } | Message::Notification { .. }
+    );
+    received.quirks.contains(Quirk::OtherVersion)
+        || received.quirks.contains(Quirk::NoVersion) && !is_answer
 }

@@ -192,6 +192,42 @@ async fn a_body_that_is_too_large_is_not_read() {
 }
 
 #[tokio::test]
+async fn a_limit_on_bodies_above_16_mib_counts() {
+    let mut options = HttpOptions::new(Access::Anybody);
+    options.limits.max_body_bytes = 20 * 1024 * 1024;
+    let server = Server::with(options).await;
+    let padded = |bytes: usize| {
+        let text = "x".repeat(bytes);
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"text":"{text}"}}}}"#)
+    };
+    let answer = server.post(&[], &padded(18 * 1024 * 1024)).await;
+    assert_eq!(answer.status, 200);
+    let text = answer.text().await;
+    assert!(text.contains(r#""result""#), "{text}");
+    let answer = server.post(&[], &padded(20 * 1024 * 1024)).await;
+    assert_eq!(answer.status, 413);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_not_of_json_rpc_2_is_refused() {
+    let server = Server::start().await;
+    for body in [
+        r#"{"id":5,"method":"ping"}"#,
+        r#"{"jsonrpc":"1.0","id":5,"method":"ping"}"#,
+        r#"{"jsonrpc":2,"id":5,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":5}"#,
+    ] {
+        let answer = server.post(&[], body).await;
+        assert_eq!(answer.status, 400, "{body}");
+        let text = answer.text().await;
+        let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(answer["error"]["code"], -32600, "{body}: {text}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn whoever_sends_slowly_is_not_waited_for() {
     let mut options = HttpOptions::new(Access::Anybody);
     options.limits.body_deadline = Duration::from_millis(100);

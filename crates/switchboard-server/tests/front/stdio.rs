@@ -154,7 +154,7 @@ async fn what_cannot_be_served_is_answered_and_the_next_line_is_read() {
         r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":"{}"}}}}"#,
         "y".repeat(5_000)
     );
-    let table: [(&[u8], Option<String>); 15] = [
+    let table: [(&[u8], Option<String>); 17] = [
         (b"[]", error("", -32600, "empty batch")),
         (b"17", error("", -32600, "a message must be a JSON object")),
         (b"{}", error("", -32600, "neither a request nor a response")),
@@ -173,6 +173,11 @@ async fn what_cannot_be_served_is_answered_and_the_next_line_is_read() {
             br#"{"jsonrpc":"1.0","id":23,"method":"ping"}"#,
             error("23", -32600, r#"jsonrpc must be \"2.0\""#),
         ),
+        (
+            br#"{"id":24,"method":"ping"}"#,
+            error("24", -32600, r#"jsonrpc must be \"2.0\""#),
+        ),
+        (br#"{"method":"notifications/nothing"}"#, None),
         (
             br#"{"jsonrpc":"1.0","method":"notifications/nothing"}"#,
             None,

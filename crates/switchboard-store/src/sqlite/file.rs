@@ -117,11 +117,12 @@ fn unopenable(path: &Path, error: rusqlite::Error) -> StoreError {
     let error = translate(error);
     if path.is_dir() {
         return StoreError::new(
-            ErrorKind::Unavailable,
+            ErrorKind::NotAFile,
             "a folder stands where the file should be",
         );
     }
-    if is_writable(path) {
+    // A file that is there and cannot be opened is closed to this user, whatever the folder allows.
+    if !path.is_file() && is_writable(path) {
         return error;
     }
     StoreError {

@@ -90,7 +90,8 @@ async fn a_folder_in_the_place_of_the_file_is_refused() {
         .get(SPACE, &key("a"))
         .await
         .unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Unavailable);
+    assert_eq!(error.kind, ErrorKind::NotAFile);
+    assert!(error.hint().is_some());
     assert_eq!(error.message, "a folder stands where the file should be");
 }
 

@@ -98,6 +98,48 @@ async fn check_large_line() {
 }
 
 #[test]
+fn a_tool_that_is_nested_too_deep_costs_that_tool_alone() {
+    alone(check_deep_tool());
+}
+
+async fn check_deep_tool() {
+    let mut schema = json!({"type": "object"});
+    for _ in 0..150 {
+        schema = json!({"type": "object", "properties": {"a": schema}});
+    }
+    assert!(schema.to_string().len() < 10_000);
+    // The script of a process is read from JSON, which has a limit of its own; a test of the program has this over stdio.
+    for (over, era) in cells().filter(|(over, _)| *over != Over::Stdio) {
+        for event_streams in [false, true] {
+            let deep = json!({"name": "deep", "inputSchema": schema});
+            let mut script = Script::new("nested")
+                .era(era)
+                .tool(Tool::new("before"))
+                .tool(Tool::listed(deep))
+                .tool(Tool::new("after"));
+            script.http.event_streams = event_streams;
+            let server = start(script, over).await.unwrap();
+            let host = Host::new(HostOptions::default());
+            let spec = spec("nested", &server, over, MEBIBYTE);
+            let cell = format!("{over:?}, {era:?}, event streams: {event_streams}");
+            assert_eq!(host.add_server(spec).await.unwrap(), 2, "{cell}");
+            for tool in ["nested/before", "nested/after"] {
+                call(&host, tool, json!({}), PATIENCE).await.unwrap();
+            }
+            let refused = call(&host, "nested/deep", json!({}), PATIENCE).await;
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("nested too deep"), "{cell}: {refused}");
+            let catalog = host.catalog();
+            let listed = catalog.server("nested").unwrap();
+            let aside: Vec<String> = listed.aside().map(ToString::to_string).collect();
+            let reason = "deep: its definition is nested too deep to be read; the server's maintainer has to flatten it";
+            assert_eq!(aside, [reason], "{cell}");
+            host.shutdown().await;
+        }
+    }
+}
+
+#[test]
 fn ten_thousand_tools_are_offered_over_every_transport() {
     alone(check_many_tools());
 }

@@ -5,6 +5,7 @@
 mod idle;
 mod lab;
 mod lists;
+mod roots;
 #[cfg(unix)]
 mod starts;
 
@@ -227,16 +228,23 @@ async fn a_first_connection_whose_failure_cannot_pass_is_tried_once() {
     host.settled().await;
     assert_eq!(host.status(&name()).unwrap().state, Failed);
     assert_eq!(local.connections(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_connection_that_takes_too_long_is_tried_again() {
     // Somebody who starts several servers does not wait for what is tried again.
-    let remote = Lab::over(Transport::Http);
-    remote.stuck.store(true, Ordering::Relaxed);
-    let started = Instant::now();
-    host.apply(vec![remote.spec("remote")]).await;
-    host.started().await;
-    assert_eq!(started.elapsed().as_secs(), 60);
-    assert_eq!(host.status(&"remote".into()).unwrap().state, Pending);
-    host.settled().await;
-    assert_eq!(remote.connections(), 6);
+    for transport in [Transport::Http, Transport::Stdio] {
+        let host = host(HostSettings::default());
+        let remote = Lab::over(transport);
+        remote.stuck.store(true, Ordering::Relaxed);
+        let started = Instant::now();
+        host.apply(vec![remote.spec("remote")]).await;
+        host.started().await;
+        assert_eq!(started.elapsed().as_secs(), 60);
+        assert_eq!(host.status(&"remote".into()).unwrap().state, Pending);
+        host.settled().await;
+        assert_eq!(remote.connections(), 6);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -464,7 +472,7 @@ async fn never_more_servers_start_at_once_than_the_pool_holds() {
     assert!(started.elapsed() < Duration::from_secs(1));
     assert!(local.iter().all(|lab| lab.connections() == 0));
     assert!(stuck.iter().all(|lab| lab.connections() == 1));
-    host.settled().await;
+    host.started().await;
     assert_eq!(started.elapsed().as_secs(), 60);
     let failure = host.status(&"a-stuck-0".into()).unwrap().failure.unwrap();
     assert_eq!(
@@ -887,6 +895,7 @@ async fn a_process_that_does_not_start_shows_what_it_wrote() {
         let server = start(script, Over::Stdio).await.unwrap();
         let mut settings = HostSettings::default();
         settings.open.discover_patience = Duration::from_millis(100);
+        settings.reconnect_attempts = 0;
         let host = host(settings);
         let mut wanted = spec("lab", &server, Over::Stdio, 1024 * 1024);
         if cause == Cause::Timeout {

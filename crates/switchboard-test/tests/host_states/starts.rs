@@ -166,7 +166,13 @@ async fn what_makes_no_progress_has_its_deadline_and_no_more() {
         ),
     ] {
         let program = Program::new(file, script);
-        let host = Host::new(HostOptions::default());
+        let host = Host::new(HostOptions {
+            settings: HostSettings {
+                reconnect_attempts: 1,
+                ..HostSettings::default()
+            },
+            ..HostOptions::default()
+        });
         let started = std::time::Instant::now();
         host.apply(vec![program.spec(Duration::from_millis(800))])
             .await;
@@ -179,6 +185,8 @@ async fn what_makes_no_progress_has_its_deadline_and_no_more() {
             "{file}"
         );
         assert!(started.elapsed() < MINUTE, "{file}");
+        // A start that took too long is tried again like a lost connection, the program once for each attempt.
+        assert_eq!(program.starts(), 2, "{file}");
         host.shutdown().await;
     }
     // And one that makes progress has an end, too.
@@ -186,6 +194,7 @@ async fn what_makes_no_progress_has_its_deadline_and_no_more() {
     let host = Host::new(HostOptions {
         settings: HostSettings {
             install_timeout: Duration::from_millis(1_500),
+            reconnect_attempts: 0,
             ..HostSettings::default()
         },
         ..HostOptions::default()

@@ -194,7 +194,8 @@ impl Audit {
         self.0.is_required
     }
 
-    /// Has this called, once, when entries cannot be written. It runs on the task that writes.
+    /// Has this called, once, when entries cannot be written, or not before the log is closed. It runs on the task that
+    /// writes, or on the one that closes.
     pub fn on_failure(&self, tell: impl FnOnce(&StoreError) + Send + 'static) {
         let mut slot = lock(&self.0.queue.on_failure);
         *slot = Some(Box::new(tell));
@@ -234,6 +235,11 @@ impl Audit {
     pub async fn close(&self) {
         if timeout(LAST_WRITE, self.flush()).await.is_err() {
             tracing::warn!("the audit log could not be written in time");
+            let tell = lock(&self.0.queue.on_failure).take();
+            if let Some(tell) = tell {
+                let message = format!("not written within {} s", LAST_WRITE.as_secs());
+                tell(&StoreError::new(ErrorKind::Busy, message));
+            }
         }
         if let Some(writer) = self.0.writer.lock().await.take() {
             writer.abort();

@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use switchboard_store::Revision;
 use tokio::time::Instant;
 
 use crate::json::SharedJson;
 use crate::peer::{ListKind, PageLimits, Pages, Peer, RequestError};
+use crate::pins::ContentKind;
 
 /// The lists of one connection.
 #[derive(Debug)]
@@ -19,6 +21,18 @@ pub(crate) struct Lists {
     /// How long a list is believed when the server does not say.
     time_to_live: Duration,
     slots: Mutex<HashMap<ListKind, Slot>>,
+    compared: Mutex<HashMap<ContentKind, Compared>>,
+}
+
+/// A list of prompts or templates that was compared with its pins.
+#[derive(Debug)]
+struct Compared {
+    /// The list as the server sent it.
+    listed: Arc<Pages>,
+    /// Which write the pins came from.
+    revision: Revision,
+    /// The list without what is withheld.
+    admitted: Arc<Pages>,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +54,7 @@ impl Lists {
             peer,
             time_to_live,
             slots: Mutex::default(),
+            compared: Mutex::default(),
         }
     }
 
@@ -83,6 +98,41 @@ impl Lists {
             });
         }
         Ok(pages)
+    }
+
+    /// What came of comparing this very list with pins of this revision, if that was done before.
+    pub(crate) fn compared(
+        &self,
+        kind: ContentKind,
+        listed: &Arc<Pages>,
+        revision: Option<Revision>,
+    ) -> Option<Arc<Pages>> {
+        let compared = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = compared.get(&kind)?;
+        let is_same = Arc::ptr_eq(&known.listed, listed) && Some(known.revision) == revision;
+        is_same.then(|| Arc::clone(&known.admitted))
+    }
+
+    /// Keeps what came of a comparison. Without a revision nothing is kept: the next use compares again.
+    pub(crate) fn set_compared(
+        &self,
+        kind: ContentKind,
+        listed: &Arc<Pages>,
+        revision: Option<Revision>,
+        admitted: &Arc<Pages>,
+    ) {
+        let mut compared = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
+        match revision {
+            None => compared.remove(&kind),
+            Some(revision) => compared.insert(
+                kind,
+                Compared {
+                    listed: Arc::clone(listed),
+                    revision,
+                    admitted: Arc::clone(admitted),
+                },
+            ),
+        };
     }
 
     /// Notes that the list has changed. Templates change with the resources.

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use switchboard_protocol::trusted;
-use switchboard_store::{Key, Store, StoreError, Write, update};
+use switchboard_store::{Key, Revision, Store, StoreError, Write, update};
 
 use super::{PINS, PinPolicy, reason_of};
 use crate::catalog::canonical::canonical;
@@ -276,21 +276,26 @@ pub(crate) async fn admit(
     kind: ContentKind,
     pages: &Pages,
     policy: PinPolicy,
-) -> (Pages, Bytes) {
+) -> Admitted {
     let items = Items::of_pages(kind, &pages.pages);
-    let mut judgement = None;
+    let (mut judgement, mut revision) = (None, None);
     let updated = match kind.key(identity) {
         Ok(key) => {
             let updated = update(store, PINS, &key, |record| {
                 let (judged, write) = judge(kind, record.map(|record| &record.value), &items);
+                revision = record.map(|record| record.revision);
                 judgement = Some(judged);
                 write.map(Write::new)
             });
-            updated.await.map(drop)
+            updated.await
         }
         Err(error) => Err(error),
     };
     let mut judgement = judgement.unwrap_or_default();
+    let is_certain = updated.is_ok();
+    if let Ok(Some(written)) = &updated {
+        revision = Some(*written);
+    }
     if let Err(error) = updated {
         tracing::warn!(%server, %error, "the pins cannot be read or written");
         let why = reason_of(&error);
@@ -304,8 +309,21 @@ pub(crate) async fn admit(
     if policy == PinPolicy::BestEffort {
         judgement.unpinned = None;
     }
-    let record = items.to_record();
-    (judgement.without_withheld(server, kind, pages), record)
+    Admitted {
+        pages: judgement.without_withheld(server, kind, pages),
+        record: items.to_record(),
+        revision: revision.filter(|_| is_certain),
+    }
+}
+
+/// A list after the comparison with its pins.
+pub(crate) struct Admitted {
+    /// The list without what is withheld.
+    pub(crate) pages: Pages,
+    /// All of the list, as it is kept on disk.
+    pub(crate) record: Bytes,
+    /// Which write the pins came from; `None` if there are none, or if they could not be read or written.
+    pub(crate) revision: Option<Revision>,
 }
 
 impl ContentJudgement {

@@ -442,9 +442,15 @@ fn refuse_unreadable(error: &ParseError, sink: &Arc<dyn Sink>) {
     );
 }
 
-/// Whether a message says that it is of another JSON-RPC than this one.
+/// Whether a message is of another JSON-RPC than this one, or does not say of which. An answer to a question of ours is
+/// known by its id, so it need not say so.
 fn is_other_version(received: &Received<'_>) -> bool {
+    let is_answer = !matches!(
+        received.message,
+        Message::Request { .. } | Message::Notification { .. }
+    );
     received.quirks.contains(Quirk::OtherVersion)
+        || received.quirks.contains(Quirk::NoVersion) && !is_answer
 }
 
 /// Answers a message of another JSON-RPC, as far as there is something to answer.

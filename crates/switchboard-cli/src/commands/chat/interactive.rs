@@ -208,7 +208,7 @@ impl Chat<'_> {
         else {
             return Ok(Next::Prompt);
         };
-        let names: Vec<&str> = prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        let names: Vec<&str> = prompts.names().collect();
         match slash::read(line, &names) {
             None => self.turn(line.into()).await,
             Some(Meaning::Command(command, arguments)) => {
@@ -227,7 +227,7 @@ impl Chat<'_> {
                 outcome
             }
             Some(Meaning::Prompt(name, arguments)) => {
-                let Some(command) = prompts.iter().find(|prompt| prompt.name == name) else {
+                let Some(command) = prompts.get(name)? else {
                     return Ok(Next::Prompt);
                 };
                 let filling = command.fill_in(arguments, self.session);
@@ -348,12 +348,17 @@ impl Chat<'_> {
                 }
             }
         }
-        for prompt in prompts::all(self.session).await {
+        let prompts = prompts::all(self.session).await;
+        for prompt in &prompts.commands {
             let name = format!("/{} {}", prompt.name, prompt.usage());
             table.row([
                 (style::NAME, name.trim_end()),
                 (Style::new(), &prompt.about()),
             ]);
+        }
+        for prompt in &prompts.withheld {
+            let name = format!("/{}", prompt.name);
+            table.row([(style::NAME, &name), (style::WARNING, &prompt.about())]);
         }
         table.row([
             (style::NAME, "@SERVER:URI"),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use futures_util::future::join_all;
+use switchboard::catalog::SetAside;
 use switchboard::catalog::exposed::{PREFIX, exposed_name};
 use switchboard::names::ServerName;
 use switchboard::peer::ListKind;
@@ -35,16 +36,71 @@ pub(super) struct Command {
     prompt: Prompt<'static>,
 }
 
+/// A prompt that is set aside on account of its server's pins.
+#[derive(Debug, Clone)]
+pub(super) struct Withheld {
+    /// What would be typed after the slash.
+    pub(super) name: String,
+    server: ServerName,
+    aside: SetAside,
+}
+
 /// The prompts of all servers that are connected, in the order of their names.
-pub(super) async fn all(session: &Session<'_>) -> Vec<Command> {
+#[derive(Debug, Default)]
+pub(super) struct Prompts {
+    pub(super) commands: Vec<Command>,
+    pub(super) withheld: Vec<Withheld>,
+}
+
+impl Prompts {
+    /// What can be typed after the slash, set aside or not.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let commands = self.commands.iter().map(|command| command.name.as_str());
+        commands.chain(self.withheld.iter().map(|withheld| withheld.name.as_str()))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names().any(|known| known == name)
+    }
+
+    /// The prompt of this name; an error with the remedy if it is set aside.
+    pub(super) fn get(&self, name: &str) -> Result<Option<&Command>, Failure> {
+        if let Some(command) = self.commands.iter().find(|command| command.name == name) {
+            return Ok(Some(command));
+        }
+        match self.withheld.iter().find(|withheld| withheld.name == name) {
+            Some(withheld) => Err(content::set_aside(&withheld.server, &withheld.aside)),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Withheld {
+    /// Why it is set aside, on one line that is safe to show.
+    pub(super) fn about(&self) -> String {
+        format!("set aside: {}", self.aside.reason)
+    }
+}
+
+/// The prompts of all servers that are connected.
+pub(super) async fn all(session: &Session<'_>) -> Prompts {
     let connected = session.host.statuses().into_iter();
     let connected = connected.filter(|status| status.state == State::Connected);
     let listing = connected.map(async |status| {
         let pages = session.host.list(&status.name, ListKind::Prompts).await;
         pages.ok().map(|pages| (status.name, pages))
     });
-    let mut commands = Vec::new();
+    let mut prompts = Prompts::default();
     for (server, pages) in join_all(listing).await.into_iter().flatten() {
+        for aside in &pages.withheld {
+            if let Some(name) = content::withheld_name(aside) {
+                prompts.withheld.push(Withheld {
+                    name: exposed_name(server.as_str(), name).as_str().to_owned(),
+                    server: server.clone(),
+                    aside: aside.clone(),
+                });
+            }
+        }
         let listed = content::Listed::new(server.clone(), pages, ListKind::Prompts);
         for item in listed.items() {
             let Ok(prompt) = decode::<Prompt<'_>>(item) else {
@@ -53,32 +109,37 @@ pub(super) async fn all(session: &Session<'_>) -> Vec<Command> {
             let name = exposed_name(server.as_str(), &prompt.name)
                 .as_str()
                 .to_owned();
-            commands.push(Command {
+            prompts.commands.push(Command {
                 name,
                 server: server.clone(),
                 prompt: prompt.into_owned(),
             });
         }
     }
-    commands.sort_by(|one, other| one.name.cmp(&other.name));
-    commands
+    prompts
+        .commands
+        .sort_by(|one, other| one.name.cmp(&other.name));
+    prompts
+        .withheld
+        .sort_by(|one, other| one.name.cmp(&other.name));
+    prompts
 }
 
 /// The prompts that a line may be about. Servers connect with the first message; a line that names a prompt of one that
 /// is not connected yet connects it first, and all others where it is not clear which one is meant.
-pub(super) async fn for_line(line: &str, session: &Session<'_>) -> Vec<Command> {
+pub(super) async fn for_line(line: &str, session: &Session<'_>) -> Prompts {
     let known = all(session).await;
     let name = line.trim_start().strip_prefix('/').unwrap_or_default();
     let name = name.split_whitespace().next().unwrap_or_default();
     let is_prompt = name.starts_with(PREFIX);
-    if !is_prompt || known.iter().any(|prompt| prompt.name == name) {
+    if !is_prompt || known.has(name) {
         return known;
     }
     session
         .start_some(|server| name.starts_with(&prefix_of(server)))
         .await;
     let known = all(session).await;
-    if known.iter().any(|prompt| prompt.name == name) {
+    if known.has(name) {
         return known;
     }
     session.start_some(|_| true).await;
@@ -88,7 +149,7 @@ pub(super) async fn for_line(line: &str, session: &Session<'_>) -> Vec<Command> 
 /// The prompts of all servers, which are connected for it without a word: somebody is typing.
 pub(super) async fn to_complete(session: &Session<'_>) -> Vec<Command> {
     session.begin_all().await;
-    all(session).await
+    all(session).await.commands
 }
 
 /// How the names of a server's prompts begin, unless they are too long to begin with all of its name.

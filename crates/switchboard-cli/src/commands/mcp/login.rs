@@ -176,8 +176,8 @@ impl LoginCommand<'_> {
             return false;
         };
         if error.is_lost {
-            let printer = &self.session.context.printer;
-            printer.warning(visible(&error.to_string()), error.hint.as_deref());
+            let warning = &self.session.servers.vault_warning;
+            warning.tell(error, &self.session.context.printer);
         }
         error.is_lost
     }

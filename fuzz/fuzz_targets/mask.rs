@@ -22,6 +22,10 @@ fn active(text: &str) -> impl Iterator<Item = char> + '_ {
 }
 
 fuzz_target!(|text: &str| {
+    // So that every asterisk in what is shown comes from a mask.
+    if text.contains('*') {
+        return;
+    }
     let ways: [fn(&str) -> String; 5] = [
         |text| mask::argument(text).into_owned(),
         |text| mask::message(text).into_owned(),

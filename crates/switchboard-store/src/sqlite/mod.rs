@@ -11,6 +11,7 @@ mod migrate;
 mod records;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +50,7 @@ impl SqliteStore {
                 path: path.into(),
                 settings,
                 connection: Mutex::new(None),
+                is_held: AtomicBool::new(false),
             }),
             turn: Arc::new(Semaphore::new(1)),
         }
@@ -129,7 +131,8 @@ impl SqliteStore {
 pub struct SqliteSettings {
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// How long a change waits for other processes to finish theirs. Reading never waits for a writer.
+    /// How long a change waits for other processes to finish theirs; the next ones after it wait less, as long as the
+    /// file is held. Reading never waits for a writer.
     pub patience: Duration,
 }
 
@@ -234,7 +237,13 @@ struct Shared {
     settings: SqliteSettings,
     /// The open connection, unless an operation has it in use or the last one failed.
     connection: Mutex<Option<Connection>>,
+    /// Whether an operation waited for another process in vain, and no change was made since.
+    is_held: AtomicBool,
 }
+
+/// After an operation has waited in vain, the next ones wait only this fraction: a command that needs the file ten times
+/// is not to wait ten times.
+const IMPATIENT: u32 = 40;
 
 impl Shared {
     fn get_many(&self, space: Space, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
@@ -273,12 +282,34 @@ impl Shared {
     ) -> Result<Output, StoreError> {
         let open = |path: &Path, patience| file::open_or_create(path, patience).map(Some);
         let output = self.with_connection(open, operation)?;
+        self.is_held.store(false, Ordering::Relaxed);
         output.ok_or_else(|| {
             StoreError::new(ErrorKind::Unavailable, "there is no file").at(&self.path)
         })
     }
 
     fn with_connection<Output>(
+        &self,
+        open: impl FnOnce(&Path, Duration) -> Result<Option<Connection>, StoreError>,
+        operation: impl FnOnce(&mut Connection, &dyn Clock) -> Result<Output, StoreError>,
+    ) -> Result<Option<Output>, StoreError> {
+        let outcome = self.on_connection(open, operation);
+        if matches!(&outcome, Err(error) if error.kind == ErrorKind::Busy) {
+            self.is_held.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    fn patience(&self) -> Duration {
+        let patience = self.settings.patience;
+        if self.is_held.load(Ordering::Relaxed) {
+            patience / IMPATIENT
+        } else {
+            patience
+        }
+    }
+
+    fn on_connection<Output>(
         &self,
         open: impl FnOnce(&Path, Duration) -> Result<Option<Connection>, StoreError>,
         operation: impl FnOnce(&mut Connection, &dyn Clock) -> Result<Output, StoreError>,
@@ -290,13 +321,14 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner);
         let connection = match slot.take() {
             Some(connection) => Some(connection),
-            None => {
-                open(&self.path, self.settings.patience).map_err(|error| error.at(&self.path))?
-            }
+            None => open(&self.path, self.patience()).map_err(|error| error.at(&self.path))?,
         };
         let Some(mut connection) = connection else {
             return Ok(None);
         };
+        connection
+            .busy_timeout(self.patience())
+            .map_err(|error| failure::translate(error).at(&self.path))?;
         let outcome = operation(&mut connection, &*self.settings.clock);
         // After any trouble with the file itself the next operation looks at it afresh.
         let trusted = outcome

@@ -153,6 +153,32 @@ async fn a_writer_that_never_ends_is_told() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_held_is_waited_for_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.db");
+    let settings = SqliteSettings {
+        patience: Duration::from_millis(800),
+        ..SqliteSettings::default()
+    };
+    let store = SqliteStore::with_settings(&path, settings);
+    store.put(SPACE, &key("a"), Write::new("1")).await.unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("begin immediate").unwrap();
+    let mut waited = Vec::new();
+    for _ in 0..3 {
+        // Reading does not make it patient again.
+        store.get(SPACE, &key("a")).await.unwrap();
+        let start = std::time::Instant::now();
+        let error = store.put(SPACE, &key("a"), Write::new("2")).await;
+        assert_eq!(error.unwrap_err().kind, ErrorKind::Busy);
+        waited.push(start.elapsed());
+    }
+    assert!(waited[1] + waited[2] < waited[0], "{waited:?}");
+    connection.execute_batch("rollback").unwrap();
+    store.put(SPACE, &key("a"), Write::new("3")).await.unwrap();
+}
+
+#[tokio::test]
 async fn reading_makes_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er/state.db");

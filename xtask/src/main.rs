@@ -26,7 +26,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench [data|host|cli|poison…] [ROUNDS]
                   speed against the opponents, as ratios within one run; poisoned definitions that are flagged
   fuzz [SECONDS]  each fuzz target for that long (60)
-  mutants [permissions|trust|pins|sandbox|auth|access…]
+  mutants [permissions|trust|pins|sandbox|auth|access…] [--shard K/N]
                   changes the code that protects, one thing at a time, and runs the tests that should notice
   interop         installs the servers, clients and suites of others; `test` does it too
   model           the agent with a small model on this machine: a call made, its result used

@@ -7,7 +7,6 @@
 
 #![expect(
     clippy::expect_used,
-    clippy::panic,
     reason = "a test that cannot go on should say where"
 )]
 

@@ -148,12 +148,30 @@ struct Frame {
     open: Open,
     /// Whether the place is within double quotes, which a substitution suspends.
     in_quotes: bool,
-    words: Vec<Word>,
-    word: Option<Word>,
+    words: Vec<Written>,
+    word: Option<Written>,
     start: Option<usize>,
     end: usize,
     /// Whether the next word is where a redirection leads, and no part of the command.
     is_target: bool,
+}
+
+/// A word, and how it was written.
+#[derive(Default)]
+struct Written {
+    text: String,
+    expands: bool,
+    /// Whether anything before its first `=` was quoted or escaped: then it is neither reserved nor an assignment.
+    is_quoted: bool,
+}
+
+impl Written {
+    fn into_word(self) -> Word {
+        Word {
+            text: self.text,
+            is_literal: !self.expands,
+        }
+    }
 }
 
 /// A here-document that begins after the line.
@@ -213,18 +231,22 @@ impl<'a> Scanner<'a> {
     }
 
     /// The word at this place, begun where there is none.
-    fn word(&mut self) -> &mut Word {
+    fn word(&mut self) -> &mut Written {
         let at = self.at;
         let frame = self.frame();
         frame.start.get_or_insert(at);
-        frame.word.get_or_insert_with(|| Word {
-            text: String::new(),
-            is_literal: true,
-        })
+        frame.word.get_or_insert_default()
+    }
+
+    /// The word at this place, some of which is quoted from here on.
+    fn quoted_word(&mut self) -> &mut Written {
+        let word = self.word();
+        word.is_quoted |= !word.text.contains('=');
+        word
     }
 
     fn expands(&mut self) {
-        self.word().is_literal = false;
+        self.word().expands = true;
     }
 
     fn scan(&mut self) {
@@ -251,19 +273,19 @@ impl<'a> Scanner<'a> {
                 // A substitution within a substitution, which is not followed.
                 self.is_whole &= escaped != '`' || self.frame().open != Open::Backtick;
                 if escaped != '\n' {
-                    self.word().text.push(escaped);
+                    self.quoted_word().text.push(escaped);
                 }
                 self.at += 1 + next.map_or(0, char::len_utf8);
             }
             '\'' => self.single_quoted(1),
             '"' => {
-                self.word();
+                self.quoted_word();
                 self.frame().in_quotes = true;
                 self.at += 1;
             }
             '$' if next == Some('\'') => {
                 // Escapes in it may spell anything.
-                self.expands();
+                self.quoted_word().expands = true;
                 self.ansi_quoted();
             }
             '$' | '`' => self.substitution(character, next),
@@ -306,7 +328,7 @@ impl<'a> Scanner<'a> {
                 } else {
                     let word = self.word();
                     word.text.push(character);
-                    word.is_literal = false;
+                    word.expands = true;
                 }
                 self.at += 1;
             }
@@ -341,7 +363,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn single_quoted(&mut self, skip: usize) {
-        self.word();
+        self.quoted_word();
         self.at += skip;
         let rest = self.rest();
         if let Some(end) = rest.find('\'') {
@@ -424,8 +446,8 @@ impl<'a> Scanner<'a> {
             self.open(Open::Parenthesis);
             return;
         }
-        let is_number = |word: &mut Word| word.text.bytes().all(|byte| byte.is_ascii_digit());
-        let is_subscript = |word: &Word| word.text.contains('[');
+        let is_number = |word: &mut Written| word.text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_subscript = |word: &Written| word.text.contains('[');
         let is_arithmetic =
             self.frames.len() > 2 || self.frame().word.as_ref().is_some_and(is_subscript);
         self.frame().word.take_if(is_number);
@@ -551,19 +573,17 @@ impl<'a> Scanner<'a> {
         let text = start.and_then(|start| self.line.get(start..end));
         let mut text = text.unwrap_or_default().trim();
         let is_before =
-            |word: &&Word| BEFORE.contains(&word.text.as_str()) || is_assignment(&word.text);
+            |word: &&Written| BEFORE.contains(&word.text.as_str()) || is_assignment(&word.text);
         let skipped = words.iter().take_while(is_before).count();
-        // A reserved word or a name that is quoted is a program: `\! x`. Where that may be so, both readings count.
-        let is_spelled_out = |word: &Word| {
-            let name = word.text.split_inclusive('=').next().unwrap_or_default();
-            text.split([' ', '\t', '\n'])
-                .any(|token| token.starts_with(name))
-        };
-        if !words.iter().take(skipped).all(is_spelled_out) {
-            let (words, text) = (words.clone(), text.to_owned());
-            self.commands.push(Part { words, text });
-        }
-        for _ in 0..skipped {
+        let quoted: Vec<bool> = words.iter().map(|word| word.is_quoted).collect();
+        let words: Vec<Word> = words.into_iter().map(Written::into_word).collect();
+        for (index, is_quoted) in quoted.into_iter().take(skipped).enumerate() {
+            // A reserved word or a name that is quoted is a program: `\! x`. So both readings count.
+            if is_quoted {
+                let words = words.get(index..).unwrap_or_default().to_vec();
+                let text = text.to_owned();
+                self.commands.push(Part { words, text });
+            }
             let after = text
                 .split_once([' ', '\t'])
                 .map(|(_, after)| after.trim_start());

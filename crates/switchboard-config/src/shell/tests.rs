@@ -244,13 +244,30 @@ proptest! {
 
     #[test]
     fn what_is_plain_is_found(line in "[ab;|&<>()$`'\"\\\\ \n{}#=!*1]{0,24}") {
-        let Some(plain) = plain(&line) else { return Ok(()) };
-        let parts = parts(&line);
-        prop_assert!(parts.is_whole, "{parts:?}");
-        for command in &plain.commands {
-            let is_same = |part: &Part| part.words.iter().map(|word| &word.text).eq(command.words.iter().map(|word| &word.text));
-            prop_assert!(parts.commands.iter().any(is_same), "{command:?} in {parts:?}");
-        }
+        check_found(&line);
+    }
+}
+
+/// Every plain command of a line is among its parts.
+fn check_found(line: &str) {
+    let Some(plain) = plain(line) else { return };
+    let parts = parts(line);
+    assert!(parts.is_whole, "{line:?}: {parts:?}");
+    for command in &plain.commands {
+        let words = || command.words.iter().map(|word| &word.text);
+        let is_same = |part: &Part| part.words.iter().map(|word| &word.text).eq(words());
+        assert!(
+            parts.commands.iter().any(is_same),
+            "{line:?}: {command:?} in {parts:?}"
+        );
+    }
+}
+
+#[test]
+fn what_was_found_by_fuzzing_is_found() {
+    for line in ["${A}", "!\"\"", "\\! x", "'!' '!' x", "\"do\"", "a '!'"] {
+        assert!(plain(line).is_some(), "{line:?}");
+        check_found(line);
     }
 }
 

@@ -256,13 +256,11 @@ async fn said_by(watchdog: &mut Option<pipe::Receiver>) -> Event {
     let Some(pipe) = watchdog else {
         return pending().await;
     };
-    match pipe.read_u8().await {
-        Ok(_) => Event::HostGone,
-        Err(_) => {
-            *watchdog = None;
-            Event::EndAll
-        }
+    if pipe.read_u8().await.is_ok() {
+        return Event::HostGone;
     }
+    *watchdog = None;
+    Event::EndAll
 }
 
 /// Whether no process has that id. A host that has ended and is not reaped is told by its socket.

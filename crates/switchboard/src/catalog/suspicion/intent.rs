@@ -11,9 +11,12 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::Rule;
-#[expect(
-    clippy::wildcard_imports,
-    reason = "the meanings are the vocabulary of everything below"
+#[cfg_attr(
+    not(test),
+    expect(
+        clippy::wildcard_imports,
+        reason = "the meanings are the vocabulary of everything below"
+    )
 )]
 use super::lexicon::*;
 use super::rules::{LIMITED, NEGATIVE, compiled};

@@ -33,7 +33,7 @@ pub(crate) struct Inner {
 pub struct AgentOptions {
     /// The host whose servers it uses. Sessions and sub-agents share its connections.
     pub host: Host,
-    /// The servers to connect on the first message of a session (AGT-5); the host may have others already.
+    /// The servers to connect on the first message of a session; the host may have others already.
     pub servers: Vec<ServerSpec>,
     /// The host's gate, which built-in tools pass, too.
     pub guard: Arc<Guard>,
@@ -51,7 +51,7 @@ pub struct AgentOptions {
     pub max_output_tokens: u64,
     /// What the model is told in addition to what every session is told.
     pub instructions: Option<String>,
-    /// When tools are searched for instead of listed (CTX-1).
+    /// When tools are searched for instead of listed.
     pub search: SearchMode,
     /// The smallest window, in tokens, of a model that searches for tools unless `search` is [`SearchMode::On`].
     pub min_context_window: u64,

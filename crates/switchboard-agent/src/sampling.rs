@@ -1,4 +1,4 @@
-//! Servers that ask the agent's model (CALL-7): only with consent, and only so much.
+//! Servers that ask the agent's model: only with consent, and only so much.
 //!
 //! Owns the way from a server's question to an answer of the model. A front end's
 //! [`ClientHandler`](switchboard::handler::ClientHandler) hands `create_message` on to a [`Sampler`]. The question is

@@ -1,4 +1,4 @@
-//! Servers coming up before the first turn, told as it happens (OBS-1, CON-11).
+//! Servers coming up before the first turn, told as it happens.
 
 use std::collections::HashMap;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! The tools that a model is told of, in an order that only ever grows at its end (CTX-1, CTX-3).
+//! The tools that a model is told of, in an order that only ever grows at its end.
 //!
 //! Owns the list that stands in every request. Providers keep what they have read of a request, from its beginning up to
 //! the first difference; so built-in tools come first in a fixed order, then the tools of servers by name, then what came
@@ -281,7 +281,7 @@ impl View {
 }
 
 impl Offer<'_> {
-    /// Whether tools of servers are to be searched for (CTX-1).
+    /// Whether tools of servers are to be searched for.
     fn wants_search(&self) -> bool {
         let percent = match self.mode {
             SearchMode::On => return self.model.tools,

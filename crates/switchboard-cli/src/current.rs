@@ -1,4 +1,4 @@
-//! The servers as they are configured now, which may differ from how they were when the program began (CFG-13).
+//! The servers as they are configured now, which may differ from how they were when the program began.
 //!
 //! Owns the newest reading of the files. Whoever changed them, a command of a chat, another program or an editor, the
 //! host's servers and the rules for them become what the files say, and what did not change goes on undisturbed.

@@ -1,4 +1,4 @@
-//! One login, many processes (AUTH-4): renewed once, lost never. And one host: a login that a model begins (AUTH-2).
+//! One login, many processes: renewed once, lost never. And one host: a login that a model begins.
 
 #![expect(
     clippy::unwrap_used,

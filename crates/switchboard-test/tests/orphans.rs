@@ -1,4 +1,4 @@
-//! Whatever ends a host, nothing of its servers is left (CON-8).
+//! Whatever ends a host, nothing of its servers is left.
 //!
 //! Every host has a mark of its own, which all that it starts carries in its arguments or environment. One thread looks
 //! through `/proc` for the marks of the hosts that have ended, and notes when none is found any more.

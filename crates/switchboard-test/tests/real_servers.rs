@@ -516,7 +516,7 @@ async fn server_filesystem() {
     bench.end().await;
 }
 
-/// What the arguments of the server grant is what it serves, whatever folder is worked in (CALL-10).
+/// What the arguments of the server grant is what it serves, whatever folder is worked in.
 #[tokio::test]
 async fn server_filesystem_serves_the_folder_of_its_arguments() {
     let (given, workspace, other) = (

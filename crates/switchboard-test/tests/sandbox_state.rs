@@ -1,4 +1,4 @@
-//! Servers that want to know of their sandbox are told of it, and of every change (SEC-6).
+//! Servers that want to know of their sandbox are told of it, and of every change.
 
 use serde_json::{Value, json};
 use switchboard::Host;

@@ -1,4 +1,4 @@
-//! What a host tells whoever listens: start-up, states, lists, calls, logs (OBS-1).
+//! What a host tells whoever listens: start-up, states, lists, calls, logs.
 //!
 //! Owns the vocabulary and the channel. Events are news, not state: who falls behind loses the oldest ones and
 //! learns how many; the state itself is in the host's snapshots.

@@ -274,7 +274,7 @@ impl Host {
         }
     }
 
-    /// What these servers offered when they were last connected, without connecting to any (CAT-6).
+    /// What these servers offered when they were last connected, without connecting to any.
     pub async fn remembered(&self, specs: &[ServerSpec]) -> Catalog {
         let enabled = specs.iter().filter(|spec| spec.enabled);
         let outlines: Vec<Outline> = enabled.map(Outline::from).collect();

@@ -54,7 +54,7 @@ pub struct HostSettings {
     pub pins: PinPolicy,
 }
 
-/// How long is waited before attempts to reconnect (CON-5).
+/// How long is waited before attempts to reconnect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
     /// The wait before the first attempt.

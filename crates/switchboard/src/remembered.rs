@@ -1,4 +1,4 @@
-//! What servers offered when they were last connected, for a program that only wants to look (CAT-6).
+//! What servers offered when they were last connected, for a program that only wants to look.
 //!
 //! Owns the way from configuration entries to a catalogue with no host, no runtime and no link in between: it takes the
 //! entries' keys, asks a store once, and puts the answers together by the same rules as a running host. Nothing that

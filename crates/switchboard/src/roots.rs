@@ -1,4 +1,4 @@
-//! Which folders a server is told about (`roots`, CALL-10).
+//! Which folders a server is told about (`roots`).
 //!
 //! Owns the decision for each server and the handler that keeps to it in both eras. A server that is told about folders
 //! may take them in place of those that its own arguments name, as `server-filesystem` does. So where an entry does not

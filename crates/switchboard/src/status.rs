@@ -1,6 +1,6 @@
 //! How each server stands, as a value to look at.
 //!
-//! Owns the five states of CON-1 as data. The manager alone decides them.
+//! Owns the server states as data. Only the manager changes them.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Configuration files that change while the host runs (CFG-13).
+//! Configuration files that change while the host runs.
 //!
 //! Owns the watching and nothing of what files mean: it says that something may have changed, and the caller reads
 //! everything again. Folders are watched rather than files, because editors replace files, and files that do not

@@ -1,4 +1,4 @@
-//! `ListMcpResources` and `ReadMcpResource`: what servers have to read (RES-1).
+//! `ListMcpResources` and `ReadMcpResource`: what servers have to read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

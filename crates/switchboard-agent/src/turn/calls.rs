@@ -227,7 +227,7 @@ impl Caller<'_> {
         .boxed()
     }
 
-    /// Tells now and then that a call is still running, however silent its tool is (CALL-6).
+    /// Tells now and then that a call is still running, however silent its tool is.
     async fn with_signs_of_life<T>(
         &self,
         call: &str,

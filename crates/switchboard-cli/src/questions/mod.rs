@@ -1,4 +1,4 @@
-//! What servers ask the person at the terminal (CALL-7): forms, pages to visit, an answer of the model, and the folder that
+//! What servers ask the person at the terminal: forms, pages to visit, an answer of the model, and the folder that
 //! is worked in.
 //!
 //! Owns the handler that every host of this program has. One question is asked at a time. With no terminal, nothing is

@@ -1,4 +1,4 @@
-//! A server that wants to ask the chat's model something (CALL-7): only with consent, and within a budget.
+//! A server that wants to ask the chat's model something: only with consent, and within a budget.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -1,4 +1,4 @@
-//! Nothing is left out in silence (CON-11), and every failure can be read by a script: servers that are refused, shadowed,
+//! Nothing is left out in silence, and every failure can be read by a script: servers that are refused, shadowed,
 //! held back or failed show with their reasons wherever servers show.
 
 use serde_json::{Value, json};

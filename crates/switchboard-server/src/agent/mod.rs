@@ -1,4 +1,4 @@
-//! The agent as an MCP server (SRV-1): one tool that begins a conversation, and one that goes on with it.
+//! The agent as an MCP server: one tool that begins a conversation, and one that goes on with it.
 //!
 //! Owns what the two tools take and answer. What stands behind them is an [`Agent`]: its sessions are kept in its store,
 //! so a conversation can go on after a restart. Each conversation has one turn at a time, and conversations do not wait

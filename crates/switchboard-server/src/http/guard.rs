@@ -1,4 +1,4 @@
-//! Who is let in (SEC-8): the right `Host`, no foreign `Origin`, the right token.
+//! Who is let in: the right `Host`, no foreign `Origin`, the right token.
 //!
 //! The first two keep web pages out. A page can make a browser send requests to loopback, and by DNS rebinding even
 //! under a name of its own; but it cannot forge these two headers. Nothing of a request is read before all three agree.

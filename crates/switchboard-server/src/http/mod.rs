@@ -6,7 +6,7 @@
 //! | [`options`](HttpOptions), `token` | how it listens and whom it lets in; the token and its file |
 //! | `listener`, `connection` | sockets, and the deadlines of those at their other end |
 //! | `admission` | which connections are kept when there are too many |
-//! | `guard` | `Host`, `Origin` and token, before anything else of a request is looked at (SEC-8) |
+//! | `guard` | `Host`, `Origin` and token, before anything else of a request is looked at |
 //! | `endpoint`, `head` | the rules of the transport: POST, GET, DELETE, and what their headers say |
 //! | `sessions` | who has a session, and when it ends |
 //! | `stream`, `body` | what waits for a client, how it is written, and how a lost stream is taken up again |

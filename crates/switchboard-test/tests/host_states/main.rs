@@ -314,7 +314,7 @@ async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
         "{error}"
     );
     assert_eq!(started.elapsed().as_secs(), 1_000);
-    // Something is told at least every thirty seconds (CALL-6).
+    // Something is told at least every thirty seconds.
     let mut last = BTreeMap::new();
     for event in told.so_far() {
         if let Event::CallProgress { call, elapsed, .. } = event {

@@ -1,4 +1,4 @@
-//! The audit log: every call, decision, login and change, written off the call path (OBS-3).
+//! The audit log: every call, decision, login and change, written off the call path.
 //!
 //! Owns the queue between those who have something to write down and the one task that writes it, and what is asked of
 //! the log afterwards. Whoever records something never waits: when the queue is full, the entry is counted as lost, and

@@ -1,4 +1,4 @@
-//! Which addresses a server may lead the host to (AUTH-5).
+//! Which addresses a server may lead the host to.
 //!
 //! Discovery is told by a stranger where to go next. A stranger on the internet must not be able to name a router, a
 //! database or a cloud's metadata service; a server on this very machine may name another port of it. So each server

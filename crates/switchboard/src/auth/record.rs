@@ -1,6 +1,6 @@
 //! What is kept in the vault: logins, clients, and which login belongs to which server.
 //!
-//! A login is kept under its issuer and its resource (AUTH-3), a client under its issuer, so that nothing that one
+//! A login is kept under its issuer and its resource, a client under its issuer, so that nothing that one
 //! authorization server gave is ever shown to another. A server's own record says which of them is its own.
 
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Calls under way: who hears of their progress, and the sign of life that each gives however silent its server is
-//! (CALL-6).
+//! Calls in flight: progress listeners, and the keep-alive that each call emits even when its server is silent.
 //!
 //! Owns what is heard of a call while it runs. It knows nothing of what a call does, and ends no call.
 

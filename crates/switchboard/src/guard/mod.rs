@@ -1,4 +1,4 @@
-//! The guard: a small process between the host and its servers, so that nothing outlives the host (CON-8).
+//! The guard: a small process between the host and its servers, so that nothing outlives the host.
 //!
 //! The guard is the same program as the host, started with a hidden subcommand that calls [`run`], once for all servers
 //! of the host. It owns their process trees: it is their subreaper. It ends the tree of a server when the host asks for

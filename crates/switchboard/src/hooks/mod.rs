@@ -1,4 +1,4 @@
-//! Programs and closures that look at calls before and after they are made (SEC-2).
+//! Programs and closures that look at calls before and after they are made.
 //!
 //! Owns what a hook is told, what it may answer, and running it within bounds. Which hooks a call meets is decided with
 //! the permission rules, by the same patterns; what becomes of an answer is the [`Guard`](crate::permissions::Guard)'s

@@ -1,4 +1,4 @@
-//! How long to wait before trying again (CON-5).
+//! How long to wait before trying again.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;

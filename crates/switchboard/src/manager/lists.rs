@@ -1,6 +1,6 @@
-//! What a connected server has listed, kept as long as it may be (CAT-5).
+//! What a connected server has listed, kept as long as it may be.
 //!
-//! One per connection, so that a reconnect drops everything (CON-6). A fetch that began before the list was known to
+//! One per connection, so that a reconnect drops everything. A fetch that began before the list was known to
 //! have changed never overwrites what came after.
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Servers that want a login: the one tool they have meanwhile (CON-1), which begins a login where the host can, and how
-//! a login by whomever is noticed (CON-7).
+//! Servers that want a login: the one tool they have meanwhile, which begins a login where the host can, and how
+//! a login by whomever is noticed.
 //!
 //! The tool stands in the catalogue in place of the server's own, so that a model that looks for them finds out what is
 //! missing instead of finding nothing.

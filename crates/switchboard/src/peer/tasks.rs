@@ -1,4 +1,4 @@
-//! Requests that the server turns into tasks: asked about until they are done (CALL-9).
+//! Requests that the server turns into tasks: asked about until they are done.
 //!
 //! A task is as much a request as any other to whoever made it. Giving the request up cancels the task.
 

@@ -1,4 +1,4 @@
-//! Who may call what: one engine for built-in and MCP tools (SEC-1, SEC-7).
+//! Who may call what: one engine for built-in and MCP tools.
 //!
 //! Owns the meaning of permission rules, the layer that protects Switchboard's own files, what is done when no rule
 //! says anything, and the asking of a person. Reading rules from files is the configuration's business, running hooks

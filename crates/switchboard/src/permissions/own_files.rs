@@ -1,4 +1,4 @@
-//! Switchboard's own files, which no tool may change (SEC-7).
+//! Switchboard's own files, which no tool may change.
 //!
 //! Owns a layer that no rule reaches: whoever can write these files can grant itself everything else. A call of a tool
 //! that is not known to be read-only is refused when one of its arguments, resolved, is such a file. Arguments that

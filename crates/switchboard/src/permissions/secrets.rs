@@ -1,4 +1,4 @@
-//! Places where secrets are kept, and which files a tool of ours would read (SEC-5, SEC-7).
+//! Places where secrets are kept, and which files a tool of ours would read.
 //!
 //! Owns the list in `docs/permissions.md`. Switchboard's own folders are read by no tool, whatever rules say. Other
 //! places are denied until a rule of the user's own names the path. Names are compared without regard to case, since

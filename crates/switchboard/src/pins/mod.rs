@@ -1,4 +1,4 @@
-//! Pins: what a server's tools and instructions were when they were first used, or last approved (SEC-3).
+//! Pins: what a server's tools and instructions were when they were first used, or last approved.
 //!
 //! A server that was harmless when it was added may change what its tools say or take later, which is the way most
 //! attacks on agents begin. So the definitions are kept when they are first seen, and a tool whose definition differs

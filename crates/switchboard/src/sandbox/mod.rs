@@ -1,4 +1,4 @@
-//! The sandbox of a stdio server: which files it may write, and whether it may use the network (SEC-6, SEC-7).
+//! The sandbox of a stdio server: which files it may write, and whether it may use the network.
 //!
 //! Owns the policy and the means to keep it. Whoever starts a server's process applies the policy to the *thread* that
 //! starts it, and the process inherits it, with all that it ever starts: nothing has to run between fork and exec, and

@@ -1,4 +1,4 @@
-//! `/cost`: tokens of the conversation, and of the definitions of tools (CTX-4).
+//! `/cost`: tokens of the conversation, and of the definitions of tools.
 
 use anstyle::Style;
 use switchboard_agent::Session as Conversation;
@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::printer::{Table, paint, style};
 use crate::session::Session;
 
-/// What the conversation has cost, and what the definitions of tools cost each time (CTX-4).
+/// What the conversation has cost, and what the definitions of tools cost each time.
 pub(super) async fn tell(
     conversation: &Conversation,
     window: u64,

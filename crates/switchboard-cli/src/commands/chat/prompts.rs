@@ -1,4 +1,4 @@
-//! Prompts of servers as commands: `/mcp__server__prompt argument…` (RES-3).
+//! Prompts of servers as commands: `/mcp__server__prompt argument…`.
 
 use std::borrow::Cow;
 

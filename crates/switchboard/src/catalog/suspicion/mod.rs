@@ -1,4 +1,4 @@
-//! What in a tool's definition looks as if it were written for the model behind the user's back (SEC-4).
+//! What in a tool's definition looks as if it were written for the model behind the user's back.
 //!
 //! Rules, each with a name, a sentence that explains it, and the place where it matched. Most wordings prove nothing by
 //! themselves (a vault's description names passwords, too), so matches have weights, and a definition is flagged when

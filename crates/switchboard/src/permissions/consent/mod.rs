@@ -1,4 +1,4 @@
-//! What a person is shown before a call is approved, the same in every front end (SEC-1).
+//! What a person is shown before a call is approved, the same in every front end.
 //!
 //! Owns the way from the arguments of a call to text. It is a total function: whatever the arguments are, all of them
 //! are in the view, made harmless for a screen, with secrets masked and long runs of blanks collapsed visibly. A

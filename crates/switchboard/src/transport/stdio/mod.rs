@@ -1,4 +1,4 @@
-//! A server as a child process: newline-delimited JSON over its standard input and output (TRN-1).
+//! A server as a child process: newline-delimited JSON over its standard input and output.
 //!
 //! | where | what |
 //! |---|---|

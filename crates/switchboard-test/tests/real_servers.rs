@@ -263,7 +263,7 @@ impl Bench {
         let counted = Arc::clone(&count);
         let outcome = self
             .host
-            .call(CallRequest {
+            .request(CallRequest {
                 tool: format!("{}/{tool}", self.server),
                 arguments: to_raw_value(&arguments).ok(),
                 timeout: Some(PATIENCE),

@@ -50,7 +50,7 @@ async fn a_tool_is_called_by_its_exposed_name() {
         .unwrap();
     assert_eq!(tools, 3);
     let outcome = host
-        .call(call("mcp__files__read_file", &json!({"path": "note.txt"})))
+        .request(call("mcp__files__read_file", &json!({"path": "note.txt"})))
         .await
         .unwrap();
     assert!(
@@ -60,7 +60,7 @@ async fn a_tool_is_called_by_its_exposed_name() {
     );
     assert!(!outcome.is_error);
     let error = host
-        .call(call("mcp__files__read_fil", &json!({})))
+        .request(call("mcp__files__read_fil", &json!({})))
         .await
         .unwrap_err();
     assert!(matches!(error, CallError::Lookup(_)), "{error}");

@@ -70,11 +70,13 @@ const ROLE: &str = "switchboard-supervisor";
 /// Whether this program has said that it can be its own supervisor.
 static IS_OWN: AtomicBool = AtomicBool::new(false);
 
-/// Lets this program be its own supervisor: call it first thing in `main`.
+/// Lets this program be its own supervisor: call it first thing in `main`, before there are threads.
 ///
 /// The host then starts the program a second time, with one argument, to supervise its servers: they end with the
 /// program, however it ends. This function does not return in that second process. Without it, servers of a killed
 /// program end by their process group and the parent-death signal, which what they started in turn may outlive.
+///
+/// It works within a runtime too, as in an async `main`, but then a supervisor that is killed itself is not watched over.
 ///
 /// ```no_run
 /// fn main() {
@@ -85,8 +87,14 @@ static IS_OWN: AtomicBool = AtomicBool::new(false);
 pub fn supervise() {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|word| word == ROLE) && arguments.next().is_none() {
-        let code = u8::from(run() != ExitCode::SUCCESS);
-        std::process::exit(code.into());
+        let code = if tokio::runtime::Handle::try_current().is_ok() {
+            // A runtime cannot be started within another one.
+            let supervisor = std::thread::spawn(run).join();
+            supervisor.unwrap_or(ExitCode::FAILURE)
+        } else {
+            run()
+        };
+        std::process::exit(i32::from(code != ExitCode::SUCCESS));
     }
     IS_OWN.store(true, Ordering::Relaxed);
 }

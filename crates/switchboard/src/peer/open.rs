@@ -507,6 +507,7 @@ impl Opening<'_> {
         let message = Outgoing {
             payload,
             kind: OutgoingKind::Request(id),
+            era: revision.era(),
             headers: headers::standard(revision, method.name(), params, None),
         };
         let sent = wire.link.send(message).await;

@@ -22,7 +22,7 @@ fuzz_target!(|input: (u16, &[u8])| {
     let message = &received.message;
     let answer = HttpAnswer {
         status,
-        message: Some(message),
+        answer: message.into(),
     };
     check(&negotiate::after_modern_post(offer, answer));
     check(&negotiate::after_initialize_post(offer, answer));

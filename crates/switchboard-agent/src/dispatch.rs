@@ -205,7 +205,7 @@ impl Core {
             timeout: None,
             progress: Some(progress),
         };
-        match self.options.host.call(request).await {
+        match self.options.host.request(request).await {
             Ok(outcome) => (self.shaped(&outcome.tool, &outcome.result), Some(outcome)),
             Err(error) => {
                 let error = Output::error(neutralise(&error.for_model()));

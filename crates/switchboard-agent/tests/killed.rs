@@ -206,7 +206,7 @@ fn agent(folder: &Path, mind: Mind) -> Agent {
         ..Policy::agent()
     };
     let guard = Arc::new(Guard::new(Engine::without_rules(policy)));
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         gate: Arc::clone(&guard) as Arc<dyn switchboard::call::gate::Gate>,
         ..HostOptions::default()
     });

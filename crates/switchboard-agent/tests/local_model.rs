@@ -35,7 +35,7 @@ async fn a_model_makes_a_call_and_uses_its_result() {
         unattended: Permission::Allow,
     };
     let guard = Arc::new(Guard::new(Engine::without_rules(policy)));
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         gate: Arc::clone(&guard) as Arc<dyn Gate>,
         ..HostOptions::default()
     });

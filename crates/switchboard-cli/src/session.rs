@@ -167,7 +167,7 @@ pub(crate) fn run_in(
         let session = Session {
             is_scripted,
             unavailable: missed,
-            host: Host::new(HostOptions {
+            host: Host::with_options(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
                 gate: Arc::clone(&guard) as Arc<dyn Gate>,
                 handler: match manner.clients {

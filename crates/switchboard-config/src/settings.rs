@@ -268,6 +268,20 @@ pub struct Effective {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings(Vec<Effective>);
 
+impl Default for Settings {
+    /// The built-in defaults, whatever the files and the environment say.
+    fn default() -> Self {
+        let mut defaults = defaults();
+        defaults.sort_by_key(|(setting, ..)| *setting as usize);
+        let effective = defaults.into_iter().map(|(_, value, _)| Effective {
+            value,
+            origin: SettingOrigin::Default,
+            shadowed: Vec::new(),
+        });
+        Self(effective.collect())
+    }
+}
+
 impl Settings {
     /// One setting with its origin.
     pub fn get(&self, setting: Setting) -> &Effective {

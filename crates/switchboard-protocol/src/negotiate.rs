@@ -58,8 +58,8 @@ impl<'a> From<&'a Message<'a>> for Answer<'a> {
 pub struct HttpAnswer<'a> {
     /// The status.
     pub status: u16,
-    /// The JSON-RPC response in the body or on the stream, if there was one.
-    pub message: Option<&'a Message<'a>>,
+    /// What the body or the stream answered; [`Answer::Unreadable`] if it is not a JSON-RPC response.
+    pub answer: Answer<'a>,
 }
 
 /// What came back for the GET that looks for the legacy HTTP+SSE transport.
@@ -341,11 +341,9 @@ pub fn after_modern_post(offer: Offer<'_>, answer: HttpAnswer<'_>) -> Step {
     if let Some(step) = beyond_the_era(answer.status) {
         return step;
     }
-    match (answer.status, answer.message) {
-        (200..=299, Some(Message::Response { result, .. })) => {
-            after_discover(offer, Answer::Result(result))
-        }
-        (status, Some(Message::Error { error, .. })) => {
+    match (answer.status, answer.answer) {
+        (200..=299, Answer::Result(result)) => after_discover(offer, Answer::Result(result)),
+        (status, Answer::Error(error)) => {
             if let Some(step) = offer.after_modern_error(error) {
                 return step;
             }
@@ -366,14 +364,12 @@ pub fn after_initialize_post(offer: Offer<'_>, answer: HttpAnswer<'_>) -> Step {
     if let Some(step) = beyond_the_era(answer.status) {
         return step;
     }
-    match (answer.status, answer.message) {
-        (200..=299, Some(Message::Response { result, .. })) => {
-            after_initialize(offer, Answer::Result(result))
-        }
-        (404, Some(Message::Error { error, .. })) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+    match (answer.status, answer.answer) {
+        (200..=299, Answer::Result(result)) => after_initialize(offer, Answer::Result(result)),
+        (404, Answer::Error(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
             Step::Fail(Failure::Refused(error.clone().into_owned()))
         }
-        (status, Some(Message::Error { error, .. })) => match offer.after_modern_error(error) {
+        (status, Answer::Error(error)) => match offer.after_modern_error(error) {
             None if matches!(status, 400 | 404 | 405) => Step::TryLegacyStream,
             _ => after_initialize(offer, Answer::Error(error)),
         },

@@ -101,7 +101,7 @@ pub async fn call(
     arguments: Value,
     idle: Duration,
 ) -> Result<CallOutcome, CallError> {
-    host.call(CallRequest {
+    host.request(CallRequest {
         tool: tool.to_owned(),
         arguments: serde_json::value::to_raw_value(&arguments).ok(),
         timeout: Some(idle),

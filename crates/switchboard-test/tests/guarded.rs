@@ -17,6 +17,7 @@ use futures_util::FutureExt;
 use recorder::{Event, Recorder};
 use switchboard::transport::stdio::{Grace, GuardCommand, Program, ProgramEnd, StdioConnector};
 use switchboard::transport::{Closed, Connector, Link, Outgoing, OutgoingKind, TransportErrorKind};
+use switchboard_protocol::Era;
 use switchboard_test::hosted::wait_until;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -52,6 +53,7 @@ fn message(text: &str) -> Outgoing {
     Outgoing {
         payload: text.into(),
         kind: OutgoingKind::Request(1),
+        era: Era::Stateful,
         headers: Vec::new(),
     }
 }

@@ -198,7 +198,7 @@ async fn noted_host(
         let targets = HashMap::from([("guarded".into(), target)]);
         Arc::new(BackgroundLogins::new(targets, vault).waiting(patience))
     });
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         logins,
         gate: notes,
         ..HostOptions::default()
@@ -219,7 +219,7 @@ async fn authenticate(host: &Host) -> (bool, String) {
         tool,
         ..CallRequest::default()
     };
-    let outcome = host.call(request).await.unwrap();
+    let outcome = host.request(request).await.unwrap();
     let result: Value = serde_json::from_str(outcome.result.raw().get()).unwrap();
     let text = result["content"][0]["text"].as_str().unwrap();
     (outcome.is_error, text.to_owned())

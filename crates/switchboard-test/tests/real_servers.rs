@@ -147,7 +147,7 @@ impl Bench {
 
     async fn of(label: &str, spec: ServerSpec, settings: HostSettings, handler: Obliging) -> Self {
         let handler = Arc::new(handler);
-        let host = Host::new(HostOptions {
+        let host = Host::with_options(HostOptions {
             settings,
             handler: handler.clone(),
             ..HostOptions::default()
@@ -263,7 +263,7 @@ impl Bench {
         let counted = Arc::clone(&count);
         let outcome = self
             .host
-            .call(CallRequest {
+            .request(CallRequest {
                 tool: format!("{}/{tool}", self.server),
                 arguments: to_raw_value(&arguments).ok(),
                 timeout: Some(PATIENCE),
@@ -423,7 +423,7 @@ async fn use_everything(label: &str, spec: ServerSpec) {
     // Called off after its first sign of life; the connection lives on.
     let host = bench.host.clone();
     let (first, mut heard) = tokio::sync::mpsc::channel(1);
-    let long = host.call(CallRequest {
+    let long = host.request(CallRequest {
         tool: format!("{}/trigger-long-running-operation", bench.server),
         arguments: to_raw_value(&json!({"duration": 600, "steps": 60_000})).ok(),
         timeout: Some(PATIENCE),

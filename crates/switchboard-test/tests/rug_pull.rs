@@ -30,7 +30,7 @@ fn name() -> ServerName {
 }
 
 fn host(store: &Arc<MemoryStore>) -> Host {
-    Host::new(HostOptions {
+    Host::with_options(HostOptions {
         settings: HostSettings::default(),
         store: store.clone(),
         ..HostOptions::default()

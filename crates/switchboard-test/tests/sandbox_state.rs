@@ -35,7 +35,7 @@ async fn a_server_is_told_after_the_handshake_and_whenever_the_policy_changes() 
             "experimental": {"codex/sandbox-state": {"version": "1.0.0"}},
         }));
         let server = start(script, over).await.unwrap();
-        let host = Host::new(HostOptions::default());
+        let host = Host::with_options(HostOptions::default());
         let mut shell = spec("shell", &server, over, 1024 * 1024);
         shell.sandbox = state(SandboxMode::ReadOnly, true);
         host.add_server(shell.clone()).await.unwrap();
@@ -79,7 +79,7 @@ async fn nobody_else_is_told() {
     let server = start(Script::new("shell").tool(Tool::new("run")), Over::Http)
         .await
         .unwrap();
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     let mut shell = spec("shell", &server, Over::Http, 1024 * 1024);
     shell.sandbox = state(SandboxMode::ReadOnly, true);
     host.add_server(shell).await.unwrap();

@@ -3,20 +3,23 @@
 //! Owns the handle. It is cheap to clone; when the last clone is gone, every connection is ended. Reading goes to the
 //! manager's snapshot, changing to its queue, calls straight to the server.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use serde::Serialize;
+use serde_json::value::to_raw_value;
 use switchboard_store::StoreError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::alarm::AbortOnDrop;
 use crate::audit::What;
-use crate::call::UnderWay;
+use crate::call::{CallOutcome, CallRequest, UnderWay};
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
+use crate::error::Error;
 use crate::events::{Event, Events, LogLine};
 use crate::handler::{ClientHandler, Limited};
 use crate::manager::{Command, Live, Manager, Resources, View};
@@ -24,8 +27,10 @@ use crate::memory::Memory;
 use crate::names::{CallId, Generation, ServerName};
 use crate::options::HostOptions;
 use crate::pins::review::{Review, Subject};
+use crate::recipe::Recipes;
 use crate::remembered::{self, Outline};
 use crate::search::{Hit, LiveIndex};
+use crate::server::Server;
 use crate::spec::ServerSpec;
 use crate::status::{Failure, ServerStatus, State};
 
@@ -42,6 +47,8 @@ struct Inner {
     calls: AtomicU64,
     under_way: UnderWay,
     search: LiveIndex,
+    /// How servers that are described in code are made, once there is one.
+    recipes: OnceLock<Recipes>,
     /// The task that gives their signs of life.
     _signs: AbortOnDrop,
 }
@@ -79,8 +86,14 @@ pub enum ServerError {
 pub(crate) const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
 impl Host {
+    /// A host without servers that allows every call and declines what servers ask of it. It works in the runtime it
+    /// was made in.
+    pub fn new() -> Self {
+        Self::with_options(HostOptions::default())
+    }
+
     /// A host without servers. It works in the runtime it was made in.
-    pub fn new(options: HostOptions) -> Self {
+    pub fn with_options(options: HostOptions) -> Self {
         let events = Events::new();
         let memory = Memory::new(Arc::clone(&options.store));
         let resources = Resources {
@@ -108,6 +121,7 @@ impl Host {
             calls: AtomicU64::new(0),
             under_way,
             search: LiveIndex::default(),
+            recipes: OnceLock::new(),
             _signs: AbortOnDrop::new(&signs),
         }))
     }
@@ -115,6 +129,37 @@ impl Host {
     /// Makes the servers exactly these. Those that have not changed are not touched; nothing is waited for.
     pub async fn apply(&self, specs: Vec<ServerSpec>) {
         self.command(|done| Command::Apply(specs, done)).await;
+    }
+
+    /// Adds a server, waits until it is connected, and returns the number of its tools.
+    ///
+    /// # Errors
+    ///
+    /// If its description cannot be used, or if it cannot be connected.
+    pub async fn add(&self, server: Server) -> Result<usize, Error> {
+        let recipes = self.0.recipes.get_or_init(Recipes::of_this_process);
+        let spec = server.into_spec(recipes)?;
+        Ok(self.add_server(spec).await?)
+    }
+
+    /// Calls a tool: by its exposed name, `server/tool` or `server.tool`, with an object as its arguments. Dropping the
+    /// future cancels the call. [`request`](Self::request) has deadlines and progress.
+    ///
+    /// # Errors
+    ///
+    /// If there is no result. A tool that failed has one: see [`CallOutcome::is_error`].
+    pub async fn call(
+        &self,
+        tool: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<CallOutcome, Error> {
+        let arguments = to_raw_value(&arguments).map_err(Error::arguments)?;
+        let request = CallRequest {
+            tool: tool.into(),
+            arguments: Some(arguments).filter(|arguments| arguments.get() != "null"),
+            ..CallRequest::default()
+        };
+        Ok(self.request(request).await?)
     }
 
     /// Adds a server, waits until it is connected, and tells how many tools it has.
@@ -476,6 +521,12 @@ impl Host {
         let (done, reply) = oneshot::channel();
         self.0.commands.send(make(done)).await.ok()?;
         reply.await.ok()
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

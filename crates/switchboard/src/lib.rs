@@ -30,6 +30,7 @@ pub mod call;
 pub mod catalog;
 pub mod content;
 pub mod doctor;
+mod error;
 pub mod events;
 pub mod find;
 pub mod guard;
@@ -53,6 +54,7 @@ pub mod remembered;
 pub mod roots;
 pub mod sandbox;
 pub mod search;
+mod server;
 pub mod service;
 pub mod spec;
 pub mod status;
@@ -60,4 +62,9 @@ pub mod transport;
 pub mod watch;
 pub mod workspace;
 
+pub use call::{CallOutcome, CallRequest};
+pub use error::{Error, ErrorKind};
+#[cfg(unix)]
+pub use guard::supervise;
 pub use host::Host;
+pub use server::Server;

@@ -24,6 +24,7 @@ use crate::audit::{Audit, What};
 use crate::auth::vault::{MemoryVault, Vault};
 use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, Renewals, SecretSource};
 use crate::catalog::ToolRules;
+use crate::guard;
 use crate::link_key::key;
 use crate::names::ServerName;
 use crate::roots::Roots;
@@ -92,6 +93,15 @@ pub enum RecipeError {
 }
 
 impl Recipes {
+    /// Recipes for a program that embeds the host: its own environment and folder, and its own supervisor if it has one.
+    pub(crate) fn of_this_process() -> Self {
+        let folder = std::env::current_dir().unwrap_or_default();
+        Self {
+            guard: guard::own(),
+            ..Self::new(std::env::vars_os().collect(), folder)
+        }
+    }
+
     /// Recipes without a guard and without in-process servers, whose logins end with the process.
     pub fn new(environment: Arc<[(OsString, OsString)]>, folder: PathBuf) -> Self {
         Self {
@@ -108,10 +118,35 @@ impl Recipes {
 
     /// The server of a resolved entry.
     pub fn spec(&self, server: &Server, settings: &Settings) -> Result<ServerSpec, RecipeError> {
-        let entry = server.effective();
+        self.of_entry(&server.name, server.effective(), settings)
+    }
+
+    /// The server of an entry, which needs no resolving.
+    pub(crate) fn of_entry(
+        &self,
+        name: &str,
+        entry: &ServerEntry,
+        settings: &Settings,
+    ) -> Result<ServerSpec, RecipeError> {
         let redactor = Redactor::of_entry(entry, |name| self.variable(name));
-        let connector = self.connector(&server.name, entry, settings, &redactor)?;
+        let connector = self.connector(name, entry, settings, &redactor)?;
         Ok(ServerSpec {
+            identity: identity(name, entry),
+            redactor,
+            ..self.with_connector(name, entry, settings, connector, key(name, entry))
+        })
+    }
+
+    /// What an entry says about a server that is reached by a connector of its own.
+    pub(crate) fn with_connector(
+        &self,
+        name: &str,
+        entry: &ServerEntry,
+        settings: &Settings,
+        connector: Arc<dyn Connector>,
+        key: ConnectionKey,
+    ) -> ServerSpec {
+        ServerSpec {
             enabled: entry.enabled.unwrap_or(true),
             required: entry.required.unwrap_or_default(),
             start: Start::Eager,
@@ -130,7 +165,6 @@ impl Recipes {
                 .iter()
                 .filter_map(|(name, tool)| Some((name.clone(), tool.timeout?)))
                 .collect(),
-            identity: identity(&server.name, entry),
             rules: ToolRules::of(entry).with_settings(settings),
             sandbox: State {
                 policy: Policy::of(entry.sandbox, self.folder.clone()),
@@ -138,9 +172,8 @@ impl Recipes {
             },
             trust_annotations: entry.trust_annotations.unwrap_or_default(),
             roots: Roots::of(entry, &self.folder, &self.cwd(entry)),
-            redactor,
-            ..ServerSpec::new(server.name.as_str(), connector, key(&server.name, entry))
-        })
+            ..ServerSpec::new(name, connector, key)
+        }
     }
 
     fn connector(

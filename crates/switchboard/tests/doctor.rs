@@ -235,7 +235,7 @@ async fn addresses_that_are_no_servers() {
     )
     .await;
     // A host says the same of it, and offers no login that could not help.
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     host.apply(vec![diagnosed]).await;
     host.settled().await;
     let status = host.status(&"patient".into()).unwrap();

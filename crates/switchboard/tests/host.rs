@@ -43,14 +43,14 @@ fn call(tool: &str, arguments: &serde_json::Value) -> CallRequest {
 async fn a_tool_is_called_by_its_exposed_name() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("note.txt"), "hello").unwrap();
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     let tools = host
         .add_server(workspace("files", folder.path()))
         .await
         .unwrap();
     assert_eq!(tools, 3);
     let outcome = host
-        .call(call("mcp__files__read_file", &json!({"path": "note.txt"})))
+        .request(call("mcp__files__read_file", &json!({"path": "note.txt"})))
         .await
         .unwrap();
     assert!(
@@ -60,7 +60,7 @@ async fn a_tool_is_called_by_its_exposed_name() {
     );
     assert!(!outcome.is_error);
     let error = host
-        .call(call("mcp__files__read_fil", &json!({})))
+        .request(call("mcp__files__read_fil", &json!({})))
         .await
         .unwrap_err();
     assert!(matches!(error, CallError::Lookup(_)), "{error}");
@@ -76,7 +76,7 @@ async fn a_tool_is_called_by_its_exposed_name() {
 #[tokio::test]
 async fn a_server_is_switched_off_and_on() {
     let folder = tempfile::tempdir().unwrap();
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     let name = ServerName::from("files");
     host.apply(vec![workspace("files", folder.path())]).await;
     host.settled().await;
@@ -113,7 +113,7 @@ fn an_entry_says_how_long_its_server_may_rest() {
 #[tokio::test]
 async fn a_server_with_a_name_that_is_anothers_fails_with_that_reason() {
     let folder = tempfile::tempdir().unwrap();
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     let check = |name: &str, state: State, reason: Option<&str>| {
         let status = host.status(&name.into()).unwrap();
         assert_eq!(status.state, state, "{name}: {:?}", status.failure);
@@ -131,7 +131,7 @@ async fn a_server_with_a_name_that_is_anothers_fails_with_that_reason() {
     let reserved = "its name \"grep\" reads like the built-in tool Grep; rename the server";
     check("grep", State::Failed, Some(reserved));
     assert_eq!(host.catalog().len(), 3);
-    let error = host.call(call("mcp__Files__glob", &json!({}))).await;
+    let error = host.request(call("mcp__Files__glob", &json!({}))).await;
     assert!(error.unwrap_err().to_string().contains(refused));
     // Neither a restart nor another order of the same servers gives it the name.
     host.restart(&"Files".into()).await;

@@ -205,7 +205,7 @@ fn page(id: &str) -> Value {
 }
 
 async fn open(shop: &Arc<Shop>, user: &Arc<User>) -> Host {
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         handler: Arc::new(Asks(Arc::clone(user))),
         ..HostOptions::default()
     });
@@ -216,7 +216,7 @@ async fn open(shop: &Arc<Shop>, user: &Arc<User>) -> Host {
 }
 
 async fn buy(host: &Host) -> Result<CallOutcome, CallError> {
-    host.call(CallRequest {
+    host.request(CallRequest {
         tool: "shop/buy".to_owned(),
         ..CallRequest::default()
     })

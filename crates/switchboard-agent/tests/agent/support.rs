@@ -437,7 +437,7 @@ pub(crate) fn guarded_host() -> (Host, Arc<Guard>) {
     };
     let engine = Engine::without_rules(policy).trusting("bench");
     let guard = Arc::new(Guard::new(engine));
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         gate: Arc::clone(&guard) as Arc<dyn switchboard::call::gate::Gate>,
         ..HostOptions::default()
     });

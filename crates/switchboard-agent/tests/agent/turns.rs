@@ -78,7 +78,7 @@ async fn a_call_that_cannot_be_made_is_written_down() {
     let audit = Audit::start(store.clone(), AuditSettings::default(), "test");
     let guard = Guard::new(Engine::without_rules(Policy::agent())).recording(audit.clone());
     let guard = Arc::new(guard);
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         gate: guard.clone(),
         ..HostOptions::default()
     });

@@ -141,7 +141,7 @@ impl Playing {
             provider(&model, other, &conversation.options).await,
         ];
         let guard = Arc::new(Guard::new(engine(conversation)));
-        let host = Host::new(HostOptions {
+        let host = Host::with_options(HostOptions {
             gate: Arc::clone(&guard) as Arc<dyn Gate>,
             spill_folder: Some(spill.clone()),
             ..HostOptions::default()

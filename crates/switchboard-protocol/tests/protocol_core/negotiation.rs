@@ -270,24 +270,16 @@ fn post(
     status: u16,
     body: &Body,
 ) -> Step {
-    let message = match body {
-        Body::None => None,
-        Body::Result(result) => Some(Message::Response {
-            id: 1.into(),
-            result: raw(result),
-        }),
-        Body::Error(error) => Some(Message::Error {
-            id: None,
-            error: ErrorObject::from_raw(raw(error)),
-        }),
+    let error;
+    let answer = match body {
+        Body::None => Answer::Unreadable,
+        Body::Result(result) => Answer::Result(raw(result)),
+        Body::Error(text) => {
+            error = ErrorObject::from_raw(raw(text));
+            Answer::Error(&error)
+        }
     };
-    after(
-        offer,
-        HttpAnswer {
-            status,
-            message: message.as_ref(),
-        },
-    )
+    after(offer, HttpAnswer { status, answer })
 }
 
 const METHOD_NOT_FOUND: &str = OTHER_ERRORS[0];

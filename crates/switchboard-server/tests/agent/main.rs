@@ -54,7 +54,7 @@ impl World {
         let questions = ClientQuestions::new();
         let engine = Engine::without_rules(Policy::agent());
         let guard = Arc::new(Guard::new(engine).asking(Arc::new(questions.clone())));
-        let host = Host::new(HostOptions {
+        let host = Host::with_options(HostOptions {
             gate: guard.clone(),
             handler: Arc::new(questions.clone()),
             ..HostOptions::default()

@@ -54,7 +54,7 @@ impl Contestant for Switchboard {
         );
         let engine = Engine::without_rules(Policy::typed());
         options.gate = Arc::new(Guard::new(engine).recording(audit));
-        let host = Host::new(options);
+        let host = Host::with_options(options);
         let mut events = host.events();
         // It ends with the host, and before that with the runtime.
         tokio::spawn(
@@ -111,7 +111,7 @@ impl Contestant for Switchboard {
             timeout: None,
             progress: None,
         };
-        let outcome = self.host.call(request).await?;
+        let outcome = self.host.request(request).await?;
         if outcome.is_error {
             return Err("the tool failed".into());
         }

@@ -157,7 +157,7 @@ impl Job {
 }
 
 async fn run(job: &Job) -> Result<(), String> {
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         handler: Arc::new(Consenting),
         ..HostOptions::default()
     });
@@ -230,7 +230,7 @@ impl Session {
             tool: format!("{}/{tool}", self.server),
             ..CallRequest::default()
         };
-        self.host.call(request).await
+        self.host.request(request).await
     }
 
     async fn call_raw(&self, tool: &str, arguments: Box<RawValue>) -> Result<CallOutcome, String> {
@@ -239,7 +239,7 @@ impl Session {
             arguments: Some(arguments),
             ..CallRequest::default()
         };
-        self.host.call(request).await.map_err(text)
+        self.host.request(request).await.map_err(text)
     }
 
     async fn calls_with_input(&self) -> Result<(), String> {

@@ -310,7 +310,7 @@ async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(),
     let server = start(script, over)
         .await
         .map_err(|error| error.to_string())?;
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         settings: HostSettings {
             reconnect_attempts: 2,
             ..HostSettings::default()

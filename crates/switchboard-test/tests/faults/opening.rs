@@ -232,7 +232,7 @@ async fn open(row: &Row, over: Over, era: Era) -> String {
         .tool(Tool::new("echo"))
         .rule(Rule::at(row.on.clone(), row.fault.clone()));
     let server = start(script, over).await.unwrap();
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         settings: HostSettings {
             open: OpenOptions {
                 discover_patience: PATIENCE,
@@ -321,7 +321,7 @@ async fn check_sloppy_lists() {
                 .cloned()
                 .fold(Script::new("sloppy").era(era), Script::tool);
             let server = start(script, over).await.unwrap();
-            let host = Host::new(HostOptions::default());
+            let host = Host::with_options(HostOptions::default());
             let count = host
                 .add_server(spec("sloppy", &server, over, 1024 * 1024))
                 .await;

@@ -71,7 +71,7 @@ async fn check_large_line() {
             Fault::Oversized { bytes: 100_000_000 },
         ));
     let server = start(script, Over::Stdio).await.unwrap();
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     host.add_server(spec("large", &server, Over::Stdio, limit))
         .await
         .unwrap();
@@ -119,7 +119,7 @@ async fn check_deep_tool() {
                 .tool(Tool::new("after"));
             script.http.event_streams = event_streams;
             let server = start(script, over).await.unwrap();
-            let host = Host::new(HostOptions::default());
+            let host = Host::with_options(HostOptions::default());
             let spec = spec("nested", &server, over, MEBIBYTE);
             let cell = format!("{over:?}, {era:?}, event streams: {event_streams}");
             assert_eq!(host.add_server(spec).await.unwrap(), 2, "{cell}");
@@ -149,7 +149,7 @@ async fn check_many_tools() {
         let mut script = Script::new("many").era(era).generated_tools(10_000, 100);
         script.page_size = Some(2_500);
         let server = start(script, over).await.unwrap();
-        let host = Host::new(HostOptions::default());
+        let host = Host::with_options(HostOptions::default());
         let added = host
             .add_server(spec("many", &server, over, 16 * MEBIBYTE))
             .await;

@@ -40,7 +40,7 @@ use lab::{Lab, name};
 const LONG: Duration = Duration::from_secs(100);
 
 fn host(settings: HostSettings) -> Host {
-    Host::new(HostOptions {
+    Host::with_options(HostOptions {
         settings,
         ..HostOptions::default()
     })
@@ -296,7 +296,7 @@ async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
         tool: tool.to_owned(),
         ..CallRequest::default()
     };
-    let error = host.call(request("lab/wait")).await.unwrap_err();
+    let error = host.request(request("lab/wait")).await.unwrap_err();
     let idle = Duration::from_secs(60);
     assert!(
         matches!(&error, CallError::Request { error: RequestError::Idle(limit), .. } if *limit == idle),
@@ -308,7 +308,7 @@ async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
         .unwrap();
     // A step every 50 s keeps it alive until the cap.
     let started = Instant::now();
-    let error = host.call(request("lab/steps")).await.unwrap_err();
+    let error = host.request(request("lab/steps")).await.unwrap_err();
     assert!(
         matches!(&error, CallError::Request { error: RequestError::Expired(limit), .. } if limit.as_secs() == 1_000),
         "{error}"
@@ -743,7 +743,7 @@ async fn a_login_in_another_process_brings_the_server_back() {
     let store = Arc::new(MemoryStore::new());
     let lab = Lab::new();
     lab.locked.store(true, Ordering::Relaxed);
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         store: store.clone(),
         ..HostOptions::default()
     });
@@ -772,7 +772,7 @@ async fn a_login_in_another_process_brings_the_server_back() {
 async fn that_a_login_is_needed_is_remembered_by_every_host() {
     let store = Arc::new(MemoryStore::new());
     let host = || {
-        Host::new(HostOptions {
+        Host::with_options(HostOptions {
             store: store.clone(),
             ..HostOptions::default()
         })

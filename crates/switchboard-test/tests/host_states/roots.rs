@@ -61,7 +61,7 @@ async fn a_server_whose_arguments_name_a_folder_is_told_of_no_other() {
                 .does(Do::Asked);
             let script = Script::new("files").era(era).tool(asking);
             let server = start(script, Over::Http).await.unwrap();
-            let host = Host::new(HostOptions {
+            let host = Host::with_options(HostOptions {
                 handler: Arc::new(AtWork),
                 ..HostOptions::default()
             });

@@ -69,7 +69,7 @@ impl Program {
 }
 
 fn host_with(store: &Arc<dyn Store>) -> Host {
-    Host::new(HostOptions {
+    Host::with_options(HostOptions {
         store: Arc::clone(store),
         ..HostOptions::default()
     })
@@ -131,7 +131,7 @@ async fn what_a_package_runner_installs_may_take_longer_while_it_makes_progress(
     );
     let program = Program::new("npx", &install);
     let deadline = Duration::from_secs(1);
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     let mut told = Told::by(&host);
     host.apply(vec![program.spec(deadline)]).await;
     // By then its deadline is long over.
@@ -166,7 +166,7 @@ async fn what_makes_no_progress_has_its_deadline_and_no_more() {
         ),
     ] {
         let program = Program::new(file, script);
-        let host = Host::new(HostOptions {
+        let host = Host::with_options(HostOptions {
             settings: HostSettings {
                 reconnect_attempts: 1,
                 ..HostSettings::default()
@@ -191,7 +191,7 @@ async fn what_makes_no_progress_has_its_deadline_and_no_more() {
     }
     // And one that makes progress has an end, too.
     let program = Program::new("npx", "while :; do echo part >&2; sleep 0.05; done");
-    let host = Host::new(HostOptions {
+    let host = Host::with_options(HostOptions {
         settings: HostSettings {
             install_timeout: Duration::from_millis(1_500),
             reconnect_attempts: 0,

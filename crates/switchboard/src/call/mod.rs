@@ -5,6 +5,7 @@
 
 pub mod arguments;
 pub mod gate;
+mod result;
 pub mod shape;
 pub mod spill;
 mod under_way;
@@ -146,8 +147,8 @@ impl CallError {
 }
 
 impl Host {
-    /// Calls a tool. Dropping the future calls it off, and the server is told.
-    pub async fn call(&self, request: CallRequest) -> Result<CallOutcome, CallError> {
+    /// Calls a tool. Dropping the future cancels the call, and the server is told.
+    pub async fn request(&self, request: CallRequest) -> Result<CallOutcome, CallError> {
         // Prepare.
         let (catalog, newer);
         catalog = self.catalog();

@@ -39,6 +39,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -55,11 +56,57 @@ use mains::Mains;
 use server::Server;
 use wire::Descriptors;
 
+use crate::transport::stdio::GuardCommand;
+
 /// How long a tree may take to end on a signal once nobody waits for it: the host has gone, or the server itself.
 const SHORT_GRACE: Duration = Duration::from_millis(250);
 
 /// How long to try to end what does not die.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The argument that makes a program a supervisor.
+const ROLE: &str = "switchboard-supervisor";
+
+/// Whether this program has said that it can be its own supervisor.
+static IS_OWN: AtomicBool = AtomicBool::new(false);
+
+/// Lets this program be its own supervisor: call it first thing in `main`, before there are threads.
+///
+/// The host then starts the program a second time, with one argument, to supervise its servers: they end with the
+/// program, however it ends. This function does not return in that second process. Without it, servers of a killed
+/// program end by their process group and the parent-death signal, which what they started in turn may outlive.
+///
+/// It works within a runtime too, as in an async `main`, but then a supervisor that is killed itself is not watched over.
+///
+/// ```no_run
+/// fn main() {
+///     switchboard::supervise();
+///     // …
+/// }
+/// ```
+pub fn supervise() {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|word| word == ROLE) && arguments.next().is_none() {
+        let code = if tokio::runtime::Handle::try_current().is_ok() {
+            // A runtime cannot be started within another one.
+            let supervisor = std::thread::spawn(run).join();
+            supervisor.unwrap_or(ExitCode::FAILURE)
+        } else {
+            run()
+        };
+        std::process::exit(i32::from(code != ExitCode::SUCCESS));
+    }
+    IS_OWN.store(true, Ordering::Relaxed);
+}
+
+/// This program as a supervisor, if it can be one.
+pub(crate) fn own() -> Option<GuardCommand> {
+    let program = IS_OWN.load(Ordering::Relaxed).then(std::env::current_exe)?;
+    Some(GuardCommand {
+        program: program.ok()?,
+        args: vec![ROLE.into()],
+    })
+}
 
 /// Runs the guard until the host is done with it and nothing of any server is left.
 ///

@@ -15,7 +15,7 @@ use switchboard_protocol::types::input::{InputRequest, InputRequests, InputRequi
 use switchboard_protocol::types::method::{CreateMessage, Elicit, Request as _};
 use switchboard_protocol::types::result::ResultType;
 use switchboard_protocol::types::wire::{self, Encode as _};
-use switchboard_protocol::{ErrorCode, ErrorObject, Method, RequestId, encode};
+use switchboard_protocol::{Era, ErrorCode, ErrorObject, Method, RequestId, encode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -227,6 +227,8 @@ fn response(
     Some(Outgoing {
         payload,
         kind: OutgoingKind::Response,
+        // In the other one, servers ask by their answers, and are answered by another request.
+        era: Era::Stateful,
         headers: Vec::new(),
     })
 }

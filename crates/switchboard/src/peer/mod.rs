@@ -422,6 +422,7 @@ impl Shared {
         Ok(Outgoing {
             payload,
             kind: OutgoingKind::Request(id),
+            era: self.facts.revision.era(),
             headers,
         })
     }
@@ -436,6 +437,7 @@ impl Shared {
         Ok(Outgoing {
             payload,
             kind: OutgoingKind::Notification,
+            era: self.facts.revision.era(),
             headers: self.headers(method, params, &[]),
         })
     }

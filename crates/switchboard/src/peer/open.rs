@@ -17,9 +17,7 @@ use switchboard_protocol::types::lifecycle::{
     DiscoverResult, Implementation, InitializeRequestParams, InitializeResult,
 };
 use switchboard_protocol::types::wire::{self, IntoOwned, Raw};
-use switchboard_protocol::{
-    Era, Incoming, Limits, Message, Method, Revision, encode, headers, parse,
-};
+use switchboard_protocol::{Era, Incoming, Limits, Method, Revision, encode, headers, parse};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -507,6 +505,7 @@ impl Opening<'_> {
         let message = Outgoing {
             payload,
             kind: OutgoingKind::Request(id),
+            era: revision.era(),
             headers: headers::standard(revision, method.name(), params, None),
         };
         let sent = wire.link.send(message).await;
@@ -634,49 +633,30 @@ fn http_step(
     reply: Reply,
     step: impl FnOnce(HttpAnswer<'_>) -> Step,
 ) -> Result<Reached, OpenErrorKind> {
+    let taken = |answer| HttpAnswer {
+        status: 200,
+        answer,
+    };
     let refusal = match reply {
         Reply::Failed(RequestFailure::Refused(refusal)) => refusal,
         Reply::Failed(failure) => return Err(failed(failure)),
         Reply::Closed(closed) => return Err(OpenErrorKind::Closed(closed)),
         Reply::Unreadable(_) | Reply::TooDeep(..) | Reply::Overdue(_) => {
-            let answer = HttpAnswer {
-                status: 200,
-                message: None,
-            };
-            return Ok((step(answer), None));
+            return Ok((step(taken(Answer::Unreadable)), None));
         }
         Reply::Result(result) => {
-            let message = Message::Response {
-                id: 0.into(),
-                result: result.raw(),
-            };
-            let answer = HttpAnswer {
-                status: 200,
-                message: Some(&message),
-            };
-            let step = step(answer);
+            let step = step(taken(Answer::Result(result.raw())));
             return Ok((step, Some(result)));
         }
-        Reply::Error(error) => {
-            let message = Message::Error {
-                id: None,
-                error: *error,
-            };
-            let answer = HttpAnswer {
-                status: 200,
-                message: Some(&message),
-            };
-            return Ok((step(answer), None));
-        }
+        Reply::Error(error) => return Ok((step(taken(Answer::Error(&error))), None)),
     };
     let parsed = parse(&refusal.body, &Limits::DEFAULT);
-    let message = match &parsed {
-        Ok(Incoming::Single(received)) => Some(&received.message),
-        _ => None,
-    };
     let step = step(HttpAnswer {
         status: refusal.status,
-        message,
+        answer: match &parsed {
+            Ok(Incoming::Single(received)) => (&received.message).into(),
+            _ => Answer::Unreadable,
+        },
     });
     match step {
         Step::Authorize => Err(OpenErrorKind::Unauthorized(refusal)),

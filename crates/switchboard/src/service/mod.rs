@@ -66,6 +66,7 @@ mod subscriptions;
 use std::borrow::Cow;
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use switchboard_protocol::types::completion::{CompleteRequestParams, Completion};
 use switchboard_protocol::types::content::{ContentBlock, TextContent};
 use switchboard_protocol::types::input::InputRequiredResult;
@@ -75,6 +76,7 @@ use switchboard_protocol::types::resource::{
     ListResourcesResult, ReadResourceRequestParams, ReadResourceResult, ResourceTemplate,
 };
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
+use switchboard_protocol::types::{Raw, RawObject};
 use switchboard_protocol::{ErrorCode, ErrorObject};
 
 pub use cancellation::Cancellation;
@@ -220,6 +222,24 @@ impl From<ErrorObject<'static>> for Failure {
     fn from(error: ErrorObject<'static>) -> Self {
         Self::Error(error)
     }
+}
+
+/// The definition of a tool, with the JSON Schema of its arguments.
+pub fn tool_definition(
+    name: impl Into<Cow<'static, str>>,
+    description: impl Into<String>,
+    input_schema: &Value,
+) -> Tool<'static> {
+    let mut tool = Tool::new(name.into().into());
+    tool.description = Some(description.into().into());
+    tool.input_schema = Some(schema(input_schema));
+    tool
+}
+
+/// A JSON Schema as definitions carry it. Anything but an object is the schema of an empty object.
+pub(crate) fn schema(schema: &Value) -> RawObject<'static> {
+    let raw = Raw::from_serialize(schema).ok();
+    raw.and_then(|raw| raw.try_into().ok()).unwrap_or_default()
 }
 
 /// A tool's answer of one text.

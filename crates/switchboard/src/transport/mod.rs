@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either, Ready, ready};
 use switchboard_config::entry::Transport;
-use switchboard_protocol::{Revision, headers::Header};
+use switchboard_protocol::{Era, Revision, headers::Header};
 
 pub use error::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
 
@@ -211,6 +211,8 @@ pub struct Outgoing {
     pub payload: Vec<u8>,
     /// What kind of message it is.
     pub kind: OutgoingKind,
+    /// The era it belongs to: whether it is part of a session, and how it is cancelled.
+    pub era: Era,
     /// The headers its era wants, where the transport has headers.
     pub headers: Vec<Header>,
 }

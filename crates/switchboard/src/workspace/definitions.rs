@@ -2,13 +2,14 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use switchboard_protocol::types::encode;
 use switchboard_protocol::types::prompt::{Prompt, PromptArgument};
 use switchboard_protocol::types::resource::ResourceTemplate;
 use switchboard_protocol::types::tool::{ListToolsResult, Tool, ToolAnnotations};
-use switchboard_protocol::types::{Raw, RawObject, encode};
 
 use crate::catalog::ServerCatalog;
 use crate::json::SharedJson;
+use crate::service::{schema, tool_definition};
 
 /// The name of the server.
 pub const NAME: &str = "workspace";
@@ -131,11 +132,9 @@ fn tool(
     input: &Value,
     output: Option<&Value>,
 ) -> Tool<'static> {
-    let mut tool = Tool::new(name.into());
+    let mut tool = tool_definition(name, description, input);
     tool.title = Some(title.into());
-    tool.description = Some(description.into());
-    tool.input_schema = Some(raw(input));
-    tool.output_schema = output.map(raw);
+    tool.output_schema = output.map(schema);
     let mut annotations = ToolAnnotations::new();
     annotations.read_only_hint = Some(true);
     annotations.destructive_hint = Some(false);
@@ -152,11 +151,4 @@ fn object(properties: &Value, required: &[&str]) -> Value {
         "required": required,
         "additionalProperties": false,
     })
-}
-
-fn raw(schema: &Value) -> RawObject<'static> {
-    Raw::from_serialize(schema)
-        .ok()
-        .and_then(|raw| raw.try_into().ok())
-        .unwrap_or_default()
 }

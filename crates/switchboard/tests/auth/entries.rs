@@ -152,7 +152,7 @@ async fn a_login_with_the_same_vault_is_found_and_a_bearer_token_takes_its_place
     recipes.vault = world.vault();
     let entry = config(world.resource.as_str(), "");
     let spec = recipes.spec(&entry.servers[0], &entry.settings).unwrap();
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     host.apply(vec![spec]).await;
     host.settled().await;
     assert_eq!(state(&host), State::NeedsAuth);
@@ -185,7 +185,7 @@ async fn a_renewal_is_written_down_without_its_tokens() {
     let login = recipes.login(&entry.servers[0], &entry.settings).unwrap();
     let (server, _) = login.expect("it can be logged in to");
     world.log_in(&server).await.unwrap();
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     let spec = recipes.spec(&entry.servers[0], &entry.settings).unwrap();
     host.apply(vec![spec]).await;
     host.settled().await;

@@ -35,7 +35,7 @@ use world::World;
 
 /// A host that is told of the world's server, and has tried to connect it.
 async fn host(world: &World, oauth: OAuth) -> Host {
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     let mut server = RemoteServer::new(world.resource.as_str());
     server.authorizer = Some(Arc::new(oauth));
     let connector = StreamableConnector::new(&world.client, server).expect("a connector");
@@ -62,7 +62,7 @@ async fn call(host: &Host) -> Result<CallOutcome, CallError> {
         tool: "world/tool".to_owned(),
         ..CallRequest::default()
     };
-    host.call(request).await
+    host.request(request).await
 }
 
 /// What a request to the world's server would be shown with.

@@ -83,7 +83,7 @@ async fn credentials_in_the_entry_switch_the_rest_off() {
     remote.headers = vec![("AUTHORIZATION".to_owned(), Secret::new("Bearer own"))];
     remote.authorizer = Some(Arc::new(world.oauth(&server)));
     let connector = StreamableConnector::new(&world.client, remote).unwrap();
-    let host = Host::new(HostOptions::default());
+    let host = Host::with_options(HostOptions::default());
     let key = ConnectionKey::of(&[b"static"]);
     let name = ServerName::from("world");
     let spec = ServerSpec::new("world", Arc::new(connector), key);

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use network::{Record, client, notification, recorder, send, within};
 use switchboard::transport::http::{HttpClient, RemoteServer, StreamableConnector};
 use switchboard::transport::{Connector as _, Link, Outgoing, OutgoingKind};
-use switchboard_protocol::Revision;
 use switchboard_protocol::headers::Header;
+use switchboard_protocol::{Era, Revision};
 use web::Web;
 
 fn server_at(address: SocketAddr) -> RemoteServer {
@@ -65,6 +65,7 @@ fn stateless_request(id: u64) -> Outgoing {
         value: value.to_owned(),
     };
     Outgoing {
+        era: Era::Stateless,
         headers: vec![
             header("MCP-Protocol-Version", "2026-07-28"),
             header("Mcp-Method", "tools/list"),

@@ -42,6 +42,7 @@ fn message(revision: Revision, kind: OutgoingKind, method: &str, params: &Value)
     Outgoing {
         payload: message.to_string().into_bytes(),
         kind,
+        era: revision.era(),
         headers: standard(revision, method, None, None),
     }
 }

@@ -3,9 +3,9 @@
 use axum::body::Body;
 use axum::http::{Method, Response};
 use switchboard::transport::http::{HeadersHelper, RemoteServer};
-use switchboard::transport::{Abandoned, Closed};
+use switchboard::transport::{Abandoned, Closed, Outgoing};
 use switchboard_config::secret::Secret;
-use switchboard_protocol::Revision;
+use switchboard_protocol::{Era, Revision};
 
 use crate::failed;
 use crate::network::{Event, answer, client, frame, kind, notification, request, send, within};
@@ -108,6 +108,27 @@ async fn a_server_that_does_not_delete_holds_nobody_up() {
     assert_eq!(asked.method, Method::DELETE);
     drop(link);
     assert_eq!(record.end().await, [Event::Closed(Closed::ByUs)]);
+}
+
+#[tokio::test]
+async fn the_era_of_a_message_is_what_it_says_and_not_its_headers() {
+    let mut web = Web::start().await;
+    let (link, mut record) = in_session(&mut web).await;
+    let stateful = Outgoing {
+        era: Era::Stateful,
+        ..stateless_request(1)
+    };
+    let stateless = Outgoing {
+        era: Era::Stateless,
+        ..request(2)
+    };
+    for (id, message, session) in [(1, stateful, Some("s-1")), (2, stateless, None)] {
+        send(&link, message).await;
+        let asked = web.next().await;
+        assert_eq!(asked.header("mcp-session-id"), session);
+        asked.reply_json(&answer(id));
+        assert_eq!(record.next().await, frame(&answer(id)));
+    }
 }
 
 #[tokio::test]

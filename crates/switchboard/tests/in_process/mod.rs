@@ -8,6 +8,7 @@ use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::{
     Closed, Connector, Inbound, Link, Outgoing, OutgoingKind, RequestFailure, TransportError,
 };
+use switchboard_protocol::Era;
 use tokio::sync::mpsc;
 
 /// The `_meta` of a request of the stateless era.
@@ -25,6 +26,7 @@ pub(crate) fn outgoing(text: &str) -> Outgoing {
     Outgoing {
         payload: text.as_bytes().to_vec(),
         kind: OutgoingKind::Notification,
+        era: Era::Stateful,
         headers: Vec::new(),
     }
 }

@@ -11,6 +11,7 @@ use switchboard::transport::http::{HttpClient, HttpSettings};
 use switchboard::transport::{
     Closed, Inbound, Link, Outgoing, OutgoingKind, RequestFailure, TransportError,
 };
+use switchboard_protocol::Era;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
@@ -136,6 +137,7 @@ pub(crate) fn request(id: u64) -> Outgoing {
     Outgoing {
         payload: format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#).into_bytes(),
         kind: OutgoingKind::Request(id),
+        era: Era::Stateful,
         headers: Vec::new(),
     }
 }
@@ -144,6 +146,7 @@ pub(crate) fn notification() -> Outgoing {
     Outgoing {
         payload: br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_vec(),
         kind: OutgoingKind::Notification,
+        era: Era::Stateful,
         headers: Vec::new(),
     }
 }

@@ -91,7 +91,7 @@ impl Lab {
             guard = guard.asking(person);
         }
         let guard = Arc::new(guard);
-        let host = Host::new(HostOptions {
+        let host = Host::with_options(HostOptions {
             gate: Arc::clone(&guard) as Arc<dyn switchboard::call::gate::Gate>,
             ..HostOptions::default()
         });
@@ -126,7 +126,7 @@ impl Lab {
             arguments: Some(raw(&json!({ "path": path }).to_string())),
             ..CallRequest::default()
         };
-        match self.host.call(request).await {
+        match self.host.request(request).await {
             Ok(outcome) => {
                 let result: Value = serde_json::from_str(outcome.result.as_str()).expect("JSON");
                 Ok(result["content"][0]["text"]
@@ -579,7 +579,7 @@ async fn calls_that_fail_before_they_are_decided_about_are_written_down() {
             arguments: Some(raw(&arguments.to_string())),
             ..CallRequest::default()
         };
-        let error = lab.host.call(request).await.expect_err("no such call");
+        let error = lab.host.request(request).await.expect_err("no such call");
         assert!(!matches!(error, CallError::Denied { .. }), "{error}");
         lab.audit.flush().await;
         let entries = lab.store.read_log(LOG, LogQuery::default()).await;

@@ -18,6 +18,7 @@ use switchboard::transport::stdio::{Grace, StdioConnector, StdioLimits};
 use switchboard::transport::{
     Abandoned, Closed, Connector, Link, Outgoing, OutgoingKind, TransportErrorKind,
 };
+use switchboard_protocol::Era;
 
 /// A server that is a shell script.
 fn shell(script: &str) -> StdioConnector {
@@ -41,6 +42,7 @@ fn request(id: u64, payload: impl Into<Vec<u8>>) -> Outgoing {
     Outgoing {
         payload: payload.into(),
         kind: OutgoingKind::Request(id),
+        era: Era::Stateful,
         headers: Vec::new(),
     }
 }

@@ -21,6 +21,7 @@ use switchboard::transport::{
 };
 use switchboard_config::entry::Transport;
 use switchboard_config::secret::Secret;
+use switchboard_protocol::Era;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -348,6 +349,7 @@ async fn a_server_that_does_not_read_fills_a_bounded_queue() {
     let large = || Outgoing {
         payload: vec![b'x'; 4 * 1024 * 1024],
         kind: OutgoingKind::Notification,
+        era: Era::Stateful,
         headers: Vec::new(),
     };
     let mut refused = None;

@@ -24,7 +24,7 @@ pub(super) async fn shown(
     request.progress = Some(Arc::new(move |progress: Progress| {
         sender.send_replace(Some(progress));
     }));
-    live::shown(printer, host.call(request), |elapsed, turn| {
+    live::shown(printer, host.request(request), |elapsed, turn| {
         line(label, elapsed, news.borrow().as_ref(), turn)
     })
     .await

@@ -1,7 +1,6 @@
 //! Streamable HTTP, in both eras: every message is a POST of its own, and the answer to it is JSON or a stream.
 //!
-//! The era of a message shows in its headers: those of the stateless era name their method. In the stateful era the
-//! link adds the session, opens the stream for the server's own messages when the handshake has ended, takes up
+//! Each message says which era it belongs to. In the stateful era the link adds the session, opens the stream for the server's own messages when the handshake has ended, takes up
 //! streams that broke, and deletes the session at the end. HTTP has no connection that could break under a link, so
 //! it ends only when this side ends it.
 
@@ -174,12 +173,7 @@ impl StreamableLink {
         &self,
         message: Outgoing,
     ) -> Result<Option<oneshot::Receiver<Result<(), TransportError>>>, TransportError> {
-        let named = |header: &headers::Header| header.name.eq_ignore_ascii_case(headers::METHOD);
-        let era = if message.headers.iter().any(named) {
-            Era::Stateless
-        } else {
-            Era::Stateful
-        };
+        let era = message.era;
         let exchange = self.shared.post(message.payload, message.headers, era)?;
         let shared = Arc::clone(&self.shared);
         let lifetime = &self.shared.lifetime;

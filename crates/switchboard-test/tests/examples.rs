@@ -1,0 +1,68 @@
+//! The examples of the host, run as a newcomer would run them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use switchboard_test::skipped::skipped;
+
+/// The example, which Cargo builds beside the tests of the workspace.
+fn example(name: &str) -> Option<PathBuf> {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().unwrap().parent().unwrap().join("examples");
+    let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if !path.exists() {
+        skipped(&format!(
+            "the example {name}: it was not built (run the tests of the whole workspace)"
+        ));
+        return None;
+    }
+    Some(path)
+}
+
+fn check(name: &str, arguments: &[&str], expected: &str) {
+    let Some(program) = example(name) else { return };
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {told}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        expected,
+        "{name}: {told}"
+    );
+}
+
+#[test]
+fn a_tool_is_called() {
+    let script = r#"{"tools":[{"name":"echo"}]}"#;
+    let server = env!("CARGO_BIN_EXE_scripted-server");
+    check(
+        "call_tool",
+        &["lab/echo", r#"{"text":"hello"}"#, server, script],
+        "hello\n",
+    );
+}
+
+#[test]
+fn a_server_is_a_value() {
+    check("own_server", &[], "Hello, Ada!\nInvalidArguments\n");
+}
+
+#[test]
+fn a_callback_permits() {
+    let expected = "files/glob {\"pattern\":\"src/lib.rs\"}\n\
+        src/lib.rs\n\
+        files/glob {\"pattern\":\"*.toml\"}\n\
+        Denied: the call of files/glob is not permitted: only src/ may be read\n";
+    check("permission", &[], expected);
+}
+
+#[test]
+fn events_are_told() {
+    check(
+        "events",
+        &[],
+        "files is pending\nfiles is connected\nglob begins\nglob ends, succeeded\n",
+    );
+}

@@ -1,0 +1,65 @@
+//! A result for a program: its text, its data, its blocks.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use switchboard_protocol::text::JsonStr;
+use switchboard_protocol::types::content::ContentBlock;
+use switchboard_protocol::types::decode;
+use switchboard_protocol::types::tool::CallToolResult;
+
+use super::CallOutcome;
+use super::shape::without_content;
+use crate::error::Error;
+
+impl CallOutcome {
+    /// All text of the result, one block per line. Without text, its structured content as JSON; without that, the
+    /// whole result as JSON.
+    pub fn text(&self) -> String {
+        let raw = self.result.raw();
+        let Ok(result) = decode::<CallToolResult<'_>>(raw) else {
+            return raw.get().to_owned();
+        };
+        let blocks = result.content.items.iter();
+        let texts: Vec<Cow<'_, str>> = blocks
+            .filter_map(|block| block.as_text().map(JsonStr::decode))
+            .collect();
+        if !texts.is_empty() {
+            return texts.join("\n");
+        }
+        match &result.structured_content {
+            Some(structured) => structured.get().to_owned(),
+            None => without_content(raw).unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The structured content as a type of your own.
+    ///
+    /// # Errors
+    ///
+    /// If the result has none, or if it does not match the type.
+    pub fn structured<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let result = decode::<CallToolResult<'_>>(self.result.raw()).ok();
+        let structured = result
+            .as_ref()
+            .and_then(|result| result.structured_content.as_ref());
+        let structured = structured.ok_or_else(Error::not_structured)?;
+        serde_json::from_str(structured.get()).map_err(|error| Error::mismatch(&error))
+    }
+
+    /// The blocks of the result: text, images, audio, resources.
+    pub fn content(&self) -> Vec<ContentBlock<'_>> {
+        let result = decode::<CallToolResult<'_>>(self.result.raw()).ok();
+        result.map_or_else(Vec::new, |result| result.content.items)
+    }
+
+    /// Whether the tool itself reports a failure. The text then says why.
+    pub const fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// The result as the server sent it, JSON.
+    pub fn raw(&self) -> &str {
+        self.result.as_str()
+    }
+}

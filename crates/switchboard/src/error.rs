@@ -1,0 +1,129 @@
+//! The error of the embedding API: what went wrong, what kind of failure that is, and what to do about it.
+
+use crate::call::CallError;
+use crate::host::ServerError;
+use crate::peer::RequestError;
+use crate::recipe::RecipeError;
+
+/// Why adding a server or calling a tool failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(Source);
+
+#[derive(Debug, Clone, thiserror::Error)]
+enum Source {
+    #[error(transparent)]
+    Call(#[from] Box<CallError>),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    Entry(#[from] RecipeError),
+    #[error("cannot encode the arguments as a JSON object: {0}")]
+    Arguments(String),
+    #[error("the result has no structured content")]
+    NotStructured,
+    #[error("the structured content does not match the type: {0}")]
+    Mismatch(String),
+}
+
+/// What kind of failure an [`Error`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No server or tool has that name.
+    NotFound,
+    /// The server's description cannot be used.
+    InvalidServer,
+    /// The arguments do not match the tool's schema.
+    InvalidArguments,
+    /// The permission gate denied the call.
+    Denied,
+    /// The server requires a login.
+    NeedsLogin,
+    /// The server is disabled, failed, or not connected yet.
+    Unavailable,
+    /// A deadline passed; the call was cancelled.
+    TimedOut,
+    /// The connection was lost during the call. It may or may not have taken effect.
+    ConnectionLost,
+    /// The server answered with an error, or not as the protocol demands.
+    Refused,
+    /// The result does not have the requested form.
+    UnexpectedResult,
+}
+
+impl Error {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0 {
+            Source::Call(error) => of_call(error),
+            Source::Server(error) => of_server(error),
+            Source::Entry(_) => ErrorKind::InvalidServer,
+            Source::Arguments(_) => ErrorKind::InvalidArguments,
+            Source::NotStructured | Source::Mismatch(_) => ErrorKind::UnexpectedResult,
+        }
+    }
+
+    /// What to do about it, for people and models.
+    pub fn hint(&self) -> Option<String> {
+        match &self.0 {
+            Source::Call(error) => error.hint(),
+            Source::Server(error) => CallError::Server(error.clone()).hint(),
+            Source::Arguments(_) => Some("pass a JSON object, such as json!({…})".to_owned()),
+            Source::NotStructured => Some("use `text()` or `content()`".to_owned()),
+            Source::Entry(_) | Source::Mismatch(_) => None,
+        }
+    }
+
+    pub(crate) fn arguments(error: impl std::fmt::Display) -> Self {
+        Self(Source::Arguments(error.to_string()))
+    }
+
+    pub(crate) const fn not_structured() -> Self {
+        Self(Source::NotStructured)
+    }
+
+    pub(crate) fn mismatch(error: &serde_json::Error) -> Self {
+        Self(Source::Mismatch(error.to_string()))
+    }
+}
+
+fn of_call(error: &CallError) -> ErrorKind {
+    match error {
+        CallError::Lookup(_) => ErrorKind::NotFound,
+        CallError::Server(error) => of_server(error),
+        CallError::Arguments { .. } => ErrorKind::InvalidArguments,
+        CallError::Denied { .. } => ErrorKind::Denied,
+        CallError::Request { error, .. } => match error {
+            RequestError::Idle(_) | RequestError::Expired(_) => ErrorKind::TimedOut,
+            RequestError::Lost(_) | RequestError::NotSent(_) => ErrorKind::ConnectionLost,
+            _ => ErrorKind::Refused,
+        },
+    }
+}
+
+const fn of_server(error: &ServerError) -> ErrorKind {
+    match error {
+        ServerError::Unknown(_) => ErrorKind::NotFound,
+        ServerError::NeedsAuth(_) => ErrorKind::NeedsLogin,
+        _ => ErrorKind::Unavailable,
+    }
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        Self(Source::Call(Box::new(error)))
+    }
+}
+
+impl From<ServerError> for Error {
+    fn from(error: ServerError) -> Self {
+        Self(Source::Server(error))
+    }
+}
+
+impl From<RecipeError> for Error {
+    fn from(error: RecipeError) -> Self {
+        Self(Source::Entry(error))
+    }
+}

@@ -1,0 +1,182 @@
+//! A server described in code: what a table of `mcp.toml` says, as a builder.
+//!
+//! Owns the description only. [`Host::add`](crate::Host::add) turns it into a connection, along the same path as a
+//! configured entry: the same environment, deadlines, roots, masking and tool rules.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_config::entry::{ServerEntry, Transport};
+use switchboard_config::secret::Secret;
+
+use crate::recipe::{RecipeError, Recipes};
+use crate::service::Service;
+use crate::spec::{ConnectionKey, ServerSpec, Start};
+use crate::transport::Connector;
+use crate::transport::in_process::InProcessConnector;
+
+/// A server to connect to.
+///
+/// ```
+/// use switchboard::Server;
+///
+/// let files = Server::stdio("files", "npx").args(["-y", "@modelcontextprotocol/server-filesystem", "."]);
+/// let docs = Server::http("docs", "https://mcp.example.com/mcp").header("Authorization", "Bearer …");
+/// ```
+#[derive(Clone)]
+pub struct Server {
+    name: String,
+    entry: ServerEntry,
+    connector: Option<Arc<dyn Connector>>,
+    start: Start,
+}
+
+impl Server {
+    /// A program that speaks MCP over its standard input and output.
+    pub fn stdio(name: impl Into<String>, command: impl Into<String>) -> Self {
+        Self::from_entry(
+            name,
+            ServerEntry {
+                command: Some(command.into()),
+                ..ServerEntry::default()
+            },
+        )
+    }
+
+    /// A remote server: Streamable HTTP, or WebSocket for a `ws://` or `wss://` URL.
+    pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
+        Self::from_entry(
+            name,
+            ServerEntry {
+                url: Some(url.into()),
+                ..ServerEntry::default()
+            },
+        )
+    }
+
+    /// A remote server that still speaks HTTP+SSE, the transport of 2024-11-05.
+    pub fn sse(name: impl Into<String>, url: impl Into<String>) -> Self {
+        let mut server = Self::http(name, url);
+        server.entry.transport = Some(Transport::Sse);
+        server
+    }
+
+    /// A Rust value that serves MCP in this process.
+    pub fn in_process(name: impl Into<String>, service: impl Service) -> Self {
+        Self::over(name, InProcessConnector::new(Arc::new(service)))
+    }
+
+    /// A server behind a transport of your own.
+    pub fn over(name: impl Into<String>, connector: impl Connector + 'static) -> Self {
+        Self {
+            connector: Some(Arc::new(connector)),
+            ..Self::from_entry(name, ServerEntry::default())
+        }
+    }
+
+    /// A server described by a configuration entry, with every key that the configuration has.
+    pub fn from_entry(name: impl Into<String>, entry: ServerEntry) -> Self {
+        Self {
+            name: name.into(),
+            entry,
+            connector: None,
+            start: Start::Eager,
+        }
+    }
+
+    /// Adds arguments to the command.
+    #[must_use]
+    pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.entry.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets an environment variable of the process. Its value is masked wherever the server repeats it.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.entry
+            .env
+            .push((name.into(), Secret::new(value.into())));
+        self
+    }
+
+    /// Passes on a variable of this process. Servers get only what programs need to run, unless told otherwise.
+    #[must_use]
+    pub fn pass_env(mut self, name: impl Into<String>) -> Self {
+        self.entry.env_vars.push(name.into());
+        self
+    }
+
+    /// The folder in which the process starts; the current folder if not set.
+    #[must_use]
+    pub fn current_dir(mut self, folder: impl Into<String>) -> Self {
+        self.entry.cwd = Some(folder.into());
+        self
+    }
+
+    /// Adds an HTTP header to every request. Its value is masked wherever the server repeats it.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.entry
+            .headers
+            .push((name.into(), Secret::new(value.into())));
+        self
+    }
+
+    /// Deadline from the start of the process to its list of tools. 60 seconds if not set.
+    #[must_use]
+    pub const fn startup_timeout(mut self, timeout: Duration) -> Self {
+        self.entry.startup_timeout = Some(timeout);
+        self
+    }
+
+    /// Idle deadline of a call: how long it may report neither progress nor a result. 60 seconds if not set.
+    #[must_use]
+    pub const fn tool_timeout(mut self, timeout: Duration) -> Self {
+        self.entry.tool_timeout = Some(timeout);
+        self
+    }
+
+    /// Offers only these tools.
+    #[must_use]
+    pub fn only_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.entry
+            .enabled_tools
+            .extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Connects on first use instead of at once.
+    #[must_use]
+    pub const fn lazy(mut self) -> Self {
+        self.start = Start::Lazy;
+        self
+    }
+
+    /// The server as the host manages it.
+    pub(crate) fn into_spec(self, recipes: &Recipes) -> Result<ServerSpec, RecipeError> {
+        let settings = switchboard_config::settings::Settings::default();
+        let spec = match self.connector {
+            None => recipes.of_entry(&self.name, &self.entry, &settings)?,
+            Some(connector) => {
+                // A value in this process is itself and nothing else, so no two of them share a key.
+                let address = Arc::as_ptr(&connector).addr().to_le_bytes();
+                let key = ConnectionKey::of(&[self.name.as_bytes(), &address]);
+                recipes.with_connector(&self.name, &self.entry, &settings, connector, key)
+            }
+        };
+        Ok(ServerSpec {
+            start: self.start,
+            ..spec
+        })
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Server")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -213,7 +213,7 @@ impl Reader<'_> {
                     }
                     self.at += 1;
                     if self.peek() == Some('>') {
-                        self.redirection(None)?;
+                        self.both_outputs()?;
                         end = self.at;
                         continue;
                     }
@@ -260,6 +260,18 @@ impl Reader<'_> {
             text: text.to_owned(),
         });
         Some(ended)
+    }
+
+    /// Reads `&>/dev/null` from its `>` on, which has to end the command: a shell that does not know it takes what follows
+    /// for another one.
+    fn both_outputs(&mut self) -> Option<()> {
+        if self.line.get(self.at..)?.starts_with(">&") {
+            return None;
+        }
+        self.redirection(None)?;
+        let rest = self.line.get(self.at..)?.trim_start_matches([' ', '\t']);
+        let is_end = rest.is_empty() || rest.starts_with(['\n', ';', '&', '|']);
+        is_end.then_some(())
     }
 
     /// Reads a redirection from its operator on: between descriptors, or with `/dev/null`.

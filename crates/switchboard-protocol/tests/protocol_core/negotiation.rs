@@ -1,7 +1,7 @@
 //! Choosing the era: every answer, every step.
 
 use switchboard_protocol::{
-    ErrorCode, ErrorObject, Limits, Message, Revision,
+    ErrorCode, ErrorObject, Limits, Revision,
     negotiate::{
         Answer, Because, Failure, HttpAnswer, NoAnswer, Offer, Step, StreamAnswer, VersionProblem,
         accept_version, after_discover, after_initialize, after_initialize_post, after_legacy_get,

@@ -321,6 +321,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn one_that_gives_up_waiting_does_not_count_any_longer() {
+        let admission = admission(4, 4, 1);
+        let known = enter(&admission, "::1");
+        assert!(known.admit().await);
+        for _ in 0..3 {
+            let next = enter(&admission, "::1");
+            // Polled once: it waits, and is given up.
+            assert_eq!(next.admit().now_or_never(), None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn known_clients_wait_for_one_another_and_for_no_stranger() {
         let admission = admission(2, 2, 1);
         let known = enter(&admission, "::1");

@@ -451,5 +451,11 @@ mod tests {
             ("authorization", "Bearer other"),
         ];
         check(&options, "127.0.0.1", &twice, Some(401));
+        // A header of preflight requests makes none of a request that is not one.
+        let not_preflight = [
+            ("host", "localhost"),
+            ("access-control-request-method", "POST"),
+        ];
+        check(&options, "127.0.0.1", &not_preflight, Some(401));
     }
 }

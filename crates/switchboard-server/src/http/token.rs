@@ -220,4 +220,60 @@ mod tests {
             Err(TokenError::Unfit)
         ));
     }
+
+    #[test]
+    fn no_other_text_passes_by_chance() {
+        let token = Token::new("0123456789abcdef").unwrap();
+        let passes = |number: &u32| token.is(number.to_string().as_bytes());
+        assert_eq!((0..5000).find(passes), None);
+    }
+
+    #[test]
+    fn those_that_make_the_file_at_once_have_one_token() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("token");
+            let start = std::sync::Barrier::new(4);
+            let tokens: std::collections::HashSet<String> = std::thread::scope(|scope| {
+                let make = || {
+                    start.wait();
+                    Token::load_or_create(&path).unwrap().expose().to_owned()
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
+                let made = threads.into_iter().map(|thread| thread.join().unwrap());
+                made.collect()
+            });
+            assert_eq!(tokens.len(), 1, "{tokens:?}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_that_cannot_be_made_is_told_with_the_reason() {
+        // No user may make a folder there, not even root.
+        let path = Path::new("/sys/kernel/no-such-folder/token");
+        match Token::load_or_create(path).unwrap_err() {
+            TokenError::File { source, path: told } => {
+                assert_ne!(source.kind(), io::ErrorKind::NotFound, "{source}");
+                assert_eq!(told, path);
+            }
+            error => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn what_can_be_done_about_a_token_is_said() {
+        let exposed = TokenError::Exposed { path: "x".into() };
+        assert!(
+            exposed
+                .hint()
+                .is_some_and(|hint| hint.contains("chmod 600"))
+        );
+        assert!(
+            TokenError::Unfit
+                .hint()
+                .is_some_and(|hint| hint.contains("longer"))
+        );
+        assert_eq!(TokenError::NoRandomness.hint(), None);
+    }
 }

@@ -3,6 +3,8 @@
 //! `cargo run -p switchboard --example call_tool`, or with a server of your own:
 //! `… call_tool SERVER/TOOL '{"arguments": "as JSON"}' COMMAND ARGUMENT…`
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use serde_json::{Value, json};
 use switchboard::{Host, Server};
 
@@ -18,13 +20,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(text) => serde_json::from_str(&text)?,
         None => json!({ "path": "." }),
     };
-    let (command, args) = match words.next() {
-        Some(command) => (command, words.collect()),
-        None => {
-            let npx = ["-y", "@modelcontextprotocol/server-filesystem", "."];
-            ("npx".to_owned(), npx.map(String::from).to_vec())
-        }
-    };
+    let command = words.next().unwrap_or_else(|| "npx".into());
+    let mut args: Vec<String> = words.collect();
+    if command == "npx" && args.is_empty() {
+        let files = ["-y", "@modelcontextprotocol/server-filesystem", "."];
+        args = files.map(String::from).to_vec();
+    }
     let name = tool.split('/').next().unwrap_or_default();
 
     let host = Host::new();

@@ -1,5 +1,7 @@
 //! Events: what a host's servers and calls do, as it happens.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use serde_json::json;
 use switchboard::events::Event;
 use switchboard::workspace::Workspace;

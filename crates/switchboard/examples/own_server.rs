@@ -1,5 +1,7 @@
 //! A server in Rust: a value that serves MCP within this program.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use serde_json::json;
 use switchboard::service::{
     Features, Reply, RequestContext, Service, error_result, text_result, tool_definition,

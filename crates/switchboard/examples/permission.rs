@@ -1,5 +1,7 @@
 //! A permission callback: every call is decided about before it is sent.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::sync::Arc;
 
 use serde_json::json;
@@ -32,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         gate: Arc::new(OnlySources),
         ..HostOptions::default()
     });
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"));
+    let folder = env!("CARGO_MANIFEST_DIR");
     host.add(Server::in_process(
         "files",
         Workspace::new(folder.as_ref())?,

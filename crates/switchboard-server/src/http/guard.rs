@@ -451,11 +451,17 @@ mod tests {
             ("authorization", "Bearer other"),
         ];
         check(&options, "127.0.0.1", &twice, Some(401));
-        // A header of preflight requests makes none of a request that is not one.
+        // A header of preflight requests does not make a GET one.
+        let page = HttpOptions {
+            cors: true,
+            allowed_origins: vec!["https://page.example".into()],
+            ..options
+        };
         let not_preflight = [
             ("host", "localhost"),
+            ("origin", "https://page.example"),
             ("access-control-request-method", "POST"),
         ];
-        check(&options, "127.0.0.1", &not_preflight, Some(401));
+        check(&page, "127.0.0.1", &not_preflight, Some(401));
     }
 }

@@ -240,8 +240,8 @@ mod tests {
                     Token::load_or_create(&path).unwrap().expose().to_owned()
                 };
                 let threads: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
-                let made = threads.into_iter().map(|thread| thread.join().unwrap());
-                made.collect()
+                let tokens = threads.into_iter().map(|thread| thread.join().unwrap());
+                tokens.collect()
             });
             assert_eq!(tokens.len(), 1, "{tokens:?}");
         }

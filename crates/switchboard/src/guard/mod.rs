@@ -79,10 +79,8 @@ static IS_OWN: AtomicBool = AtomicBool::new(false);
 /// It works within a runtime too, as in an async `main`, but then a supervisor that is killed itself is not watched over.
 ///
 /// ```no_run
-/// fn main() {
-///     switchboard::supervise();
-///     // …
-/// }
+/// switchboard::supervise();
+/// // … the rest of `main`
 /// ```
 pub fn supervise() {
     let mut arguments = std::env::args_os().skip(1);

@@ -230,7 +230,7 @@ pub fn tool_definition(
     description: impl Into<String>,
     input_schema: &Value,
 ) -> Tool<'static> {
-    let mut tool = Tool::new(name.into().into());
+    let mut tool = Tool::new(name.into());
     tool.description = Some(description.into().into());
     tool.input_schema = Some(schema(input_schema));
     tool

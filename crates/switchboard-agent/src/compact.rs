@@ -105,8 +105,7 @@ pub(crate) fn left_out(messages: &[Message]) -> Message {
 }
 
 /// How the message begins that stands in for others.
-const SUMMARY: &str =
-    "[Note of the program: the conversation so far was too long and is told here in short.]";
+const SUMMARY: &str = "[Note of the program: earlier messages were summarized.]";
 
 fn is_summary(message: &Message) -> bool {
     matches!(message.parts.first(), Some(Part::Text { text }) if text.starts_with(SUMMARY))

@@ -339,7 +339,7 @@ impl Core {
         candidates.extend(allowed.filter(|name| self.subset.has(name)));
         let name = cut(neutralise(&name), MAX_NAME).into_owned();
         Output::error(if candidates.is_empty() {
-            format!("there is no tool \"{name}\". Use one of the tools that you were told of.")
+            format!("there is no tool \"{name}\". Use one of the listed tools.")
         } else {
             let candidates = candidates.join(", ");
             format!("there is no tool \"{name}\". Did you mean {candidates}?")
@@ -461,7 +461,7 @@ async fn unless_it_panics(name: &str, run: impl Future<Output = Output>) -> Outp
         .unwrap_or_else(|_| {
             tracing::error!(tool = name, "a tool panicked");
             Output::error(format!(
-                "{name} failed because of a mistake in it. Whether it had an effect is not known."
+                "{name} crashed (a bug in the tool). It may or may not have taken effect."
             ))
         })
 }

@@ -78,7 +78,7 @@ impl Sampler {
         params: CreateMessageRequestParams<'_>,
     ) -> Result<CreateMessageResult<'static>, ErrorObject<'static>> {
         let Some(consent) = &self.consent else {
-            return Err(declined("nobody is there to agree"));
+            return Err(declined("sampling needs consent, and no user is available"));
         };
         if !params.tools.items.is_empty() {
             return Err(invalid("this client's model has no tools for servers"));

@@ -27,13 +27,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global flags")]
 pub(crate) struct GlobalFlags {
-    /// Act as if started in this folder
+    /// Run as if started in this folder
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// Read one more configuration file, of any format, in local scope
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
-    /// Leave the project's files out
+    /// Ignore the project's files
     #[arg(long, global = true)]
     pub(crate) no_project: bool,
     /// Trust this project for this run only
@@ -42,10 +42,10 @@ pub(crate) struct GlobalFlags {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
-    /// Say more
+    /// Print more
     #[arg(long, short, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// When to use colour
@@ -70,10 +70,10 @@ pub(crate) enum Command {
     /// Add, show, change and remove servers
     #[command(subcommand)]
     Mcp(McpCommand),
-    /// Approve what a project's files want to do
+    /// Review and approve a project's files
     #[command(subcommand)]
     Trust(TrustCommand),
-    /// Look at tools that changed since they were first used, and approve them
+    /// Review and approve changed tools
     #[command(subcommand)]
     Pins(PinsCommand),
     /// Show and check the configuration
@@ -93,27 +93,27 @@ pub(crate) enum Command {
     Prompts(FromServer),
     /// Print a prompt, filled in
     Prompt(PromptArguments),
-    /// Show how every server stands
+    /// Show the status of every server
     Status,
-    /// Print what a server writes to its standard error, and its log messages
+    /// Print a server's standard error and log messages
     Logs(LogsArguments),
-    /// Try every server step by step: what is wrong with it, and how to mend it
+    /// Diagnose servers and suggest fixes
     Doctor {
-        /// The server; all of them when absent
+        /// Diagnose only this server
         server: Option<String>,
-        /// Repair what can be repaired: remove npx's broken copy of a server, then try it again
+        /// Remove npx's broken copy of a server, then try again
         #[arg(long)]
         repair: bool,
     },
-    /// Show which calls are allowed, asked about or denied
+    /// Show which calls are allowed, prompted for or denied
     #[command(subcommand)]
     Permissions(PermissionsCommand),
-    /// Show what was called, decided and changed
+    /// Show the audit log: calls, decisions, changes
     Audit(AuditArguments),
-    /// Talk with a model that uses your servers
+    /// Chat with a model that uses your servers
     #[command(after_help = crate::commands::chat::HELP)]
     Chat(ChatArguments),
-    /// Let other programs talk with the agent: serve it over MCP
+    /// Serve the agent to other MCP clients
     #[command(after_help = crate::commands::serve::HELP)]
     Serve(ServeArguments),
     /// Print a completion script
@@ -127,13 +127,13 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show the whole effective configuration and where each value comes from
+    /// Show the effective configuration and the origin of each value
     Show,
-    /// Look for mistakes in all configuration files
+    /// Check all configuration files
     Check,
     /// Print the JSON Schema of a configuration file
     Schema,
-    /// Show every place that is looked at
+    /// List every file that is read
     Path,
 }
 
@@ -154,7 +154,7 @@ pub(crate) enum McpCommand {
         )]
         words: Vec<String>,
     },
-    /// Add a server written as JSON, as other tools have it
+    /// Add a server from a JSON entry, as other tools write it
     AddJson(AddJsonArguments),
     /// Remove a server
     Remove {
@@ -164,12 +164,12 @@ pub(crate) enum McpCommand {
         #[arg(long, short, value_enum)]
         scope: Option<WritableScope>,
     },
-    /// Let a server connect
+    /// Enable a server
     Enable {
         /// The server
         name: String,
     },
-    /// Keep a server from connecting
+    /// Disable a server
     Disable {
         /// The server
         name: String,
@@ -187,14 +187,14 @@ pub(crate) enum McpCommand {
     },
     /// Log in to a server, with a browser or without
     Login(LoginArguments),
-    /// Forget the login to a server, and revoke it where that is possible
+    /// Delete a server's login, and revoke it if possible
     Logout {
         /// The server
         name: String,
     },
-    /// Take over servers from other tools
+    /// Import servers from other tools
     Import(ImportArguments),
-    /// Write the servers as another tool's file
+    /// Export the servers to another tool's file
     Export(ExportArguments),
 }
 
@@ -220,13 +220,13 @@ pub(crate) struct AddJsonArguments {
 pub(crate) struct LoginArguments {
     /// The server
     pub(crate) name: String,
-    /// Open no browser: print the address, and read the one it leads to from standard input
+    /// Print the URL instead of opening a browser, and read the redirect URL from standard input
     #[arg(long)]
     pub(crate) no_browser: bool,
-    /// Ask for these scopes, with commas between them
+    /// Request these scopes, separated by commas
     #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
     pub(crate) scopes: Vec<String>,
-    /// How many seconds to wait for the browser
+    /// Wait this many seconds for the browser
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
     pub(crate) timeout: Duration,
 }
@@ -236,16 +236,16 @@ pub(crate) struct ImportArguments {
     /// Only from this tool
     #[arg(long, value_name = "TOOL")]
     pub(crate) from: Option<String>,
-    /// Show what would be done, and do nothing
+    /// Show what would change, without changing it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Add the servers in this scope; by default each keeps its own: yours, or yours in this project
+    /// Add the servers in this scope instead of their own (user, or local for a project's)
     #[arg(long, short, value_enum)]
     pub(crate) scope: Option<WritableScope>,
-    /// Add a server whose name is taken under another name, such as NAME-2
+    /// Rename servers whose name is taken, to NAME-2 and so on
     #[arg(long)]
     pub(crate) rename: bool,
-    /// Write references to variables in place of keys and tokens, and list the variables to set
+    /// Replace keys and tokens by references to variables, and list the variables to set
     #[arg(long)]
     pub(crate) secrets_as_variables: bool,
 }
@@ -269,15 +269,15 @@ pub(crate) enum WritableScope {
     /// You, everywhere: `mcp.toml` in your configuration folder
     #[value(alias = "global")]
     User,
-    /// Everybody in this project: `.mcp.json`
+    /// Everyone in this project: `.mcp.json`
     Project,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustCommand {
-    /// List what the project's files want to do, and whether you trust it
+    /// List what the project's files contain, and whether you trust it
     List,
-    /// Approve what waits, or one thing
+    /// Approve pending items, or one of them
     Approve {
         /// A server, or a part of a file such as `.mcp.toml#hooks`
         name: Option<String>,
@@ -285,7 +285,7 @@ pub(crate) enum TrustCommand {
         #[arg(long, short)]
         yes: bool,
     },
-    /// Take approvals back
+    /// Revoke approvals
     Revoke {
         /// A server, or a part of a file; everything of this project when absent
         name: Option<String>,
@@ -301,7 +301,7 @@ pub(crate) enum TrustCommand {
 pub(crate) enum PermissionsCommand {
     /// List the rules in force
     List,
-    /// Say what becomes of a call, and which rule decides
+    /// Show the decision for a call and the deciding rule
     Explain {
         /// The tool: the name that `tools` shows, `server/tool`, or a built-in such as Bash
         tool: String,
@@ -313,19 +313,19 @@ pub(crate) enum PermissionsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArguments {
-    /// Only since then: how long ago (1h, 7d), a day (2026-11-01) or a moment
+    /// Only since then: a duration (1h, 7d), a date (2026-11-01) or a timestamp
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
-    /// Only of this server
+    /// Only this server
     #[arg(long)]
     pub(crate) server: Option<String>,
-    /// Only of tools that fit this glob
+    /// Only tools matching this glob
     #[arg(long, value_name = "GLOB")]
     pub(crate) tool: Option<String>,
-    /// Only calls that were decided so
+    /// Only calls with this decision
     #[arg(long, value_enum)]
     pub(crate) decision: Option<Decided>,
-    /// At most so many, the newest
+    /// Show at most N entries, newest first
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
 }
@@ -333,11 +333,11 @@ pub(crate) struct AuditArguments {
 /// What can be decided about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Decided {
-    /// It was allowed
+    /// Allowed
     Allow,
-    /// Somebody was asked
+    /// The user was prompted
     Ask,
-    /// It was denied
+    /// Denied
     Deny,
 }
 
@@ -353,24 +353,24 @@ impl std::fmt::Display for Decided {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PinsCommand {
-    /// List what is pinned, and how it stands
+    /// List pins and their status
     List {
         /// SERVER, SERVER/TOOL or SERVER#instructions; everything when absent
         #[arg(value_name = "WHAT")]
         target: Option<String>,
     },
-    /// Show what changed since it was pinned, line by line
+    /// Show what changed since it was pinned, as a diff
     Diff {
         /// SERVER, SERVER/TOOL or SERVER#instructions; everything when absent
         #[arg(value_name = "WHAT")]
         target: Option<String>,
     },
-    /// Approve what changed, as it is now
+    /// Approve changes and pin the current definitions
     Approve {
         /// SERVER, SERVER/TOOL or SERVER#instructions
         #[arg(value_name = "WHAT", conflicts_with = "all")]
         target: Option<String>,
-        /// Everything that waits
+        /// Approve everything pending
         #[arg(long)]
         all: bool,
         /// Answer yes
@@ -381,29 +381,29 @@ pub(crate) enum PinsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArguments {
-    /// Only of this server
+    /// Only this server
     #[arg(long)]
     pub(crate) server: Option<String>,
-    /// Also those that are set aside, and why
+    /// Also list tools that are set aside, with the reason
     #[arg(long)]
     pub(crate) all: bool,
-    /// Do not connect: answer from what the servers offered last time
+    /// Use the cached lists instead of connecting
     #[arg(long)]
     pub(crate) no_connect: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SearchArguments {
-    /// What is wanted: keywords, a whole question, a tool's name, or select:NAME,NAME
+    /// Keywords, a question, a tool's name, or select:NAME,NAME
     #[arg(required = true)]
     pub(crate) query: Vec<String>,
-    /// The most tools to show
+    /// Show at most N tools
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) limit: u16,
-    /// Only of this server
+    /// Only this server
     #[arg(long)]
     pub(crate) server: Option<String>,
-    /// Do not connect: answer from what the servers offered last time
+    /// Use the cached lists instead of connecting
     #[arg(long)]
     pub(crate) no_connect: bool,
 }
@@ -415,17 +415,17 @@ pub(crate) struct CallArguments {
     /// Its arguments: a JSON object, key=value pairs, or - to read JSON from standard input
     #[arg(value_name = "ARGUMENTS")]
     pub(crate) arguments: Vec<String>,
-    /// How many seconds the call may take
+    /// Cancel the call after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// Write images, sound and other bytes to this file, or the text where there are none
+    /// Write images, audio and other binary content to this file, or the text if there is none
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct FromServer {
-    /// Only of this server
+    /// Only this server
     #[arg(long)]
     pub(crate) server: Option<String>,
 }
@@ -454,41 +454,41 @@ pub(crate) struct PromptArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ChatArguments {
-    /// Answer this and end; - reads it from standard input, and what is piped in goes with it
+    /// Answer this prompt and exit; - reads it from standard input. Piped input is appended
     #[arg(long, short, value_name = "PROMPT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
     /// The model, such as anthropic/NAME or openai/NAME
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Go on with this conversation
+    /// Resume this session
     #[arg(long, short, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// Go on with the latest conversation of this folder
+    /// Resume the latest session of this folder
     #[arg(long = "continue", short = 'c', conflicts_with = "resume")]
     pub(crate) latest: bool,
-    /// What the answer to a prompt is put out as
+    /// Set the output format
     #[arg(long, short, value_name = "FORMAT", value_enum)]
     pub(crate) output: Option<OutputFormat>,
-    /// List the conversations that are kept
+    /// List saved sessions
     #[arg(long, conflicts_with_all = ["prompt", "resume", "latest", "delete"])]
     pub(crate) list: bool,
-    /// Delete a conversation
+    /// Delete a session
     #[arg(long, value_name = "ID", conflicts_with_all = ["prompt", "resume", "latest"])]
     pub(crate) delete: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Speak over standard input and output; this is what happens without --http
+    /// Serve over standard input and output (the default)
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
     /// Listen for HTTP on this port, address and port, or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<String>,
-    /// Listen where other machines can connect, too
+    /// Accept connections from other machines
     #[arg(long, requires = "http")]
     pub(crate) allow_remote: bool,
-    /// The file with the token that clients have to show; made if it is not there
+    /// The file with the token that clients must send; created if missing
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
     /// The model, such as anthropic/NAME or openai/NAME
@@ -496,14 +496,14 @@ pub(crate) struct ServeArguments {
     pub(crate) model: Option<String>,
 }
 
-/// What an answer is put out as.
+/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// Its text
+    /// Text
     Text,
     /// One JSON document, at the end
     Json,
-    /// What happens, as it happens, one JSON document on each line
+    /// Events as they happen, one JSON document per line
     StreamJson,
 }
 
@@ -511,7 +511,7 @@ pub(crate) enum OutputFormat {
 pub(crate) struct LogsArguments {
     /// The server
     pub(crate) server: String,
-    /// Go on until you interrupt it
+    /// Follow until Ctrl-C
     #[arg(long, short)]
     pub(crate) follow: bool,
 }

@@ -123,7 +123,7 @@ impl Current {
                 let place = finding.place.to_string();
                 let (place, message) = (visible(&place), visible(&finding.message));
                 tell(format!(
-                    "{place}: {message}; until it can be read, all stays as it is"
+                    "{place}: {message}; keeping the previous configuration"
                 ));
                 continue;
             }

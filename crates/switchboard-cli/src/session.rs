@@ -362,7 +362,7 @@ impl Session<'_> {
         for rule in engine.idle_rules(&self.host.catalog()) {
             let place = view::place(&rule.origin, &self.context.environment.home);
             let tool = visible(&rule.tool);
-            let message = format!("{place}: the rule for \"{tool}\" is about no tool there is");
+            let message = format!("{place}: rule \"{tool}\" matches no tool");
             let hint = "`switchboard tools` shows the names";
             self.context.printer.warning(message, Some(hint));
         }
@@ -390,7 +390,7 @@ impl Session<'_> {
                 printer.warning(format!("{name} failed: {reason}; {hint}"), None);
             }
             State::NeedsAuth => {
-                let message = format!("{name} wants a login; {}", login_hint(&name));
+                let message = format!("{name} requires a login; {}", login_hint(&name));
                 printer.warning(message, None);
             }
             State::Connected => printer.detail(format!("{name} is connected")),
@@ -410,7 +410,7 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
     let failure = match status.state {
         State::Connected => return None,
         State::NeedsAuth => {
-            let message = format!("the server `{name}` wants a login");
+            let message = format!("the server `{name}` requires a login");
             Failure::new(Exit::NeedsLogin, message).hint(login_hint(&name))
         }
         State::Disabled => Failure::failed(format!("the server `{name}` is disabled"))
@@ -487,7 +487,7 @@ pub(crate) fn spill_folder(context: &Context) -> PathBuf {
     context.environment.state.join(SPILL_FOLDER)
 }
 
-/// What to do about a server that wants a login.
+/// What to do about a server that requires a login.
 fn login_hint(name: &str) -> String {
     format!("`switchboard mcp login {name}`")
 }

@@ -117,7 +117,7 @@ fn described(
             let reason = status.reason().unwrap_or_default();
             ("✗", style::ERROR, reason)
         }
-        State::NeedsAuth => ("!", style::WARNING, "wants a login".to_owned()),
+        State::NeedsAuth => ("!", style::WARNING, "requires a login".to_owned()),
         State::Disabled => ("–", style::QUIET, "disabled".to_owned()),
     }
 }

@@ -84,7 +84,7 @@ const SETTINGS: [(Setting, Key, Override); 32] = [
     (Setting::ReconnectMax, key("reconnect_max_sec", Shape::Seconds, "Longest wait between two attempts to reconnect."), Override::None),
     (Setting::ReconnectFactor, key("reconnect_factor", Shape::Factor, "How much longer each wait is than the one before it: 1 or more."), Override::None),
     (Setting::CatalogTtl, key("catalog_ttl_sec", Shape::Seconds, "How long a server's lists are believed."), Override::None),
-    (Setting::NeedsAuthMemory, key("needs_auth_memory_sec", Shape::Seconds, "How long it is remembered that a server wants a login."), Override::None),
+    (Setting::NeedsAuthMemory, key("needs_auth_memory_sec", Shape::Seconds, "How long it is remembered that a server requires a login."), Override::None),
     (Setting::ProgressInterval, key("progress_interval_sec", Shape::Seconds, "How often a long call shows that it is alive."), Override::None),
     (Setting::ToolSearch, key("tool_search", Shape::ToolSearch, "Whether the model searches for tools: auto, auto:N, on, off."), Override::Plain("ENABLE_TOOL_SEARCH")),
     (Setting::MinContextWindow, key("min_context_window", Shape::Count, "Smallest window, in tokens, of a model that searches for tools in auto mode."), Override::None),

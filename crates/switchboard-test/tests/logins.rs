@@ -348,7 +348,7 @@ async fn no_login_outlives_its_host() {
 #[tokio::test]
 async fn a_host_that_cannot_log_in_says_who_can() {
     let (_server, host) = host(Script::default(), None).await;
-    let expected = "The server guarded wants a login. Ask the user to run `switchboard mcp login guarded`; its tools \
+    let expected = "The server guarded requires a login. Ask the user to run `switchboard mcp login guarded`; its tools \
                     are there as soon as that is done.";
     assert_eq!(authenticate(&host).await, (true, expected.to_owned()));
 }

@@ -129,7 +129,7 @@ pub enum Event {
         /// What it says.
         line: LogLine,
     },
-    /// A server wants a login.
+    /// A server requires a login.
     AuthNeeded {
         /// The server.
         server: ServerName,

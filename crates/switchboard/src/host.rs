@@ -63,8 +63,8 @@ pub enum ServerError {
     /// It is switched off.
     #[error("the server \"{0}\" is disabled")]
     Disabled(ServerName),
-    /// It wants a login.
-    #[error("the server \"{0}\" wants a login")]
+    /// It requires a login.
+    #[error("the server \"{0}\" requires a login")]
     NeedsAuth(ServerName),
     /// It could not be connected.
     #[error("the server \"{server}\" has failed: {}", failure.reason())]

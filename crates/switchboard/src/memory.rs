@@ -1,4 +1,4 @@
-//! What the host remembers between runs: eras, lists, and who wants a login.
+//! What the host remembers between runs: eras, lists, and who requires a login.
 //!
 //! Owns the mapping from those facts to records of a [`Store`]. What is only a cache costs time where the store fails,
 //! and never a function. Pins are no cache: where they cannot be read or written, what they protect is withheld.
@@ -134,7 +134,7 @@ impl Memory {
         }
     }
 
-    /// Remembers that the server wants a login; whether it is remembered now.
+    /// Remembers that the server requires a login; whether it is remembered now.
     pub(crate) async fn remember_needs_auth(&self, key: ConnectionKey, duration: Duration) -> bool {
         let until = SystemClock.now().after(duration);
         let write = Write::new(Vec::new()).expires_at(until);

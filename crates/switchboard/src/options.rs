@@ -38,7 +38,7 @@ pub struct HostSettings {
     pub catalog_ttl: Duration,
     /// How long one page of a list, or one resource, may take.
     pub list_timeout: Duration,
-    /// How long it is remembered that a server wants a login.
+    /// How long it is remembered that a server requires a login.
     pub needs_auth_memory: Duration,
     /// How often a long call shows that it is alive.
     pub progress_interval: Duration,

@@ -24,7 +24,7 @@ pub enum State {
     Connected,
     /// It could not be connected.
     Failed,
-    /// It wants a login.
+    /// It requires a login.
     NeedsAuth,
     /// It is switched off.
     Disabled,
@@ -141,7 +141,7 @@ impl ServerStatus {
         let failure = self.failure.as_deref().map(Failure::reason);
         match (self.state, failure) {
             (State::Connected | State::Disabled, _) => None,
-            (State::NeedsAuth, _) => Some("it wants a login".to_owned()),
+            (State::NeedsAuth, _) => Some("it requires a login".to_owned()),
             (State::Failed, Some(reason)) => Some(reason),
             (State::Failed, None) => Some("it cannot be connected".to_owned()),
             (State::Pending, Some(reason)) => Some(format!("reconnecting: {reason}")),
@@ -177,7 +177,7 @@ pub enum Cause {
     Lost,
     /// The deadline passed.
     Timeout,
-    /// It wants a login.
+    /// It requires a login.
     Unauthorized,
     /// It does not accept the credentials of its entry, and a login cannot replace them.
     TokenRejected,

@@ -69,7 +69,7 @@ pub enum SettingsError {
         variable: &'static str,
     },
     /// An address is none.
-    #[error("{variable} is no address: {reason}")]
+    #[error("{variable} is not a valid URL: {reason}")]
     BadUrl {
         /// The variable.
         variable: &'static str,
@@ -77,7 +77,7 @@ pub enum SettingsError {
         reason: String,
     },
     /// A key has letters that no key has.
-    #[error("{variable} is no key: it has line breaks or other letters that cannot be sent")]
+    #[error("{variable} is not a valid key: it contains characters not allowed in an HTTP header")]
     BadKey {
         /// The variable.
         variable: &'static str,
@@ -101,7 +101,7 @@ pub enum SettingsError {
         others: usize,
     },
     /// A server of one's own could not be asked which model it has.
-    #[error("which model is there cannot be found out: {0}")]
+    #[error("cannot list the server's models: {0}")]
     Asking(#[from] ProviderError),
     /// The client cannot be set up.
     #[error(transparent)]

@@ -129,17 +129,17 @@ async fn bad_settings_are_told_without_their_secrets() {
     };
     check(
         &[("OPENAI_BASE_URL", "localhost:8080")],
-        "OPENAI_BASE_URL is no address: it does not begin with http:// or https://",
+        "OPENAI_BASE_URL is not a valid URL: it does not begin with http:// or https://",
     )
     .await;
     check(
         &[("OPENAI_BASE_URL", "nonsense")],
-        "OPENAI_BASE_URL is no address: relative URL without a base",
+        "OPENAI_BASE_URL is not a valid URL: relative URL without a base",
     )
     .await;
     check(
         &[("OPENAI_API_KEY", "sk-\nabc")],
-        "OPENAI_API_KEY is no key: it has line breaks or other letters that cannot be sent",
+        "OPENAI_API_KEY is not a valid key: it contains characters not allowed in an HTTP header",
     )
     .await;
     let shown = format!("{:?}", settings(&[ANTHROPIC, OPENAI], None));

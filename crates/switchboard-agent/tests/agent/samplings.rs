@@ -83,7 +83,12 @@ async fn no_is_no_and_a_budget_ends() {
         assert_eq!(answer, expected);
     };
     let alone = Sampler::new(shared(), 1_000);
-    check(&alone, &question(10), Err("nobody is there to agree")).await;
+    check(
+        &alone,
+        &question(10),
+        Err("sampling needs consent, and no user is available"),
+    )
+    .await;
     let refused = Sampler::new(shared(), 1_000).asking(person(false));
     check(&refused, &question(10), Err("the user said no")).await;
     let agreed = Sampler::new(shared(), 30).asking(person(true));

@@ -90,7 +90,7 @@ async fn built_in_tools_run_and_a_panic_is_a_result() {
     assert_eq!(noted, [r#"{"text":"milk"}"#, r#"{"text":"bread"}"#]);
     let results = provider.last().results();
     assert!(
-        results[1].1 && results[1].0.contains("a mistake in it"),
+        results[1].1 && results[1].0.contains("a bug in the tool"),
         "{results:?}"
     );
 }

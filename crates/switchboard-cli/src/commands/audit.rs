@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
     let since = arguments.since.as_deref().map(since).transpose()?;
     let tool = arguments.tool.as_deref().map(|pattern| {
         NameGlob::new(pattern).ok_or_else(|| {
-            Failure::usage(format!("\"{}\" is no glob", visible(pattern)))
+            Failure::usage(format!("\"{}\" is not a valid glob", visible(pattern)))
                 .hint("write something such as \"get_*\" or \"github/*\"")
         })
     });
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
         return Ok(Exit::Done);
     }
     if found.is_empty() {
-        printer.note("nothing was written down that fits");
+        printer.note("no matching audit entries");
         return Ok(Exit::Done);
     }
     let mut table =
@@ -166,7 +166,7 @@ fn since(text: &str) -> Result<Timestamp, Failure> {
         Some(now.before(ago))
     };
     ago().or_else(|| moment::parse(text)).ok_or_else(|| {
-        Failure::usage(format!("\"{}\" is no time", visible(text)))
+        Failure::usage(format!("\"{}\" is not a valid time", visible(text)))
             .hint("write how long ago (90s, 30m, 1h, 7d), a day (2026-11-01) or a moment (2026-11-01T08:00:00Z)")
     })
 }

@@ -292,8 +292,8 @@ fn headline(patient: &Diagnosis) -> String {
     let (mark, phrase, color) = match patient.verdict {
         Verdict::Healthy => ("✓", "healthy", style::GOOD),
         Verdict::NotExamined => ("–", "was not examined", style::QUIET),
-        Verdict::Troubled => ("!", "works, with trouble", style::WARNING),
-        Verdict::NeedsLogin => ("✗", "wants a login", style::WARNING),
+        Verdict::Troubled => ("!", "works with warnings", style::WARNING),
+        Verdict::NeedsLogin => ("✗", "requires a login", style::WARNING),
         Verdict::TokenRejected => ("✗", "rejects its token", style::ERROR),
         Verdict::Unreachable => ("✗", "cannot be used", style::ERROR),
         Verdict::Misconfigured => ("✗", "is misconfigured", style::ERROR),
@@ -339,7 +339,7 @@ fn step(report: &StepReport, findings: &[Finding]) -> String {
         StepOutcome::Done => ("✓", String::new(), style::GOOD),
         StepOutcome::NotSpoken => (
             "–",
-            "not spoken, another way was tried".to_owned(),
+            "not supported; tried another way".to_owned(),
             style::QUIET,
         ),
         // What a finding says already is not said twice.

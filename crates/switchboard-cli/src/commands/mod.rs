@@ -54,7 +54,10 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let printer = context::printer(&cli.global);
     if let Some(wanted) = environment::log() {
         for word in diagnostics::begin(&wanted) {
-            let message = format!("SWITCHBOARD_LOG has no use for `{}`", visible(&word));
+            let message = format!(
+                "ignoring unknown directive `{}` in SWITCHBOARD_LOG",
+                visible(&word)
+            );
             printer.warning(message, Some(diagnostics::WORDS));
         }
     }

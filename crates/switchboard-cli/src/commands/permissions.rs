@@ -74,7 +74,7 @@ fn explain(tool: &str, arguments: Option<&str>, servers: &Servers, context: &Con
             serde_json::from_str::<serde_json::Map<String, Value>>(text)
                 .and_then(|_| serde_json::from_str(text))
                 .map_err(|error| {
-                    Failure::usage("the arguments are no JSON object")
+                    Failure::usage("the arguments are not a JSON object")
                         .because(error)
                         .hint("give what the call would have, such as '{\"path\": \"src\"}'")
                 })

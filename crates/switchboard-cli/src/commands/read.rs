@@ -67,7 +67,7 @@ impl Contents {
                     // Some encoders break base64 into lines.
                     let compact: String = part.blob.decode().split_ascii_whitespace().collect();
                     let bytes = BASE64.decode(compact).map_err(|error| {
-                        Failure::failed("the server sent bytes that are no base64").because(error)
+                        Failure::failed("the server sent invalid base64").because(error)
                     })?;
                     contents.bytes.extend_from_slice(&bytes);
                     let mime_type = part.mime_type.as_deref();
@@ -100,9 +100,9 @@ impl Contents {
             return Printer::raw(&self.bytes);
         }
         if let Some(mime_type) = &self.binary {
-            let message = format!("the resource is no text ({mime_type}, {bytes})");
+            let message = format!("the resource is binary ({mime_type}, {bytes})");
             return Err(Failure::usage(message)
-                .because("it would upset the terminal")
+                .because("binary output could corrupt the terminal")
                 .hint("--output FILE saves it; a pipe gets it as it is"));
         }
         let text = String::from_utf8_lossy(&self.bytes);

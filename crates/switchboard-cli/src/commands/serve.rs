@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     })
 }
 
-/// Says of each server that fails, wants a login or is back, once each time it happens; never ends.
+/// Says of each server that fails, requires a login or is back, once each time it happens; never ends.
 async fn tell_failures(session: &Session<'_>) -> Infallible {
     let mut events = session.host.events();
     let mut told: HashSet<ServerName> = HashSet::new();

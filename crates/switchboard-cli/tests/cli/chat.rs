@@ -299,7 +299,7 @@ fn somebody_with_no_key_is_told_what_to_set() {
     let run = context.run(&["chat", "-p", "hello"]);
     assert_eq!((run.code, run.stdout.as_str()), (3, ""));
     for part in [
-        "error: there is no model to talk with",
+        "error: no model configured",
         "export ANTHROPIC_API_KEY=",
         "export OPENAI_API_KEY=",
         "export OPENAI_BASE_URL=http://localhost:11434/v1",
@@ -429,7 +429,7 @@ fn nobody_is_asked_and_what_was_refused_is_told() {
         run.stderr
     );
     assert!(
-        run.stderr.contains("hint: nobody is asked with -p"),
+        run.stderr.contains("hint: -p never prompts"),
         "{}",
         run.stderr
     );

@@ -250,7 +250,7 @@ fn a_conversation_with_a_call_an_approval_a_form_and_an_interrupt() {
     terminal.press("tell me a story\r");
     terminal.sees("a long story");
     terminal.press("\u{3}");
-    terminal.sees("interrupted; what was said so far is remembered");
+    terminal.sees("interrupted; the text so far is kept");
     terminal.sees_prompt();
     machine.runtime.block_on(machine.model.abandoned(5));
 
@@ -510,7 +510,7 @@ fn an_interrupt_leaves_the_form_and_the_turn() {
         terminal.press("Ada");
         terminal.sees("› Ada");
         terminal.press("\u{3}");
-        terminal.sees("interrupted; what was said so far is remembered");
+        terminal.sees("interrupted; the text so far is kept");
         terminal.sees_prompt();
         terminal.press("are you there?\r");
         terminal.sees("Back again.");

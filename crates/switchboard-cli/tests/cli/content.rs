@@ -237,7 +237,7 @@ fn a_terminal_gets_text_made_safe_and_no_other_bytes() {
         let mut shown = Vec::new();
         let _ = std::fs::File::from(controller).read_to_end(&mut shown);
         assert_eq!(String::from_utf8(shown).unwrap(), expected);
-        let refused = said.contains("the resource is no text (application/octet-stream, 6 B)");
+        let refused = said.contains("the resource is binary (application/octet-stream, 6 B)");
         assert_eq!(refused, code == 2, "{said}");
     }
 }

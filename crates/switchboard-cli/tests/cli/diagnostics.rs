@@ -45,7 +45,7 @@ fn a_filter_that_makes_no_sense_is_told() {
     assert_eq!(run.code, 0);
     assert_eq!(
         run.stderr,
-        "warning: SWITCHBOARD_LOG has no use for `loud\\u{1b}[31m`\n  hint: error, warn, info, debug, trace or off, or \
+        "warning: ignoring unknown directive `loud\\u{1b}[31m` in SWITCHBOARD_LOG\n  hint: error, warn, info, debug, trace or off, or \
          switchboard::manager=debug for one part\n"
     );
 }

@@ -240,7 +240,7 @@ fn a_browser_logs_in_and_the_login_stays_until_it_is_given_up() {
     assert!(
         refused
             .stderr
-            .contains("guarded wants a login; `switchboard mcp login guarded`"),
+            .contains("guarded requires a login; `switchboard mcp login guarded`"),
         "{}",
         refused.stderr
     );

@@ -157,7 +157,7 @@ fn a_rule_about_nothing_is_told_once() {
     let rule = "[[permissions.rules]]\ntool = 'mcp__gone__*'\naction = 'allow'\n";
     let context = machine(rule);
     let run = context.line("tools");
-    let told = run.stderr.matches("is about no tool there is").count();
+    let told = run.stderr.matches("matches no tool").count();
     assert_eq!((run.code, told), (0, 1), "{}", run.stderr);
 }
 

@@ -108,7 +108,7 @@ fn check_cancelled(runtime: &Runtime, era: Era) {
     let run = context.line("call far/slow --timeout 1");
     assert_eq!(run.code, 124, "{era:?}: {}", run.all());
     assert!(
-        run.stderr.contains("the server was told"),
+        run.stderr.contains("cancelled on the server"),
         "{era:?}: {}",
         run.stderr
     );

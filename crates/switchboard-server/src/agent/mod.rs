@@ -106,7 +106,7 @@ impl AgentService {
             Some(Ok(turn)) => return Ok(turn),
             Some(Err(session_id)) => {
                 return Err(NoTurn::ForModel(format!(
-                    "nobody waits for this answer any longer; go on with {REPLY} and session_id {session_id}"
+                    "the turn no longer waits for this answer; continue with {REPLY} and session_id {session_id}"
                 )));
             }
             None => {}

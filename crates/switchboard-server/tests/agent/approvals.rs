@@ -122,7 +122,7 @@ async fn a_turn_that_waits_for_an_answer_is_not_begun_again() {
     // The same answer once more is too late, and nothing is done twice.
     let answer = client.call(again).await;
     let expected = format!(
-        "nobody waits for this answer any longer; go on with switchboard-reply and session_id {session}"
+        "the turn no longer waits for this answer; continue with switchboard-reply and session_id {session}"
     );
     assert_eq!(failed(&answer), expected);
     let (_, said) = answered(&client.call(reply(&session, "fine")).await);
@@ -153,7 +153,7 @@ async fn a_turn_does_not_wait_for_ever() {
     let again = asked_again(start(PROMPT), &asked, &accept("once"));
     let answer = soon(client.call(again)).await;
     assert!(
-        failed(&answer).starts_with("nobody waits for this answer"),
+        failed(&answer).starts_with("the turn no longer waits for this answer"),
         "{answer}"
     );
 }

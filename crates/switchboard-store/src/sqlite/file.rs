@@ -17,6 +17,11 @@ use crate::{ErrorKind, StoreError};
 
 /// Opens the file if there is one.
 pub(super) fn open(path: &Path, patience: Duration) -> Result<Option<Connection>, StoreError> {
+    // Checked first: SQLite tries to open a file for writing, then for reading. If another process creates the file
+    // between the two attempts, SQLite returns a read-only connection.
+    if let Ok(false) = path.try_exists() {
+        return Ok(None);
+    }
     let mut connection = match connect(path, patience) {
         Ok(connection) => connection,
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {

@@ -97,7 +97,7 @@ pub enum Verdict {
     NotExamined,
     /// It works, and something about it should be looked at.
     Troubled,
-    /// It wants a login.
+    /// It requires a login.
     NeedsLogin,
     /// It does not accept the token of its entry.
     TokenRejected,

@@ -23,12 +23,12 @@ use super::{ConnectionState, Manager};
 /// The name of the tool.
 pub(crate) const AUTHENTICATE: &str = "authenticate";
 
-/// The tools of a server that wants a login.
+/// The tools of a server that requires a login.
 pub(super) fn tools(server: &ServerName) -> ServerTools {
     let page = json!({"tools": [{
         "name": AUTHENTICATE,
         "description": format!(
-            "The server {server} wants a login before it offers its tools. Call this to begin the login: it answers \
+            "The server {server} requires a login before it offers its tools. Call this to begin the login: it answers \
              with the address that the user has to open."
         ),
         "inputSchema": {"type": "object", "additionalProperties": false},
@@ -78,7 +78,7 @@ pub(crate) async fn answer(host: &Host, server: &ServerName) -> (SharedJson, boo
         }
         Ok(None) => {
             let text = format!(
-                "The server {server} wants a login. Ask the user to run `switchboard mcp login {server}`; its tools \
+                "The server {server} requires a login. Ask the user to run `switchboard mcp login {server}`; its tools \
                  are there as soon as that is done."
             );
             (text, true)

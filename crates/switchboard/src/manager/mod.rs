@@ -105,7 +105,7 @@ pub(crate) enum Trouble {
     Suspect,
     /// The session is gone.
     SessionExpired,
-    /// The server wants a login.
+    /// The server requires a login.
     Unauthorized,
 }
 

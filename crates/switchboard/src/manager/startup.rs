@@ -40,7 +40,7 @@ impl Manager {
                 let reason = managed.failure.as_ref().map(|failure| failure.summary());
                 (
                     name.clone(),
-                    reason.unwrap_or_else(|| "it wants a login".to_owned()),
+                    reason.unwrap_or_else(|| "it requires a login".to_owned()),
                 )
             });
         self.resources.events.send(Event::StartupComplete {

@@ -277,7 +277,7 @@ impl fmt::Display for Because {
             Self::Destructive => {
                 formatter.write_str("it may destroy something, by its server's word")
             }
-            Self::Default => formatter.write_str("no rule is about it"),
+            Self::Default => formatter.write_str("no rule matches"),
             Self::NoSandbox => formatter.write_str(
                 "no sandbox keeps commands from Switchboard's own files on this system, and no rule allows it",
             ),

@@ -389,7 +389,7 @@ async fn with_nobody_to_ask_the_answer_is_no() {
     let reason = lab.read("workspace", "a.txt").await.expect_err("a refusal");
     assert_eq!(
         reason,
-        "it needs consent, and there is nobody to ask: no rule is about it"
+        "it needs consent, and there is nobody to ask: no rule matches"
     );
     assert_eq!(lines(&lab.written().await), ["deny unattended refused"]);
 }

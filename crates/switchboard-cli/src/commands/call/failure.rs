@@ -97,9 +97,9 @@ pub(super) fn timed_out(tool: &str, limit: Duration, told: Result<(), String>) -
         limit.as_secs_f64()
     );
     let cancelled = match told {
-        Ok(()) => "it was cancelled, and the server was told".to_owned(),
+        Ok(()) => "cancelled on the server".to_owned(),
         Err(reason) => format!(
-            "it was cancelled, but the server could not be told and may go on: {}",
+            "cancellation could not be sent, so the call may still be running: {}",
             visible(&reason)
         ),
     };

@@ -59,7 +59,7 @@ pub(super) async fn tell(
     printer.data(format!("\n{table}"))?;
     let told = conversation.tools().await.len();
     for line in [
-        format!("the model is told of {told} tools, and has a window of {window} tokens"),
+        format!("the model sees {told} tools in a window of {window} tokens"),
         "/tools lists what each tool costs".to_owned(),
     ] {
         printer.note(paint(style::QUIET, line));

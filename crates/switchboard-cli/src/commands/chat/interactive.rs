@@ -286,7 +286,7 @@ impl Chat<'_> {
                     if exit != Exit::Interrupted {
                         break Err(Failure::interrupted(exit));
                     }
-                    printer.note(paint(style::QUIET, "interrupted; what was said so far is remembered"));
+                    printer.note(paint(style::QUIET, "interrupted; the text so far is kept"));
                     break Ok(());
                 }
                 event = events.next() => match event {
@@ -441,7 +441,7 @@ impl Chat<'_> {
                 printer.note(paint(style::QUIET, format!("{who}: {text}")));
             }
         }
-        printer.note("the conversation goes on");
+        printer.note("resumed");
         Ok(())
     }
 
@@ -486,7 +486,7 @@ impl Chat<'_> {
         let said = self.conversation.messages().await;
         if !said.is_empty() {
             let id = self.conversation.id();
-            let told = format!("go on later with: switchboard chat --resume {id}");
+            let told = format!("resume with: switchboard chat --resume {id}");
             self.session.context.printer.note(paint(style::QUIET, told));
         }
     }

@@ -84,8 +84,9 @@ fn read_input(context: &Context) -> Result<String, Failure> {
         ))
         .hint("put it into a file, and let the model read it"));
     }
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::usage("standard input is no text").hint("only UTF-8 can be sent"))
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::usage("standard input is not UTF-8 text").hint("only UTF-8 can be sent")
+    })
 }
 
 /// Runs the turn and puts out what came of it.
@@ -218,9 +219,9 @@ fn tell(event: &SessionEvent, printer: &Printer) {
             ..
         } => {
             let trouble = trouble(content);
-            let hint = trouble
-                .contains("is not permitted")
-                .then_some("nobody is asked with -p; a rule can allow it, see `switchboard permissions --help`");
+            let hint = trouble.contains("is not permitted").then_some(
+                "-p never prompts; allow it with a rule, see `switchboard permissions --help`",
+            );
             printer.warning(format!("a call failed: {trouble}"), hint);
         }
         SessionEvent::Retrying { reason, .. } => {

@@ -110,7 +110,7 @@ pub(in crate::commands) async fn provider(
 /// No model can be asked: what to set, for each kind there is.
 fn unusable(error: &SettingsError) -> Failure {
     match error {
-        SettingsError::Nothing => Failure::new(Exit::Configuration, "there is no model to talk with")
+        SettingsError::Nothing => Failure::new(Exit::Configuration, "no model configured")
             .because("neither ANTHROPIC_API_KEY nor OPENAI_API_KEY nor OPENAI_BASE_URL is set")
             .hint("Anthropic: export ANTHROPIC_API_KEY=…   (a key from console.anthropic.com)")
             .hint("OpenAI:    export OPENAI_API_KEY=…      (a key from platform.openai.com)")

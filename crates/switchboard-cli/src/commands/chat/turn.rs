@@ -186,7 +186,7 @@ impl<'p> Turn<'p> {
                 let wait = elapsed(Duration::from_millis(wait_ms));
                 let told = format!("{}; attempt {attempt} in {wait}", safe(&reason));
                 if self.shown == Shown::Text {
-                    self.note(format!("the answer broke off, and is begun again: {told}"));
+                    self.note(format!("connection lost mid-answer; retrying: {told}"));
                 } else if !self.printer.is_live() {
                     self.note(&told);
                 }
@@ -253,7 +253,7 @@ impl<'p> Turn<'p> {
                 }
                 if !removed.is_empty() {
                     let count = counted(removed.len(), "tool");
-                    self.note(format!("{count} went: {}", names(&removed)));
+                    self.note(format!("{count} removed: {}", names(&removed)));
                 }
             }
             SessionEvent::Compacted { before, after } => self.note(format!(
@@ -290,11 +290,9 @@ impl<'p> Turn<'p> {
             EndReason::Refused => "the model refuses to answer",
             EndReason::Length => "the answer reached its limit and breaks off",
             EndReason::TurnBudget => {
-                "the turn has made as many requests as it may; say \"go on\" for more"
+                "request limit of the turn reached; send \"continue\" for more"
             }
-            EndReason::TokenBudget => {
-                "the turn has used as many tokens as it may; say \"go on\" for more"
-            }
+            EndReason::TokenBudget => "token limit of the turn reached; send \"continue\" for more",
             _ => return,
         };
         self.live.clear();

@@ -1,4 +1,4 @@
-//! `switchboard mcp login`: from a server that wants a login to one that is connected.
+//! `switchboard mcp login`: from a server that requires a login to one that is connected.
 //!
 //! The server is tried first: one that lets us in needs no login. Then the person is sent to the authorization server,
 //! and the answer comes from the browser or is pasted. At the end the server is connected once, which is the proof.

@@ -1,6 +1,6 @@
 //! The `auth/…` scenarios: the client as a program that embeds the host and has a person who always agrees.
 //!
-//! The server of a scenario is at most asked for its tools and called once. Where it wants a login, the client begins
+//! The server of a scenario is at most asked for its tools and called once. Where it requires a login, the client begins
 //! one, goes to the authorization URL as a browser would, and hands the callback it is redirected to back. What each
 //! scenario puts into its context:
 //!

@@ -23,7 +23,7 @@ pub(super) fn login_needed(symptoms: &Symptoms<'_>) -> Option<Finding> {
     } else {
         error(
             "login-needed",
-            "the server wants a login",
+            "the server requires a login",
             why,
             format!(
                 "run `switchboard mcp login {name}`; or give its entry a token: bearer_token_env_var, or headers"
@@ -54,7 +54,7 @@ pub(super) fn proxy_login(symptoms: &Symptoms<'_>) -> Option<Finding> {
     asked.then(|| {
         error(
             "proxy-login",
-            "the proxy on the way wants a login",
+            "the proxy on the way requires a login",
             "it answered with HTTP status 407",
             "put the name and password into the proxy's address (HTTPS_PROXY=http://name:password@proxy:port), or \
              name the server's host in NO_PROXY",

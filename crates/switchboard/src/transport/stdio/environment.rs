@@ -3,7 +3,7 @@
 //! A server is somebody else's program, and environments are full of tokens. It gets the names every program needs,
 //! what TLS, proxies and package runners need, what its entry passes on by name, and what its entry sets. Of the families
 //! that package runners read, names that sound secret and addresses with a password in them are withheld; of proxies they
-//! are not, since a proxy that wants a login is of no use without it. This module must not read the environment itself.
+//! are not, since a proxy that requires a login is of no use without it. This module must not read the environment itself.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -9,7 +9,7 @@ use super::handshake::{Place, Socket, read_head, refused};
 use crate::transport::http::HttpClient;
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// The status of a proxy that wants a login.
+/// The status of a proxy that requires a login.
 const LOGIN_WANTED: u16 = 407;
 
 /// Opens a connection to this place through a proxy.

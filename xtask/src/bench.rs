@@ -17,9 +17,11 @@ mod poison;
 mod search;
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::run::{command, is_installed, root};
+use serde_json::Value;
+
+use crate::run::{command, is_installed, root, run};
 
 /// A line of the table: two contestants, or one and a fixed measure.
 struct Row {
@@ -201,6 +203,25 @@ fn program(name: &str) -> String {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let path = target().join("release").join(file);
     path.to_string_lossy().into_owned()
+}
+
+/// Builds a program that measures, runs it on one core, and reads the figures that it prints.
+fn figures(name: &str, features: &[&str]) -> Result<Value, String> {
+    let features = features.join(",");
+    let mut build = vec!["cargo", "build", "--quiet", "--profile", "bench"];
+    build.extend(["--package", "switchboard-test", "--bin", name]);
+    build.extend(["--features", &features]);
+    run(&build)?;
+    let output = pinned(&[&program(name)])
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("{name} does not start: {error}"))?;
+    let figures: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("{name}: {error}"))?;
+    match figures["error"].as_str() {
+        Some(error) => Err(format!("{name}: {error}")),
+        None => Ok(figures),
+    }
 }
 
 fn middle(values: impl Iterator<Item = f64>) -> f64 {

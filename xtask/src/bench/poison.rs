@@ -4,12 +4,9 @@
 
 #![expect(clippy::cast_precision_loss, reason = "counts are small")]
 
-use std::process::Stdio;
-
 use serde_json::Value;
 
-use super::{Bound, Held, Row, held, pinned, program, time};
-use crate::run::run;
+use super::{Bound, Held, Row, figures, held, time};
 
 /// The share of definitions with instructions for the model that must be flagged, of each corpus.
 const LEAST_INSTRUCTIONS: f64 = 0.85;
@@ -24,26 +21,7 @@ const MOST_HARD: f64 = 0.2;
 const MOST_TIMES_PARSING: f64 = 40.0;
 
 pub(super) fn rows(_rounds: u32) -> Result<Vec<Row>, String> {
-    run(&[
-        "cargo",
-        "build",
-        "--quiet",
-        "--profile",
-        "bench",
-        "--package",
-        "switchboard-test",
-        "--bin",
-        "bench-poison",
-    ])?;
-    let output = pinned(&[&program("bench-poison")])
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("bench-poison does not start: {error}"))?;
-    let figures: Value =
-        serde_json::from_slice(&output.stdout).map_err(|error| format!("bench-poison: {error}"))?;
-    if let Some(error) = figures["error"].as_str() {
-        return Err(format!("bench-poison: {error}"));
-    }
+    let figures = figures("bench-poison", &[])?;
     let counts: Vec<Count> = figures["counts"]
         .as_array()
         .into_iter()

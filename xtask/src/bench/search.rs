@@ -1,11 +1,8 @@
 //! Tool search, beside two search engines in one process: this builds and runs the program, and reads its figures.
 
-use std::process::Stdio;
-
 use serde_json::Value;
 
-use super::{Bound, Row, held, middle, pinned, program, time};
-use crate::run::run;
+use super::{Bound, Row, figures, held, middle, time};
 
 /// Nanoseconds that a search among ten thousand tools may take.
 const MOST_TO_SEARCH: f64 = 100_000.0;
@@ -17,28 +14,7 @@ const MOST_TO_UPDATE: f64 = 5_000_000.0;
 const LEAST_RECALL: f64 = 0.55;
 
 pub(super) fn rows() -> Result<Vec<Row>, String> {
-    run(&[
-        "cargo",
-        "build",
-        "--quiet",
-        "--profile",
-        "bench",
-        "--package",
-        "switchboard-test",
-        "--features",
-        "search-engines",
-        "--bin",
-        "bench-search",
-    ])?;
-    let output = pinned(&[&program("bench-search")])
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("bench-search does not start: {error}"))?;
-    let figures: Value =
-        serde_json::from_slice(&output.stdout).map_err(|error| format!("bench-search: {error}"))?;
-    if let Some(error) = figures["error"].as_str() {
-        return Err(format!("bench-search: {error}"));
-    }
+    let figures = figures("bench-search", &["search-engines"])?;
     let times = |name: &str| -> Vec<f64> {
         let times = figures["search"][name].as_array();
         times

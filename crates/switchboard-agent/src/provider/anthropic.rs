@@ -521,7 +521,7 @@ impl Decoder {
 impl Decode for Decoder {
     fn take(&mut self, data: &[u8], chunks: &mut VecDeque<Chunk>) -> Result<(), ProviderError> {
         let event: Value = serde_json::from_slice(data)
-            .map_err(|error| broken(&format!("an event is no JSON: {error}")))?;
+            .map_err(|error| broken(&format!("invalid JSON in an event: {error}")))?;
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => self.count(&event["message"]["usage"]),
             "content_block_start" => self.begin(&event, chunks)?,

@@ -249,7 +249,7 @@ fn what_is_no_answer_says_why() {
     check(
         "data: {\"type\":\"message_sto",
         ProviderErrorKind::Broken,
-        "an event is no JSON: EOF while parsing a string at line 1 column 20",
+        "invalid JSON in an event: EOF while parsing a string at line 1 column 20",
     );
     check(
         "data: {\"type\":\"message\"}\n\n",

@@ -195,7 +195,7 @@ async fn failures_are_told_for_what_they_are() {
         (
             Turn::text("half").step(Step::Raw("data: }garbage{\n\n".to_owned())),
             Kind::Broken,
-            "an event is no JSON: expected value at line 1 column 1",
+            "invalid JSON in an event: expected value at line 1 column 1",
         ),
     ];
     for wire in WIRES {
@@ -420,7 +420,7 @@ async fn the_window_is_asked_of_the_endpoint_and_a_setting_counts_before_it() {
     check(&[silent.clone(), shown], None, 40_960).await;
     check(&[silent.clone(), set_up], None, 4_096).await;
     check(std::slice::from_ref(&silent), None, 32_768).await;
-    // What nobody believes.
+    // Implausible values.
     check(
         &[silent.clone(), ("/props", json!({"n_ctx": 7}))],
         None,

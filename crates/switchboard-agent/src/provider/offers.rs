@@ -1,6 +1,6 @@
 //! What an endpoint of one's own says about its models: which there are, and how large their windows are.
 //!
-//! Owns the questions and the reading of the answers. There is no standard for windows: vLLM, LM Studio and gateways
+//! Owns the questions and the reading of the answers. No standard covers context windows: vLLM, LM Studio and gateways
 //! tell them in the list of models, llama.cpp at `/props`, Ollama at `/api/show`. What an endpoint says is its word and
 //! nothing more: names are sanitized before they are shown, and windows that no model has are not believed.
 
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::ProviderError;
 use super::http::Endpoint;
 
-/// How long one question may take. Whoever wants to chat waits for it.
+/// Timeout of one request. Starting a chat waits for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Windows outside of this range are not believed.
 const BELIEVED: std::ops::RangeInclusive<u64> = 512..=100_000_000;
@@ -250,7 +250,7 @@ mod tests {
                 json!({"name": "other", "context_window": 32_768}),
                 Some((32_768, true)),
             ),
-            // Nobody has such a window.
+            // Implausibly small or large.
             (json!({"id": "tiny", "max_model_len": 1}), None),
             (json!({"id": "huge", "context_length": u64::MAX}), None),
             (json!({"id": "text", "context_length": "32768"}), None),

@@ -492,7 +492,7 @@ fn what_is_no_answer_says_why() {
     check(
         "data: garbage\n\n",
         ProviderErrorKind::Broken,
-        "an event is no JSON: expected value at line 1 column 1",
+        "invalid JSON in an event: expected value at line 1 column 1",
     );
     check(
         &events(&[json!({"error": {"message": "out of memory", "code": 500}})]),

@@ -61,7 +61,7 @@ async fn what_is_written_is_what_was_shown() {
     assert_eq!(shown.title, "new file a.txt, 2 lines, 8 bytes");
     assert_eq!(shown.text, "one\ntwo\n");
     assert_eq!(shown.covers, ["content"]);
-    // Somebody else made it meanwhile.
+    // Another process created it meanwhile.
     world.file("a.txt", "mine\n");
     world.bad("Write", write.clone()).await;
     assert_eq!(world.contents("a.txt"), "mine\n");
@@ -76,7 +76,7 @@ async fn what_is_written_is_what_was_shown() {
         shown.text,
         "--- a.txt\n+++ a.txt\n@@ -1 +1,2 @@\n-mine\n+one\n+two\n"
     );
-    // The session reads what somebody else made of it, but it is not what was approved.
+    // The session reads the changed file, but the change is not what was approved.
     world.file("a.txt", "other\n");
     world.good("Read", json!({"file_path": "a.txt"})).await;
     let answer = world.bad("Write", write.clone()).await;

@@ -361,7 +361,7 @@ mod tests {
             home: "/home/me".into(),
             config: "/home/me/.config/switchboard".into(),
             state: "/home/me/.local/state/switchboard".into(),
-            project: "/home/me/work".into(),
+            project: "/home/me/code".into(),
             managed_file: None,
         });
         places.open(Path::new("/home/me/.local/state/switchboard/output"));
@@ -386,7 +386,7 @@ mod tests {
             "/home/me/.ssh",
             "/home/me/.ssh/config",
             "/home/me/.SSH/id_rsa",
-            "/home/me/work/deploy/id_ed25519",
+            "/home/me/code/deploy/id_ed25519",
             "/home/me/.aws/credentials",
             "/home/me/.docker/config.json",
             "/home/me/.bash_history",
@@ -397,12 +397,12 @@ mod tests {
         ] {
             check(path, Some(Secrecy::Denied));
         }
-        check("/home/me/work/.env", Some(Secrecy::Asked));
-        check("/home/me/work/api/.env.production", Some(Secrecy::Asked));
+        check("/home/me/code/.env", Some(Secrecy::Asked));
+        check("/home/me/code/api/.env.production", Some(Secrecy::Asked));
         for path in [
-            "/home/me/work/.env.example",
-            "/home/me/work/.envrc.md",
-            "/home/me/work/src/main.rs",
+            "/home/me/code/.env.example",
+            "/home/me/code/.envrc.md",
+            "/home/me/code/src/main.rs",
             "/home/me/.docker/daemon.json",
             "/home/me/.sshrc",
             "/etc/passwd",
@@ -424,9 +424,9 @@ mod tests {
         check("/home/me/.ssh/id_rsa", "/home/me", true);
         check("/home/me/.ssh/config", "/home/me/.ssh", false);
         check("/home/me/.ssh/config", "/home/me/.ssh/config", false);
-        check("/home/me/work/.env", "/home/me/work", true);
-        check("/home/me/work/.env", "/home/me/work/.env", false);
-        check("/home/me/work/a.rs", "/home/me/work", false);
+        check("/home/me/code/.env", "/home/me/code", true);
+        check("/home/me/code/.env", "/home/me/code/.env", false);
+        check("/home/me/code/a.rs", "/home/me/code", false);
         let key = "/home/me/.local/state/switchboard/logins/key";
         check(key, "/home/me", true);
         check(key, key, true);

@@ -204,7 +204,7 @@ impl Decode for Decoder {
             return Ok(());
         }
         let event: Value = serde_json::from_slice(data)
-            .map_err(|error| broken(&format!("an event is no JSON: {error}")))?;
+            .map_err(|error| broken(&format!("invalid JSON in an event: {error}")))?;
         if let Some(error) = failure::in_stream(NAME, &event) {
             return Err(error);
         }

@@ -101,7 +101,7 @@ pub(super) async fn run(
     outcome
 }
 
-/// Tells of logins that have led to a connection, whoever began them; never ends.
+/// Announces completed logins, including those of other processes; never returns.
 async fn follow_logins(session: &Session<'_>, mut tell: impl FnMut(String)) -> Infallible {
     let mut events = session.host.events();
     loop {

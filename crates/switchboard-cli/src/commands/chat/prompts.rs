@@ -146,7 +146,7 @@ pub(super) async fn for_line(line: &str, session: &Session<'_>) -> Prompts {
     all(session).await
 }
 
-/// The prompts of all servers, which are connected for it without a word: somebody is typing.
+/// The prompts of all servers. Connects them without printing anything, since the user is typing.
 pub(super) async fn to_complete(session: &Session<'_>) -> Vec<Command> {
     session.begin_all().await;
     all(session).await.commands

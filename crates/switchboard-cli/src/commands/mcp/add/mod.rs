@@ -80,10 +80,7 @@ pub(crate) fn run(words: Vec<String>, global: GlobalFlags) -> Outcome {
     if let Some(command) = command.filter(|command| !place.has_program(command)) {
         let name = visible(&name);
         context.printer.warning(
-            format!(
-                "there is no program `{}` on this machine yet",
-                visible(command)
-            ),
+            format!("program `{}` is not installed yet", visible(command)),
             Some(&format!(
                 "install it, or name it by its path; `switchboard doctor {name}` looks again"
             )),

@@ -89,7 +89,7 @@ pub(super) fn check_program(
     {
         let line = words::join(mask::arguments(&line));
         return Err(Failure::usage(format!(
-            "there is no program `{}`",
+            "program `{}` was not found",
             visible(&mask::text(&shown))
         ))
         .because("the whole command line is one word, because it is in quotes")

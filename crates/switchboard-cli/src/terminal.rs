@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -90,8 +89,7 @@ pub(crate) fn echo(key: &io::Result<Option<char>>) -> String {
 /// Keys as they are pressed, with nothing echoed. Ctrl-C still interrupts. Dropped, it leaves the terminal as it was and
 /// takes no further key.
 pub(crate) struct Keyboard {
-    bytes: mpsc::Receiver<io::Result<Option<u8>>>,
-    _reader: platform::Reader,
+    keys: platform::Keys,
     _mode: platform::Mode,
 }
 
@@ -115,16 +113,14 @@ pub(crate) enum Key {
 impl Keyboard {
     pub(crate) fn open() -> io::Result<Self> {
         let mode = platform::Mode::keys()?;
-        let (sender, bytes) = mpsc::channel(1);
         Ok(Self {
-            bytes,
-            _reader: platform::Reader::start(sender)?,
+            keys: platform::Keys::open()?,
             _mode: mode,
         })
     }
 
     async fn byte(&mut self) -> io::Result<Option<u8>> {
-        self.bytes.recv().await.unwrap_or(Ok(None))
+        self.keys.byte().await
     }
 
     /// The next key.
@@ -208,10 +204,11 @@ mod platform {
     use std::io;
     use std::os::fd::{AsFd, OwnedFd};
     use std::sync::OnceLock;
+    use std::sync::mpsc::{Receiver, Sender, channel};
 
-    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-    use tokio::sync::mpsc::Sender;
+    use tokio::sync::oneshot;
 
     use super::Size;
 
@@ -231,55 +228,82 @@ mod platform {
     /// The next byte of the standard input, past the buffer that the library keeps: what is read ahead into it would be
     /// lost to whoever reads the terminal next.
     pub(super) fn read_byte() -> io::Result<Option<u8>> {
-        let mut byte = [0];
-        loop {
-            match rustix::io::read(io::stdin(), &mut byte) {
-                Ok(count) => return Ok((count > 0).then_some(byte[0])),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        next_byte(io::stdin())
     }
 
-    /// A thread that reads keys until this is dropped.
-    pub(super) struct Reader {
+    fn next_byte(terminal: impl AsFd) -> io::Result<Option<u8>> {
+        let mut byte = [0];
+        let count = rustix::io::retry_on_intr(|| rustix::io::read(&terminal, &mut byte))?;
+        Ok((count > 0).then_some(byte[0]))
+    }
+
+    /// The bytes of a terminal, one by one. A thread waits for them, but each is read by whoever wants it: what a thread
+    /// had read when nobody wants it any more would be lost.
+    pub(super) struct Keys {
+        terminal: OwnedFd,
+        waits: Sender<oneshot::Sender<()>>,
         /// Its end is what the thread waits for besides keys.
         _stop: OwnedFd,
     }
 
-    impl Reader {
-        pub(super) fn start(keys: Sender<io::Result<Option<u8>>>) -> io::Result<Self> {
+    impl Keys {
+        pub(super) fn open() -> io::Result<Self> {
+            Self::of(io::stdin())
+        }
+
+        fn of(terminal: impl AsFd) -> io::Result<Self> {
             let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+            let own = || rustix::io::fcntl_dupfd_cloexec(&terminal, 0);
+            let (waits, waiting) = channel();
+            let watched = own()?;
             // A thread of its own: one of the runtime's would be waited for at the end of the program.
             let thread = std::thread::Builder::new().name("keys".to_owned());
-            thread.spawn(move || {
-                while is_pressed(&stopped) {
-                    let key = read_byte();
-                    let is_last = !matches!(key, Ok(Some(_)));
-                    if keys.blocking_send(key).is_err() || is_last {
-                        return;
-                    }
+            thread.spawn(move || tell_of_keys(&watched, &stopped, &waiting))?;
+            Ok(Self {
+                terminal: own()?,
+                waits,
+                _stop: stop,
+            })
+        }
+
+        /// The next byte, or `None` at the end of the input. Called off, it has taken none.
+        pub(super) async fn byte(&mut self) -> io::Result<Option<u8>> {
+            // Others hold the terminal too, so it is read only when something is certainly there.
+            while !is_readable(&self.terminal)? {
+                let (pressed, is_pressed) = oneshot::channel();
+                if self.waits.send(pressed).is_err() || is_pressed.await.is_err() {
+                    return Ok(None);
                 }
-            })?;
-            Ok(Self { _stop: stop })
+            }
+            next_byte(&self.terminal)
         }
     }
 
-    /// Waits for a key; `false` once nobody wants one any more.
-    fn is_pressed(stopped: &OwnedFd) -> bool {
-        let stdin = io::stdin();
-        loop {
+    /// Tells whoever waits that a key was pressed, until nobody wants one any more.
+    fn tell_of_keys(
+        terminal: &OwnedFd,
+        stopped: &OwnedFd,
+        waiting: &Receiver<oneshot::Sender<()>>,
+    ) {
+        while let Ok(waiter) = waiting.recv() {
             let mut both = [
                 PollFd::new(stopped, PollFlags::IN),
-                PollFd::new(&stdin, PollFlags::IN),
+                PollFd::new(terminal, PollFlags::IN),
             ];
-            match poll(&mut both, None) {
-                Ok(_) if !both[0].revents().is_empty() => return false,
-                Ok(_) if !both[1].revents().is_empty() => return true,
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return false,
+            let polled = rustix::io::retry_on_intr(|| poll(&mut both, None));
+            if polled.is_err() || !both[0].revents().is_empty() {
+                return;
             }
+            // Whoever has given up reads nothing.
+            let _ = waiter.send(());
         }
+    }
+
+    fn is_readable(terminal: &OwnedFd) -> io::Result<bool> {
+        let now = Timespec::default();
+        let mut polled = [PollFd::new(terminal, PollFlags::IN)];
+        let count = rustix::io::retry_on_intr(|| poll(&mut polled, Some(&now)))?;
+        Ok(count > 0)
     }
 
     /// While it lives, the terminal treats keys differently. Ctrl-C always interrupts.
@@ -324,13 +348,48 @@ mod platform {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
         }
     }
+
+    #[cfg(test)]
+    mod tests {
+        use std::time::Duration;
+
+        use rustix::fs::{Mode as Access, OFlags};
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+        use super::*;
+
+        #[tokio::test]
+        async fn a_reader_that_goes_takes_no_key_along() {
+            let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+            grantpt(&controller).unwrap();
+            unlockpt(&controller).unwrap();
+            let name = ptsname(&controller, Vec::new()).unwrap();
+            let flags = OFlags::RDWR | OFlags::NOCTTY;
+            let terminal = rustix::fs::open(name, flags, Access::empty()).unwrap();
+            let mut modes = tcgetattr(&terminal).unwrap();
+            modes.make_raw();
+            tcsetattr(&terminal, OptionalActions::Now, &modes).unwrap();
+
+            for key in 0..200_u8 {
+                let mut hasty = Keys::of(&terminal).unwrap();
+                let given_up = tokio::time::timeout(Duration::ZERO, hasty.byte()).await;
+                assert!(given_up.is_err(), "nothing was pressed");
+                rustix::io::write(&controller, &[key]).unwrap();
+                // Time for its thread to notice, more or less of it.
+                std::thread::sleep(Duration::from_micros(u64::from(key) * 5));
+                drop(hasty);
+                let next = Keys::of(&terminal).unwrap().byte().await;
+                assert_eq!(next.unwrap(), Some(key));
+            }
+        }
+    }
 }
 
 #[cfg(not(unix))]
 mod platform {
     use std::io::{self, Read as _};
 
-    use tokio::sync::mpsc::Sender;
+    use tokio::sync::mpsc;
 
     pub(super) fn size<S>(_: &S) -> Option<super::Size> {
         None
@@ -348,14 +407,19 @@ mod platform {
         Ok((count > 0).then_some(byte[0]))
     }
 
-    /// A thread that reads keys until nobody wants one any more.
-    pub(super) struct Reader;
+    /// Keys from a thread, which reads until nobody wants one any more.
+    pub(super) struct Keys(mpsc::Receiver<io::Result<Option<u8>>>);
 
-    impl Reader {
-        pub(super) fn start(keys: Sender<io::Result<Option<u8>>>) -> io::Result<Self> {
+    impl Keys {
+        pub(super) fn open() -> io::Result<Self> {
+            let (sender, bytes) = mpsc::channel(1);
             let thread = std::thread::Builder::new().name("keys".to_owned());
-            thread.spawn(move || while keys.blocking_send(read_byte()).is_ok() {})?;
-            Ok(Self)
+            thread.spawn(move || while sender.blocking_send(read_byte()).is_ok() {})?;
+            Ok(Self(bytes))
+        }
+
+        pub(super) async fn byte(&mut self) -> io::Result<Option<u8>> {
+            self.0.recv().await.unwrap_or(Ok(None))
         }
     }
 

@@ -23,8 +23,11 @@ pub(super) enum Entered {
 }
 
 /// Reads a line after a prompt. The prompt is safe to show.
-pub(super) async fn line(printer: &Printer, prompt: &str) -> io::Result<Entered> {
-    let mut keyboard = Keyboard::open()?;
+pub(super) async fn line(
+    keyboard: &mut Keyboard,
+    printer: &Printer,
+    prompt: &str,
+) -> io::Result<Entered> {
     printer.ask(prompt);
     let mut text = String::new();
     let entered = loop {

@@ -40,11 +40,15 @@ pub(super) async fn fill_in(
             return Ok(ElicitResult::new(ElicitAction::Decline));
         }
     };
-    Ok(match answers(&safe(server), &fields, printer).await? {
-        Filled::Sent(values) => accepted(&values),
-        Filled::Declined => ElicitResult::new(ElicitAction::Decline),
-        Filled::Left => ElicitResult::new(ElicitAction::Cancel),
-    })
+    // One for the whole form: what is typed ahead belongs to the next field.
+    let mut keyboard = Keyboard::open()?;
+    Ok(
+        match answers(&safe(server), &fields, &mut keyboard, printer).await? {
+            Filled::Sent(values) => accepted(&values),
+            Filled::Declined => ElicitResult::new(ElicitAction::Decline),
+            Filled::Left => ElicitResult::new(ElicitAction::Cancel),
+        },
+    )
 }
 
 fn accepted(values: &Map<String, Value>) -> ElicitResult<'static> {
@@ -81,7 +85,12 @@ fn fields(params: &ElicitRequestFormParams<'_>) -> Result<Vec<Field>, String> {
     Ok(fields)
 }
 
-async fn answers(server: &str, fields: &[Field], printer: &Printer) -> io::Result<Filled> {
+async fn answers(
+    server: &str,
+    fields: &[Field],
+    keyboard: &mut Keyboard,
+    printer: &Printer,
+) -> io::Result<Filled> {
     let key = |key: &str| paint(style::NAME, key);
     if !fields.is_empty() {
         printer.ask(paint(
@@ -92,7 +101,7 @@ async fn answers(server: &str, fields: &[Field], printer: &Printer) -> io::Resul
     loop {
         let mut values = Map::new();
         for field in fields {
-            match one(field, printer).await? {
+            match one(field, keyboard, printer).await? {
                 Some(Some(value)) => _ = values.insert(field.name.clone(), value),
                 Some(None) => {}
                 None => return Ok(Filled::Left),
@@ -123,7 +132,7 @@ async fn answers(server: &str, fields: &[Field], printer: &Printer) -> io::Resul
                 key("n"),
                 key("esc"),
             ));
-            let pressed = Keyboard::open()?.key().await?;
+            let pressed = keyboard.key().await?;
             if let Key::Character(character) = pressed {
                 printer.ask(safe(&character.to_string()));
             }
@@ -145,7 +154,11 @@ async fn answers(server: &str, fields: &[Field], printer: &Printer) -> io::Resul
 }
 
 /// One field; `None` if the form was left, `Some(None)` if the field was left empty.
-async fn one(field: &Field, printer: &Printer) -> io::Result<Option<Option<Value>>> {
+async fn one(
+    field: &Field,
+    keyboard: &mut Keyboard,
+    printer: &Printer,
+) -> io::Result<Option<Option<Value>>> {
     let columns = crate::terminal::error_size().map_or(100, |size| size.columns);
     let hint = paint(style::QUIET, field.hint());
     let mark = if field.required { "" } else { " (optional)" };
@@ -172,7 +185,7 @@ async fn one(field: &Field, printer: &Printer) -> io::Result<Option<Option<Value
         paint(style::HINT, "›")
     );
     loop {
-        let Entered::Line(typed) = entry::line(printer, &prompt).await? else {
+        let Entered::Line(typed) = entry::line(keyboard, printer, &prompt).await? else {
             return Ok(None);
         };
         match field.read(&typed) {

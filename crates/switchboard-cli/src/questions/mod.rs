@@ -35,6 +35,7 @@ use url::Url;
 pub(crate) use self::sampling::Lent;
 use crate::context::Context;
 use crate::printer::Printer;
+use crate::terminal::Keyboard;
 use crate::{live, terminal};
 
 /// Answers what servers ask.
@@ -201,7 +202,8 @@ impl ClientHandler for AtTerminal {
 
 /// A line that is typed or pasted; `None` if nothing is to be. Dropping the future leaves the terminal as it was.
 pub(crate) async fn line(printer: &Printer, prompt: &str) -> Option<String> {
-    match entry::line(printer, prompt).await {
+    let mut keyboard = Keyboard::open().ok()?;
+    match entry::line(&mut keyboard, printer, prompt).await {
         Ok(entry::Entered::Line(line)) => Some(line),
         Ok(entry::Entered::Left) | Err(_) => None,
     }

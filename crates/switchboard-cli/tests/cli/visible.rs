@@ -430,14 +430,15 @@ fn words_that_are_no_program_are_not_added_as_one() {
     let run = context.run(&["mcp", "add", "later", "--", "not-installed", "--flag"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
-        run.stderr.contains("no program `not-installed`"),
+        run.stderr
+            .contains("program `not-installed` is not installed yet"),
         "{}",
         run.stderr
     );
     let run = context.run(&["mcp", "add", "odd", "--transport", "stdio", "exa.ai/mcp"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let run = context.run(&["mcp", "add", "here", "--", "npx", "x"]);
-    assert!(!run.stderr.contains("no program"), "{}", run.stderr);
+    assert!(!run.stderr.contains("is not installed"), "{}", run.stderr);
 }
 
 #[test]

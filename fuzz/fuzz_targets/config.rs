@@ -19,7 +19,7 @@ const FILES: [(&str, bool); 8] = [
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, text)) = data.split_first() else { return };
-    let (path, guarded) = FILES[usize::from(*choice) % FILES.len()];
+    let (path, needs_trust) = FILES[usize::from(*choice) % FILES.len()];
     let folders = Folders {
         home: "/h".into(),
         config: "/c".into(),
@@ -35,11 +35,11 @@ fuzz_target!(|data: &[u8]| {
     }
     for server in &config.servers {
         assert!(!format!("{server:?}").is_empty());
-        if guarded {
+        if needs_trust {
             assert!(matches!(server.status, Status::Untrusted(_)), "{server:?}");
         }
     }
-    if guarded {
+    if needs_trust {
         assert!(config.rules.is_empty() && config.hooks.is_empty() && config.cloud_url.is_none());
         assert!(config.lists.iter().all(|(_, lists)| lists.allow.is_none() && lists.deny.is_empty()));
     }

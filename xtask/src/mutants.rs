@@ -62,7 +62,7 @@ const MODULES: &[Module] = &[
     Module {
         name: "access",
         files: &[
-            "crates/switchboard-server/src/http/guard.rs",
+            "crates/switchboard-server/src/http/access.rs",
             "crates/switchboard-server/src/http/token.rs",
             "crates/switchboard-server/src/http/admission.rs",
         ],
@@ -276,11 +276,11 @@ mod tests {
     fn new_survivors_and_old_reasons_are_told() {
         let set = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
         let access = choose(&["access"]).unwrap_or_default();
-        let found = "crates/switchboard-server/src/http/guard.rs:12:5: replace a -> b with true";
+        let found = "crates/switchboard-server/src/http/access.rs:12:5: replace a -> b with true";
         let new = without_place(found);
         assert_eq!(
             new,
-            "crates/switchboard-server/src/http/guard.rs: replace a -> b with true"
+            "crates/switchboard-server/src/http/access.rs: replace a -> b with true"
         );
         let old = "crates/switchboard-server/src/http/token.rs: replace x with ()";
         let other = "crates/switchboard/src/pins/mod.rs: replace y with ()";

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::{FutureExt as _, join_all};
 use switchboard::Host;
-use switchboard::permissions::Guard;
+use switchboard::permissions::PermissionGate;
 use switchboard::spec::ServerSpec;
 use switchboard_store::{MemoryStore, Store, Timestamp};
 use tokio::sync::OnceCell;
@@ -36,7 +36,7 @@ pub struct AgentOptions {
     /// The servers to connect on the first message of a session; the host may have others already.
     pub servers: Vec<ServerSpec>,
     /// The host's gate, which built-in tools pass, too.
-    pub guard: Arc<Guard>,
+    pub gate: Arc<PermissionGate>,
     /// The model.
     pub provider: Arc<dyn Provider>,
     /// Where sessions are kept.
@@ -100,12 +100,12 @@ impl AgentOptions {
     /// What is usual. Sessions are kept as long as the program runs, no server is connected that the host does not have,
     /// and commands see no environment.
     ///
-    /// The guard must be the host's gate, or permissions hold for built-in tools only.
-    pub fn new(host: Host, guard: Arc<Guard>, provider: Arc<dyn Provider>) -> Self {
+    /// The gate must be the host's gate, or permissions hold for built-in tools only.
+    pub fn new(host: Host, gate: Arc<PermissionGate>, provider: Arc<dyn Provider>) -> Self {
         Self {
             host,
             servers: Vec::new(),
-            guard,
+            gate,
             provider,
             store: Arc::new(MemoryStore::new()),
             shell: Shell::default(),

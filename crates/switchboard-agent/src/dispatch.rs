@@ -1,7 +1,7 @@
 //! One way for every call, whoever's the tool is: prepare, permit, run, look at, shape.
 //!
 //! Owns the way from what a model wrote to what it gets back. Tools of servers go through [`Host::call`], which passes
-//! the guard by itself; built-in tools pass the same guard here. Nothing that a model, a tool or a server does ends a
+//! the gate by itself; built-in tools pass the same gate here. Nothing that a model, a tool or a server does ends a
 //! turn: every call has a result that the model can act on.
 //!
 //! [`Host::call`]: switchboard::Host::call
@@ -28,7 +28,7 @@ use switchboard::permissions::{Preview, Previewer, Subject, Wanted};
 use switchboard::status::State;
 use tokio::time::Instant;
 
-use crate::core::Core;
+use crate::context::AgentContext;
 use crate::message::{Content, Image, ToolCall, ToolDefinition};
 use crate::tools::{Output, Tool, ToolContext};
 
@@ -139,7 +139,7 @@ impl Prepared<'_> {
     }
 }
 
-impl Core {
+impl AgentContext {
     /// Finds the tool of a call and reads its arguments.
     pub(crate) fn prepare(&self, call: &ToolCall) -> Prepared<'_> {
         let arguments = match read_arguments(call) {
@@ -181,7 +181,7 @@ impl Core {
 
     /// Writes down a call that cannot be made.
     pub(crate) fn note_hopeless(&self, call: &ToolCall, why: &'static str) {
-        self.options.guard.note(What::Call(CallNote {
+        self.options.gate.note(What::Call(CallNote {
             id: self.options.host.next_call(),
             server: None,
             tool: cut(call.name.as_str().into(), MAX_NAME).into_owned().into(),
@@ -214,7 +214,7 @@ impl Core {
         }
     }
 
-    /// Passes the guard with a call of a built-in tool, and runs it.
+    /// Passes the gate with a call of a built-in tool, and runs it.
     pub(crate) async fn call_built_in<Run>(
         &self,
         tool: &BuiltIn,
@@ -226,12 +226,15 @@ impl Core {
     {
         let name = tool.definition.name.as_str();
         let id = self.options.host.next_call();
-        let previewer = BuiltInPreview { core: self, tool };
+        let previewer = BuiltInPreview {
+            context: self,
+            tool,
+        };
         let wanted = Wanted {
             previewer: Some(&previewer),
             ..wanted(id, name, &arguments)
         };
-        let (changed, permit) = match self.options.guard.permit(wanted).answer().await {
+        let (changed, permit) = match self.options.gate.permit(wanted).answer().await {
             Verdict::Pass(permit) => (None, permit),
             Verdict::Change(changed, permit) => (Some(changed), permit),
             Verdict::Deny { reason } => return denied(name, &reason),
@@ -248,7 +251,7 @@ impl Core {
         let output = unless_it_panics(name, run(arguments.clone())).await;
         let result = as_tool_result(&output);
         let wanted = self::wanted(id, name, &arguments);
-        let sight = self.options.guard.inspect(wanted, &result).answer().await;
+        let sight = self.options.gate.inspect(wanted, &result).answer().await;
         let output = match sight {
             Sight::Keep => output,
             Sight::Replace(result) => self.shaped(&built_in_reference(name), &result),
@@ -268,7 +271,7 @@ impl Core {
             workspace: self.workspace.clone(),
             max_output_tokens: self.options.max_output_tokens,
             spill: self.spill.clone(),
-            secrets: self.options.guard.engine().secrets(),
+            secrets: self.options.gate.engine().secrets(),
             progress,
         }
     }
@@ -309,7 +312,7 @@ impl Core {
         hints.is_some_and(LiveAnnotations::is_read_only)
             && self
                 .options
-                .guard
+                .gate
                 .engine()
                 .trusts(tool.reference().server.as_str())
     }
@@ -490,7 +493,7 @@ fn wanted<'a>(id: CallId, name: &'a str, arguments: &'a RawValue) -> Wanted<'a> 
 
 /// Shows what a built-in tool will do.
 struct BuiltInPreview<'a> {
-    core: &'a Core,
+    context: &'a AgentContext,
     tool: &'a BuiltIn,
 }
 
@@ -500,7 +503,7 @@ impl Previewer for BuiltInPreview<'_> {
             let BuiltInKind::Tool(tool) = &self.tool.kind else {
                 return None;
             };
-            let context = self.core.context(Arc::new(|_| {}));
+            let context = self.context.context(Arc::new(|_| {}));
             tool.preview(arguments, &context).await
         }
         .boxed()
@@ -516,9 +519,9 @@ impl std::fmt::Debug for BuiltInPreview<'_> {
     }
 }
 
-/// Tells the guard of the end of a call. Dropped before it, the call was called off.
+/// Tells the gate of the end of a call. Dropped before it, the call was called off.
 struct Witness<'a> {
-    core: &'a Core,
+    context: &'a AgentContext,
     id: CallId,
     name: &'a str,
     arguments: &'a RawValue,
@@ -529,14 +532,14 @@ struct Witness<'a> {
 
 impl<'a> Witness<'a> {
     fn new(
-        core: &'a Core,
+        context: &'a AgentContext,
         id: CallId,
         name: &'a str,
         arguments: &'a RawValue,
         permit: Permit,
     ) -> Self {
         Self {
-            core,
+            context,
             id,
             name,
             arguments,
@@ -556,7 +559,7 @@ impl Drop for Witness<'_> {
         let wanted = wanted(self.id, self.name, self.arguments);
         let end = self.end.unwrap_or(End::CalledOff);
         let elapsed = self.started.elapsed();
-        let guard = &self.core.options.guard;
-        guard.finish(&wanted, &self.permit, elapsed, end);
+        let gate = &self.context.options.gate;
+        gate.finish(&wanted, &self.permit, elapsed, end);
     }
 }

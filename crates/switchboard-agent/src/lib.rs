@@ -21,8 +21,8 @@
 pub mod agent;
 mod budget;
 mod compact;
+mod context;
 mod conversation;
-mod core;
 mod dispatch;
 pub mod events;
 mod instructions;

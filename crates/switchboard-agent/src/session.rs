@@ -16,7 +16,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::agent::Inner;
 use crate::budget::Budget;
-use crate::core::Core;
+use crate::context::AgentContext;
 use crate::events::{Reply, SessionEvent};
 use crate::message::{Message, Part, ToolDefinition};
 use crate::provider::{Provider, ProviderError, Usage};
@@ -30,7 +30,7 @@ const EVENTS: usize = 64;
 /// A conversation. One turn at a time: a second one waits.
 pub struct Session {
     agent: Arc<Inner>,
-    core: Core,
+    context: AgentContext,
     state: Mutex<State>,
 }
 
@@ -76,19 +76,23 @@ impl Session {
         workspace: &Path,
         journal: Journal,
     ) -> Self {
-        let core = Core::new(Arc::clone(&agent.options), id, workspace);
-        let state = Mutex::new(State::new(&core, journal));
-        Self { agent, core, state }
+        let context = AgentContext::new(Arc::clone(&agent.options), id, workspace);
+        let state = Mutex::new(State::new(&context, journal));
+        Self {
+            agent,
+            context,
+            state,
+        }
     }
 
     /// Its id.
     pub fn id(&self) -> &SessionId {
-        &self.core.id
+        &self.context.id
     }
 
     /// The folder it works in.
     pub fn workspace(&self) -> &Path {
-        &self.core.workspace
+        &self.context.workspace
     }
 
     /// Sends a message and waits for the end of the turn.
@@ -122,12 +126,12 @@ impl Session {
 
     /// Adds a server to the host and tells how many tools it has; they are there from the next turn on.
     pub async fn add_mcp_server(&self, spec: ServerSpec) -> Result<usize, ServerError> {
-        self.core.options.host.add_server(spec).await
+        self.context.options.host.add_server(spec).await
     }
 
     /// Uses another model from the next turn on.
     pub fn set_provider(&self, provider: Arc<dyn Provider>) {
-        self.core.set_provider(provider);
+        self.context.set_provider(provider);
     }
 
     /// The conversation so far, as the model will be shown it. It waits for the end of a turn that is under way.
@@ -168,15 +172,15 @@ impl Session {
         let mut state = self.state.lock().await;
         if !self.agent.is_connected() {
             let emitter = Emitter::new(events.clone());
-            startup::follow(&self.core, &emitter, self.agent.connect()).await?;
+            startup::follow(&self.context, &emitter, self.agent.connect()).await?;
         }
         self.turn_on(&mut state, events).run(prompt).await
     }
 
     fn turn_on<'a>(&'a self, state: &'a mut State, events: mpsc::Sender<SessionEvent>) -> Turn<'a> {
-        let options = &self.core.options;
+        let options = &self.context.options;
         let budget = Budget::new(options.max_requests, options.max_tokens);
-        Turn::new(&self.core, state, Emitter::new(events), Arc::new(budget))
+        Turn::new(&self.context, state, Emitter::new(events), Arc::new(budget))
     }
 }
 

@@ -9,7 +9,7 @@ use switchboard::names::ServerName;
 use switchboard::status::{ServerStatus, State};
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::core::Core;
+use crate::context::AgentContext;
 use crate::events::{FailedServer, SessionEvent};
 use crate::session::SessionError;
 use crate::turn::Emitter;
@@ -32,11 +32,11 @@ impl Unavailable {
 
 /// Waits for the servers to be connected. Tells each change of a state, then which servers there are and which are not.
 pub(crate) async fn follow(
-    core: &Core,
+    context: &AgentContext,
     emitter: &Emitter,
     connect: impl Future<Output = Result<(), SessionError>>,
 ) -> Result<(), SessionError> {
-    let host = &core.options.host;
+    let host = &context.options.host;
     let mut events = host.events();
     let mut told: HashMap<ServerName, State> = HashMap::new();
     let mut connect = pin!(connect);
@@ -58,8 +58,8 @@ pub(crate) async fn follow(
     for status in &statuses {
         update(status, &mut told, emitter).await;
     }
-    let failed_servers = core.failed_servers();
-    for server in core.options.unavailable.get() {
+    let failed_servers = context.failed_servers();
+    for server in context.options.unavailable.get() {
         let event = SessionEvent::StartupUpdate {
             server: server.name,
             state: server.state,

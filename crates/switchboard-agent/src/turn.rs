@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use tokio::sync::mpsc;
 
 use crate::budget::Budget;
-use crate::core::Core;
+use crate::context::AgentContext;
 use crate::events::{CallSummary, EndReason, Reply, SessionEvent};
 use crate::instructions::{self, Situation};
 use crate::message::{Message, Part, Role, ToolCall};
@@ -46,7 +46,7 @@ pub(crate) struct Emitter {
 
 /// A turn under way.
 pub(crate) struct Turn<'a> {
-    core: &'a Core,
+    context: &'a AgentContext,
     state: &'a mut State,
     emitter: Emitter,
     budget: Arc<Budget>,
@@ -57,10 +57,10 @@ pub(crate) struct Turn<'a> {
 
 impl State {
     /// The state that a journal leads to.
-    pub(crate) fn new(core: &Core, journal: Journal) -> Self {
+    pub(crate) fn new(context: &AgentContext, journal: Journal) -> Self {
         let conversation = journal.conversation();
         let view = View::new(
-            core.definitions(),
+            context.definitions(),
             conversation.viewed(),
             conversation.is_searching(),
         );
@@ -137,13 +137,13 @@ impl Emitter {
 
 impl<'a> Turn<'a> {
     pub(crate) fn new(
-        core: &'a Core,
+        context: &'a AgentContext,
         state: &'a mut State,
         emitter: Emitter,
         budget: Arc<Budget>,
     ) -> Self {
         Self {
-            core,
+            context,
             state,
             emitter,
             budget,
@@ -158,19 +158,19 @@ impl<'a> Turn<'a> {
         self.begin(prompt).await?;
         let reason = self.work().await?;
         Ok(Reply {
-            session_id: self.core.id.to_string(),
+            session_id: self.context.id.to_string(),
             response: self.response,
             tool_calls: self.calls,
             usage: self.usage,
             reason,
-            failed_servers: self.core.failed_servers(),
+            failed_servers: self.context.failed_servers(),
         })
     }
 
     /// Makes the conversation shorter, and does nothing else.
     pub(crate) async fn only_compact(mut self) -> Result<(), SessionError> {
         self.state.repair().await?;
-        let provider = self.core.provider();
+        let provider = self.context.provider();
         self.compact(&*provider, 0).await.map(|_| ())
     }
 
@@ -204,14 +204,14 @@ impl<'a> Turn<'a> {
             self.state.journal.append(said).await?;
             self.state.journal.list().await?;
         }
-        let provider = self.core.provider();
+        let provider = self.context.provider();
         let model = provider.model();
         let tools = self.state.view.definitions().len();
         let started = SessionEvent::Started {
-            session_id: self.core.id.to_string(),
+            session_id: self.context.id.to_string(),
             model: model.id.clone(),
             tools: if model.tools { tools } else { 0 },
-            failed_servers: self.core.failed_servers(),
+            failed_servers: self.context.failed_servers(),
         };
         self.emitter.tell(started).await;
         Ok(())
@@ -230,7 +230,7 @@ impl<'a> Turn<'a> {
             let mut message = self.tidied(answer.message);
             if stop == Stop::Window {
                 // What it said of it is of no use: there is room for the whole once the conversation is shorter.
-                let provider = self.core.provider();
+                let provider = self.context.provider();
                 self.spend(answer.usage).await;
                 shortened += 1;
                 if shortened > MAX_SHORTENED || !self.compact(&*provider, shortened).await? {
@@ -297,41 +297,41 @@ impl<'a> Turn<'a> {
 
     /// What the session begins with.
     fn header(&self) -> Header {
-        let catalog = self.core.options.host.catalog();
+        let catalog = self.context.options.host.catalog();
         let (system, servers) = instructions::system_prompt(&Situation {
-            audience: self.core.audience(),
-            workspace: &self.core.workspace,
+            audience: self.context.audience(),
+            workspace: &self.context.workspace,
             now: SystemTime::now(),
-            instructions: self.core.options.instructions.as_deref(),
+            instructions: self.context.options.instructions.as_deref(),
             catalog: &catalog,
             is_searching: self.state.view.is_searching(),
         });
         Header {
-            workspace: keepable(&self.core.workspace),
-            model: self.core.provider().model().id.clone(),
+            workspace: keepable(&self.context.workspace),
+            model: self.context.provider().model().id.clone(),
             system,
             servers,
         }
     }
 
     fn update_view(&mut self, moment: Moment) -> Change {
-        let core = self.core;
-        let host = &core.options.host;
-        self.state.view.want(core.found.take());
-        let Some(search) = core.built_in(mcp_search::NAME) else {
+        let context = self.context;
+        let host = &context.options.host;
+        self.state.view.want(context.found.take());
+        let Some(search) = context.built_in(mcp_search::NAME) else {
             return Change::default();
         };
-        let provider = core.provider();
+        let provider = context.provider();
         let model = provider.model();
         let before = self.state.model.replace(model.id.clone());
         let offer = Offer {
             catalog: &host.catalog(),
             statuses: &host.statuses(),
-            subset: &core.subset,
+            subset: &context.subset,
             is_new_model: before.is_some_and(|before| before != model.id),
             model,
-            mode: core.options.search,
-            min_window: core.options.min_context_window,
+            mode: context.options.search,
+            min_window: context.options.min_context_window,
         };
         let mut change = self.state.view.update(&offer, &search.definition, moment);
         // To a session that is resumed its tools come again, and that is no news.
@@ -364,7 +364,7 @@ impl<'a> Turn<'a> {
         if is_new {
             return Ok(());
         }
-        let catalog = self.core.options.host.catalog();
+        let catalog = self.context.options.host.catalog();
         let conversation = self.state.journal.conversation();
         let servers = catalog.servers().iter();
         let new: Vec<_> = servers

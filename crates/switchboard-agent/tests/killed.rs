@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard::Host;
 use switchboard::options::HostOptions;
-use switchboard::permissions::{Engine, Guard, Policy};
+use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::service::{Features, Reply, RequestContext, Service, text_result};
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
@@ -205,9 +205,9 @@ fn agent(folder: &Path, mind: Mind) -> Agent {
         unattended: Permission::Allow,
         ..Policy::agent()
     };
-    let guard = Arc::new(Guard::new(Engine::without_rules(policy)));
+    let gate = Arc::new(PermissionGate::new(Engine::without_rules(policy)));
     let host = Host::with_options(HostOptions {
-        gate: Arc::clone(&guard) as Arc<dyn switchboard::call::gate::Gate>,
+        gate: Arc::clone(&gate) as Arc<dyn switchboard::call::gate::Gate>,
         ..HostOptions::default()
     });
     let lines = Lines(folder.join("lines.txt"));
@@ -217,7 +217,7 @@ fn agent(folder: &Path, mind: Mind) -> Agent {
         servers: vec![ServerSpec::new("lines", Arc::new(connector), key)],
         store: Arc::new(SqliteStore::new(folder.join("store.db"))),
         tools: vec![Arc::new(lines)],
-        ..AgentOptions::new(host, guard, Arc::new(mind))
+        ..AgentOptions::new(host, gate, Arc::new(mind))
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use switchboard::Host;
 use switchboard::call::gate::Gate;
 use switchboard::options::HostOptions;
-use switchboard::permissions::{Engine, Guard, Policy};
+use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard_agent::events::EndReason;
 use switchboard_agent::provider::ProviderSettings;
 use switchboard_agent::{Agent, AgentOptions};
@@ -34,12 +34,12 @@ async fn a_model_makes_a_call_and_uses_its_result() {
         annotations: false,
         unattended: Permission::Allow,
     };
-    let guard = Arc::new(Guard::new(Engine::without_rules(policy)));
+    let gate = Arc::new(PermissionGate::new(Engine::without_rules(policy)));
     let host = Host::with_options(HostOptions {
-        gate: Arc::clone(&guard) as Arc<dyn Gate>,
+        gate: Arc::clone(&gate) as Arc<dyn Gate>,
         ..HostOptions::default()
     });
-    let mut options = AgentOptions::new(host, guard, provider);
+    let mut options = AgentOptions::new(host, gate, provider);
     options.patience = std::time::Duration::from_secs(60);
     options.servers = vec![hosted::spec("vault", &server, Over::Http, 1 << 20)];
     let folder = tempfile::tempdir().unwrap();

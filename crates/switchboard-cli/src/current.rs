@@ -171,7 +171,7 @@ impl Current {
             changes.push("permission rules".to_owned());
         }
         let engine = session::engine(&servers, context, Policy::agent());
-        session.guard.set_engine(engine);
+        session.gate.set_engine(engine);
         session.host.apply(specs.clone()).await;
         *self.newest.borrow_mut() = Some(Rc::new(Newest {
             servers,

@@ -17,7 +17,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::moment;
+use crate::time;
 
 /// What the variable may say.
 pub(crate) const WORDS: &str =
@@ -115,7 +115,7 @@ impl Subscriber for Diagnostics {
         let metadata = event.metadata();
         let mut line = Line::default();
         event.record(&mut line);
-        let now = moment::exact(Timestamp::from(SystemTime::now()));
+        let now = time::exact(Timestamp::from(SystemTime::now()));
         let (level, target) = (metadata.level(), metadata.target());
         let text = format!("{now} {level:>5} {target}: {}{}", line.message, line.fields);
         // One write for each line, so that lines of several processes do not mix; one that fails has nowhere to be told.

@@ -40,7 +40,7 @@ impl Interrupts {
                         let signal = signals.next().await;
                         if heard.send_replace(Some(signal)).is_some() {
                             terminal::restore();
-                            // The guards end the servers: they see that this process is gone.
+                            // The supervisors end the servers: they see that this process is gone.
                             exit(signal.code().into());
                         }
                     }

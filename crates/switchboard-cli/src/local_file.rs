@@ -103,7 +103,7 @@ pub(crate) fn seat(text: &str, target: &Target, name: &str) -> Result<Seat, Fail
             Some(finding) => failure.because(visible(&finding.to_string())),
             None => failure,
         };
-        return Err(failure.hint("run `switchboard config check`, mend the file, and try again"));
+        return Err(failure.hint("run `switchboard config check`, fix the file, and try again"));
     };
     let stated = SERVER_KEYS.iter().find(|key| root.get(key).is_some());
     let parent = match stated {

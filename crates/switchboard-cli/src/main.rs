@@ -14,14 +14,12 @@ mod environment;
 mod error;
 mod excerpt;
 mod exit;
-mod guarded;
 mod interrupt;
 mod journal;
 mod json_text;
 mod live;
 mod local_file;
 mod markdown;
-mod moment;
 mod printer;
 mod process_tree;
 mod questions;
@@ -31,19 +29,21 @@ mod session;
 mod startup;
 mod store;
 mod terminal;
+mod time;
+mod trust_items;
 mod vault;
 mod view;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A guard is started for every local server, so it gets to work before anything else is read.
+    // A supervisor is started for every local server, so it gets to work before anything else is read.
     #[cfg(unix)]
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|word| word == servers::GUARD)
+        .is_some_and(|word| word == servers::SUPERVISOR)
     {
-        return switchboard::guard::run();
+        return switchboard::supervisor::run();
     }
     commands::run(std::env::args_os()).into()
 }

@@ -12,14 +12,14 @@ use switchboard::auth::interactive::logins::{BackgroundLogins, LoginTarget};
 use switchboard::auth::vault::Vault;
 use switchboard::auth::vault::sealed::SealedVault;
 use switchboard::catalog::ToolRules;
+use switchboard::connectors::{ConnectorError, Connectors, project_files};
 use switchboard::names::ServerName;
 use switchboard::permissions::SecretPlaces;
-use switchboard::recipe::{RecipeError, Recipes, project_files};
 use switchboard::remembered::{self, Outline, Remembered};
 use switchboard::sandbox::Policy;
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
-use switchboard::transport::stdio::GuardCommand;
+use switchboard::transport::stdio::SupervisorCommand;
 use switchboard::workspace::{self, Workspace};
 use switchboard_agent::events::FailedServer;
 use switchboard_config::entry::{Sandbox, SandboxMode, Transport};
@@ -35,8 +35,8 @@ use crate::session;
 use crate::vault::{VaultWarning, WarningVault};
 use crate::{report, view};
 
-/// The argument that makes this program a guard. It stands in no help: only the host uses it.
-pub(crate) const GUARD: &str = "__guard";
+/// The argument that makes this program a supervisor. It stands in no help: only the host uses it.
+pub(crate) const SUPERVISOR: &str = "__supervisor";
 
 /// Where logins are kept, in the state folder.
 const LOGINS_FOLDER: &str = "logins";
@@ -67,7 +67,7 @@ pub(crate) struct HeldBack {
     /// How a command ends that needs it.
     pub(crate) exit: Exit,
     /// What is wrong with its entry, where that is the reason.
-    pub(crate) recipe: Option<RecipeError>,
+    pub(crate) connector: Option<ConnectorError>,
 }
 
 impl Servers {
@@ -171,8 +171,8 @@ impl Servers {
         context: &Context,
         audit: &Audit,
     ) -> (Vec<ServerSpec>, Vec<HeldBack>) {
-        let mut recipes = self.recipes(context);
-        recipes.audit = Some(audit.clone());
+        let mut connectors = self.connectors(context);
+        connectors.audit = Some(audit.clone());
         let mut specs = Vec::new();
         let mut held_back = Vec::new();
         let secrets = SecretPlaces::new(&context.folders());
@@ -186,7 +186,7 @@ impl Servers {
                 specs.push(spec);
             }
             Ok(embedded) => {
-                recipes
+                connectors
                     .services
                     .insert(workspace::NAME.to_owned(), embedded);
             }
@@ -197,7 +197,7 @@ impl Servers {
                 reason: format!("its folder cannot be used: {error}"),
                 hint: None,
                 exit: Exit::Unreachable,
-                recipe: None,
+                connector: None,
             }),
             Err(_) => {}
         }
@@ -206,7 +206,7 @@ impl Servers {
                 held_back.push(why);
                 continue;
             }
-            match recipes.spec(server, &self.config.settings) {
+            match connectors.spec(server, &self.config.settings) {
                 Ok(spec) => specs.push(spec),
                 Err(error) => held_back.push(HeldBack {
                     name: server.name.clone(),
@@ -214,7 +214,7 @@ impl Servers {
                     reason: visible(&error.to_string()).into_owned(),
                     hint: Some(look_closer(&server.name)),
                     exit: Exit::Configuration,
-                    recipe: Some(error),
+                    connector: Some(error),
                 }),
             }
         }
@@ -243,24 +243,24 @@ impl Servers {
     }
 
     /// What entries are turned into servers with.
-    pub(crate) fn recipes(&self, context: &Context) -> Recipes {
+    pub(crate) fn connectors(&self, context: &Context) -> Connectors {
         let environment = Arc::clone(&context.environment.all);
-        let mut recipes = Recipes::new(environment, context.project.clone());
-        recipes.guard = self.guard();
+        let mut connectors = Connectors::new(environment, context.project.clone());
+        connectors.supervisor = self.supervisor();
         let warning = self.vault_warning.clone();
         let vault = WarningVault::new(self.vault(context), warning, context.printer.clone());
-        recipes.vault = Arc::new(vault);
-        recipes.private = vec![
+        connectors.vault = Arc::new(vault);
+        connectors.private = vec![
             context.environment.config.clone(),
             context.environment.state.clone(),
         ];
-        recipes
+        connectors
     }
 
     /// What processes are started under.
     #[expect(clippy::unused_self, reason = "servers alone start processes")]
-    pub(crate) fn guard(&self) -> Option<GuardCommand> {
-        guard()
+    pub(crate) fn supervisor(&self) -> Option<SupervisorCommand> {
+        supervisor()
     }
 
     /// The sandbox of the agent's commands; `None` where the user has switched it off, or where this system has none and
@@ -292,15 +292,15 @@ impl Servers {
     /// Whether commands run without the sandbox that they should have, because this system has none.
     pub(crate) fn lacks_bash_sandbox(&self) -> bool {
         self.config.settings.bash_sandbox() == SandboxMode::OwnFiles
-            && (self.guard().is_none() || !switchboard::sandbox::is_available())
+            && (self.supervisor().is_none() || !switchboard::sandbox::is_available())
     }
 
     /// Logins that a model may begin, to every server that can be logged in to.
     pub(crate) fn logins(&self, context: &Context) -> BackgroundLogins {
-        let recipes = self.recipes(context);
+        let connectors = self.connectors(context);
         let settings = &self.config.settings;
         let target = |server: &Server| {
-            let target = LoginTarget::of(server, &recipes, settings).ok()??;
+            let target = LoginTarget::of(server, &connectors, settings).ok()??;
             Some((ServerName::from(server.name.as_str()), target))
         };
         let ready = |server: &&Server| server.status == Status::Ready;
@@ -421,7 +421,7 @@ fn held_back_by_status(server: &Server) -> Option<HeldBack> {
         reason: visible(&reason).into_owned(),
         hint: Some(hint),
         exit,
-        recipe: None,
+        connector: None,
     })
 }
 
@@ -431,11 +431,11 @@ fn embedded_key(context: &Context) -> ConnectionKey {
     ConnectionKey::of(&[workspace::NAME.as_bytes(), folder])
 }
 
-/// This program as a guard. Where its own path is not known, servers run without one.
-fn guard() -> Option<GuardCommand> {
+/// This program as a supervisor. Where its own path is not known, servers run without one.
+fn supervisor() -> Option<SupervisorCommand> {
     let program = std::env::current_exe().ok()?;
-    Some(GuardCommand {
+    Some(SupervisorCommand {
         program,
-        args: vec![OsString::from(GUARD)],
+        args: vec![OsString::from(SUPERVISOR)],
     })
 }

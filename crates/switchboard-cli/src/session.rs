@@ -1,7 +1,7 @@
 //! A running host for the length of one command: started, interrupted, and ended in order.
 //!
 //! The runtime has one thread. What a command does is wait for servers, so more threads would only cost their start,
-//! and a message that is read where it is awaited needs no second thread to be woken. Guards are tied to the thread
+//! and a message that is read where it is awaited needs no second thread to be woken. Supervisors are tied to the thread
 //! that starts them, and the main thread is the one that lives as long as the program.
 
 use std::cell::OnceCell;
@@ -16,7 +16,7 @@ use switchboard::call::gate::Gate;
 use switchboard::handler::ClientHandler;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
-use switchboard::permissions::{Engine, Guard, Policy};
+use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::spec::ServerSpec;
 use switchboard::status::{Cause, ServerStatus, State};
 use switchboard::workspace;
@@ -31,7 +31,7 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
-use crate::questions::{AtTerminal, Lent};
+use crate::questions::{AtTerminal, SamplingModel};
 use crate::servers::{HeldBack, Servers, look_closer, unavailable};
 use crate::startup;
 use crate::terminal::{self, fitted};
@@ -57,13 +57,13 @@ pub(crate) struct Session<'c> {
     pub(crate) specs: Vec<ServerSpec>,
     /// The servers that are not started, and why.
     pub(crate) held_back: Vec<HeldBack>,
-    pub(crate) guard: Arc<Guard>,
+    pub(crate) gate: Arc<PermissionGate>,
     /// Where agent sessions are kept.
     pub(crate) store: Arc<dyn Store>,
     /// The servers that are not started, for the agent's sessions; kept up to date while files change.
     pub(crate) unavailable: Unavailable,
     /// The model that servers may ask, where there is one.
-    pub(crate) lent: Arc<Lent>,
+    pub(crate) sampling: Arc<SamplingModel>,
     /// Where calls and logins are written down.
     pub(crate) audit: Audit,
     /// Whether one command is all there is: nobody is asked, and there is no next turn.
@@ -73,7 +73,7 @@ pub(crate) struct Session<'c> {
 
 /// How a host is used.
 #[derive(Debug, Clone)]
-pub(crate) struct Manner {
+pub(crate) struct SessionMode {
     /// What holds where no rule does.
     pub(crate) policy: Policy,
     /// Who makes the calls, in the audit log.
@@ -88,7 +88,7 @@ pub(crate) struct Manner {
     pub(crate) clients: Option<ClientQuestions>,
 }
 
-impl Manner {
+impl SessionMode {
     /// A command that a person typed.
     const TYPED: Self = Self {
         policy: Policy::typed(),
@@ -107,7 +107,7 @@ pub(crate) fn run(
     servers: &Servers,
     work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
 ) -> Outcome {
-    run_typed(Manner::TYPED, context, servers, work)
+    run_typed(SessionMode::TYPED, context, servers, work)
 }
 
 /// Does the same for a command that lists what servers have and calls nothing. Servers are told that they may ask, as they
@@ -117,20 +117,20 @@ pub(crate) fn look(
     servers: &Servers,
     work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
 ) -> Outcome {
-    let manner = Manner {
+    let mode = SessionMode {
         looks: true,
-        ..Manner::TYPED
+        ..SessionMode::TYPED
     };
-    run_typed(manner, context, servers, work)
+    run_typed(mode, context, servers, work)
 }
 
 fn run_typed(
-    manner: Manner,
+    mode: SessionMode,
     context: &Context,
     servers: &Servers,
     work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
 ) -> Outcome {
-    run_in(manner, context, servers, async |session, mut interrupts| {
+    run_in(mode, context, servers, async |session, mut interrupts| {
         tokio::select! {
             // Dropping the work calls off what it waits for, and the servers are told.
             exit = interrupts.first() => Err(Failure::interrupted(exit)),
@@ -139,9 +139,9 @@ fn run_typed(
     })
 }
 
-/// Runs work that hears of signals itself, in a manner of its own.
+/// Runs work that hears of signals itself, in a mode of its own.
 pub(crate) fn run_in(
-    manner: Manner,
+    mode: SessionMode,
     context: &Context,
     servers: &Servers,
     work: impl AsyncFnOnce(&Session<'_>, Interrupts) -> Outcome,
@@ -155,13 +155,13 @@ pub(crate) fn run_in(
             conversations,
         } = open_store(servers, context).await;
         let settings = AuditSettings::from(&servers.config.settings);
-        let audit = Audit::start(Arc::clone(&state), settings, manner.front_end);
+        let audit = Audit::start(Arc::clone(&state), settings, mode.front_end);
         warn_of_audit(&audit, context);
         let (specs, held_back) = servers.plan(context, &audit);
-        let guard = guard(servers, context, audit.clone(), &manner);
-        let lent = Arc::new(Lent::default());
-        let logins = manner.logins.then(|| servers.logins(context));
-        let is_scripted = !manner.attended && manner.clients.is_none();
+        let gate = gate(servers, context, audit.clone(), &mode);
+        let sampling = Arc::new(SamplingModel::default());
+        let logins = mode.logins.then(|| servers.logins(context));
+        let is_scripted = !mode.attended && mode.clients.is_none();
         let missed = Unavailable::default();
         missed.set(unavailable(&held_back));
         let session = Session {
@@ -169,18 +169,18 @@ pub(crate) fn run_in(
             unavailable: missed,
             host: Host::with_options(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
-                gate: Arc::clone(&guard) as Arc<dyn Gate>,
-                handler: match manner.clients {
+                gate: Arc::clone(&gate) as Arc<dyn Gate>,
+                handler: match mode.clients {
                     Some(clients) => Arc::new(clients) as Arc<dyn ClientHandler>,
-                    None => handler(&manner, context, &lent),
+                    None => handler(&mode, context, &sampling),
                 },
                 store: state,
                 spill_folder: Some(spill_folder(context)),
                 logins: logins.map(|logins| Arc::new(logins) as Arc<dyn Logins>),
             }),
-            guard,
+            gate,
             store: conversations,
-            lent,
+            sampling,
             audit: audit.clone(),
             context,
             servers,
@@ -189,7 +189,7 @@ pub(crate) fn run_in(
             told: OnceCell::new(),
         };
         let outcome = work(&session, interrupts).await;
-        // The answer is out. Servers end by themselves, and their guard makes sure of it.
+        // The answer is out. Servers end by themselves, and their supervisor makes sure of it.
         session.host.leave().await;
         audit.close().await;
         outcome
@@ -358,7 +358,7 @@ impl Session<'_> {
         if !has_all {
             return;
         }
-        let engine = self.guard.engine();
+        let engine = self.gate.engine();
         for rule in engine.idle_rules(&self.host.catalog()) {
             let place = view::place(&rule.origin, &self.context.environment.home);
             let tool = visible(&rule.tool);
@@ -435,9 +435,13 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
 }
 
 /// Who answers what servers ask.
-fn handler(manner: &Manner, context: &Context, lent: &Arc<Lent>) -> Arc<dyn ClientHandler> {
-    let asks = AtTerminal::new(context, manner.attended, Arc::clone(lent));
-    Arc::new(if manner.looks { asks.looking() } else { asks })
+fn handler(
+    mode: &SessionMode,
+    context: &Context,
+    sampling: &Arc<SamplingModel>,
+) -> Arc<dyn ClientHandler> {
+    let asks = AtTerminal::new(context, mode.attended, Arc::clone(sampling));
+    Arc::new(if mode.looks { asks.looking() } else { asks })
 }
 
 /// The rules of a configuration, for calls that a person types unless the policy says otherwise.
@@ -458,9 +462,14 @@ pub(crate) fn engine(servers: &Servers, context: &Context, policy: Policy) -> En
     }
 }
 
-fn guard(servers: &Servers, context: &Context, audit: Audit, manner: &Manner) -> Arc<Guard> {
-    let engine = engine(servers, context, manner.policy);
-    if servers.lacks_bash_sandbox() && manner.front_end != FRONT_END {
+fn gate(
+    servers: &Servers,
+    context: &Context,
+    audit: Audit,
+    mode: &SessionMode,
+) -> Arc<PermissionGate> {
+    let engine = engine(servers, context, mode.policy);
+    if servers.lacks_bash_sandbox() && mode.front_end != FRONT_END {
         context.printer.warning(
             "commands of the agent run without a sandbox: this kernel has no Landlock; each one that no rule allows asks",
             Some("`bash_sandbox = \"off\"` in your user file accepts that"),
@@ -471,15 +480,13 @@ fn guard(servers: &Servers, context: &Context, audit: Audit, manner: &Manner) ->
         let message = format!("{place}: {}", visible(&problem.message));
         context.printer.warning(message, None);
     }
-    let guard = Guard::new(engine).recording(audit).in_session(format!(
-        "{}-{}",
-        manner.front_end,
-        std::process::id()
-    ));
-    Arc::new(match &manner.clients {
-        Some(clients) => guard.asking(Arc::new(clients.clone())),
-        None if manner.attended => guard.asking(Arc::new(consent::Terminal::new(context))),
-        None => guard,
+    let gate = PermissionGate::new(engine)
+        .recording(audit)
+        .in_session(format!("{}-{}", mode.front_end, std::process::id()));
+    Arc::new(match &mode.clients {
+        Some(clients) => gate.asking(Arc::new(clients.clone())),
+        None if mode.attended => gate.asking(Arc::new(consent::Terminal::new(context))),
+        None => gate,
     })
 }
 

@@ -42,7 +42,7 @@ pub struct Source {
     /// The folder of the plugin it belongs to.
     pub plugin_root: Option<PathBuf>,
     /// Whether it needs the user's trust before anything in it counts.
-    pub guarded: bool,
+    pub needs_trust: bool,
 }
 
 /// A file, read.
@@ -160,7 +160,7 @@ impl Document {
         let text = self.source.file.text();
         // Not so a project's file, with which somebody could otherwise lock the user out.
         let has_lists = || {
-            !self.source.guarded
+            !self.source.needs_trust
                 && ["mcp_server_allowlist", "mcp_server_denylist"]
                     .iter()
                     .any(|key| text.contains(key))

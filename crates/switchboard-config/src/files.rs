@@ -369,7 +369,7 @@ pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
     pub(crate) dialect: Dialect,
     pub(crate) plugin_root: Option<PathBuf>,
-    pub(crate) guarded: bool,
+    pub(crate) needs_trust: bool,
     /// Whether somebody named it, so that its absence is a mistake.
     pub(crate) by_hand: bool,
 }
@@ -382,7 +382,7 @@ impl Candidate {
             path,
             dialect: Dialect::Native,
             plugin_root: None,
-            guarded: false,
+            needs_trust: false,
             by_hand: true,
         }
     }
@@ -392,13 +392,13 @@ impl Folders {
     /// Every file that may hold configuration, highest precedence first, without those named by hand.
     pub(crate) fn candidates(&self, files: &impl Files) -> Vec<Candidate> {
         let mut candidates = Vec::new();
-        let mut add = |scope, path, dialect, plugin_root, guarded| {
+        let mut add = |scope, path, dialect, plugin_root, needs_trust| {
             candidates.push(Candidate {
                 scope,
                 path,
                 dialect,
                 plugin_root,
-                guarded,
+                needs_trust,
                 by_hand: false,
             });
         };
@@ -474,7 +474,7 @@ pub(crate) fn open(
         path,
         dialect,
         plugin_root,
-        guarded,
+        needs_trust,
         by_hand: _,
     } = candidate;
     let mut refuse = |diagnostic: Diagnostic| {
@@ -494,7 +494,7 @@ pub(crate) fn open(
     if path.file_name().is_some_and(|name| name == AGENT_FILE) && !names_servers(&bytes) {
         return Ok(None);
     }
-    if guarded && leads_out(&path, project, files) {
+    if needs_trust && leads_out(&path, project, files) {
         let message = "a project's file is a link to a file outside of the project";
         return refuse(
             Diagnostic::error("link-leads-out", path, message)
@@ -518,7 +518,7 @@ pub(crate) fn open(
                 format,
                 dialect,
                 plugin_root,
-                guarded,
+                needs_trust,
             }))
         }
         Err(error) => {
@@ -566,6 +566,6 @@ pub fn detached_source(
         format,
         dialect: Dialect::McpJson,
         plugin_root: None,
-        guarded: false,
+        needs_trust: false,
     }
 }

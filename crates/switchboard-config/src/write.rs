@@ -206,7 +206,7 @@ impl<E: Error + 'static> WriteError<E> {
             WriteErrorKind::Lock { lock, .. } => {
                 format!("make {} writable", folder_of(lock).display())
             }
-            WriteErrorKind::Links => "mend the link".to_owned(),
+            WriteErrorKind::Links => "fix the link".to_owned(),
             WriteErrorKind::NotAFile => "remove what stands there, or name another file".to_owned(),
             WriteErrorKind::NotText { .. } => "save the file as UTF-8".to_owned(),
             WriteErrorKind::Read(_) => "make the file readable".to_owned(),

@@ -54,7 +54,7 @@ pub fn spec_of_command(
         inherit_env: false,
         base_env: std::env::vars_os().collect(),
         cwd: None,
-        guard: None,
+        supervisor: None,
         sandbox: None,
         limits: StdioLimits {
             max_message_bytes,

@@ -140,7 +140,11 @@ fn a_host_with_thirty_servers_is_killed() {
                 .unwrap();
             if index % 2 == 0 {
                 wait_until_ready(host.stdout.take());
-                assert_eq!(children(pid(&host)).len(), 1, "there is one guard for all");
+                assert_eq!(
+                    children(pid(&host)).len(),
+                    1,
+                    "there is one supervisor for all"
+                );
             } else {
                 // The moment is the point here: somewhere in the middle of starting them.
                 std::thread::sleep(Duration::from_micros(random.below(150_000) as u64));
@@ -191,8 +195,8 @@ fn a_closed_terminal_ends_them_too() {
 }
 
 #[test]
-fn a_killed_guard_takes_its_server_with_it() {
-    let watch = Watch::new("guard");
+fn a_killed_supervisor_takes_its_server_with_it() {
+    let watch = Watch::new("supervisor");
     let mut host = host(
         &watch.mark(0),
         "return",
@@ -201,9 +205,9 @@ fn a_killed_guard_takes_its_server_with_it() {
     .spawn()
     .unwrap();
     wait_until_ready(host.stdout.take());
-    let guards: Vec<Pid> = children(pid(&host));
-    assert_eq!(guards.len(), 1);
-    kill_process(guards[0], Signal::KILL).unwrap();
+    let supervisors: Vec<Pid> = children(pid(&host));
+    assert_eq!(supervisors.len(), 1);
+    kill_process(supervisors[0], Signal::KILL).unwrap();
     // The host lives on, alone.
     let until = Instant::now() + Duration::from_secs(20);
     while marked(&watch.mark(0)) != HashSet::from([pid(&host).as_raw_pid()]) {
@@ -215,15 +219,15 @@ fn a_killed_guard_takes_its_server_with_it() {
 }
 
 #[test]
-fn without_a_guard_the_servers_themselves_end() {
+fn without_a_supervisor_the_servers_themselves_end() {
     let scripts = [
         "echo up; exec cat",
         "echo up; exec sleep 1000",
         "trap '' TERM HUP; echo up; read line; exec sleep 1000",
     ];
-    let watch = Watch::new("unguarded");
+    let watch = Watch::new("unsupervised");
     let times = watch.run(|watch| {
-        let mut host = start("unguarded", &watch.mark(0), "return", &scripts)
+        let mut host = start("unsupervised", &watch.mark(0), "return", &scripts)
             .spawn()
             .unwrap();
         wait_until_ready(host.stdout.take());
@@ -240,7 +244,7 @@ fn host(mark: &str, manner: &str, scripts: &[&str]) -> Command {
 }
 
 fn start(role: &str, mark: &str, manner: &str, scripts: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_guarded_host"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_supervised_host"));
     command
         .args([role, mark, manner])
         .args(scripts)

@@ -14,7 +14,8 @@ use serde_json::{json, value::RawValue};
 use switchboard::call::arguments::{ArgumentCheck, Checked};
 use switchboard::call::shape::{ShapeOptions, shape};
 use switchboard::catalog::{
-    Catalog, ListLimits, Provenance, Reach, ServerTools, Tokens, ToolRules, disguise::KnownServers,
+    Catalog, ListLimits, Provenance, Reach, ServerTools, Tokens, ToolRules,
+    impersonation::KnownServers,
 };
 use switchboard::json::SharedJson;
 use switchboard::names::{ServerName, ToolRef, WireName};

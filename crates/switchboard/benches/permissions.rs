@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::value::RawValue;
 use switchboard::names::CallId;
-use switchboard::permissions::{Engine, Guard, Policy, Subject, Wanted};
+use switchboard::permissions::{Engine, PermissionGate, Policy, Subject, Wanted};
 use switchboard_config::files::{Folders, InMemory};
 use switchboard_config::resolve::{Config, Inputs};
 
@@ -39,7 +39,7 @@ fn rules(count: usize) -> String {
     text + "[[permissions.rules]]\ntool = 'mcp__records__*'\naction = 'allow'\n"
 }
 
-fn guard(rules: String) -> (Guard, Config, Folders) {
+fn gate(rules: String) -> (PermissionGate, Config, Folders) {
     let folders = Folders {
         home: PathBuf::from("/nowhere/home"),
         config: PathBuf::from("/nowhere/home/.config/switchboard"),
@@ -53,8 +53,8 @@ fn guard(rules: String) -> (Guard, Config, Folders) {
         ..Inputs::default()
     };
     let config = Config::load(&inputs, &InMemory::default().file(path, rules));
-    let guard = Guard::new(Engine::new(&config, &folders, Policy::typed()));
-    (guard, config, folders)
+    let gate = PermissionGate::new(Engine::new(&config, &folders, Policy::typed()));
+    (gate, config, folders)
 }
 
 fn permissions(criterion: &mut Criterion) {
@@ -72,9 +72,9 @@ fn permissions(criterion: &mut Criterion) {
         ("permissions/no_rules", String::new()),
         ("permissions/1000_rules", rules(1000)),
     ] {
-        let (guard, config, folders) = guard(text);
+        let (gate, config, folders) = gate(text);
         criterion.bench_function(name, |bencher| {
-            bencher.iter(|| guard.permit(black_box(wanted)));
+            bencher.iter(|| gate.permit(black_box(wanted)));
         });
         criterion.bench_function(&format!("{name}_compiled"), |bencher| {
             bencher.iter(|| Engine::new(&config, &folders, Policy::typed()));

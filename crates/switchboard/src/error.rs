@@ -1,9 +1,9 @@
 //! The error of the embedding API: what went wrong, what kind of failure that is, and what to do about it.
 
 use crate::call::CallError;
+use crate::connectors::ConnectorError;
 use crate::host::ServerError;
 use crate::peer::RequestError;
-use crate::recipe::RecipeError;
 
 /// Why adding a server or calling a tool failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -17,7 +17,7 @@ enum Source {
     #[error(transparent)]
     Server(#[from] ServerError),
     #[error(transparent)]
-    Entry(#[from] RecipeError),
+    Entry(#[from] ConnectorError),
     #[error("cannot encode the arguments as a JSON object: {0}")]
     Arguments(String),
     #[error("the result has no structured content")]
@@ -122,8 +122,8 @@ impl From<ServerError> for Error {
     }
 }
 
-impl From<RecipeError> for Error {
-    fn from(error: RecipeError) -> Self {
+impl From<ConnectorError> for Error {
+    fn from(error: ConnectorError) -> Self {
         Self(Source::Entry(error))
     }
 }

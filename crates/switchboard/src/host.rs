@@ -19,6 +19,7 @@ use crate::call::{CallOutcome, CallRequest, UnderWay};
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
+use crate::connectors::Connectors;
 use crate::error::Error;
 use crate::events::{Event, Events, LogLine};
 use crate::handler::{ClientHandler, Limited};
@@ -27,7 +28,6 @@ use crate::memory::Memory;
 use crate::names::{CallId, Generation, ServerName};
 use crate::options::HostOptions;
 use crate::pins::review::{Review, Subject};
-use crate::recipe::Recipes;
 use crate::remembered::{self, Outline};
 use crate::search::{Hit, LiveIndex};
 use crate::server::Server;
@@ -48,7 +48,7 @@ struct Inner {
     under_way: UnderWay,
     search: LiveIndex,
     /// How servers that are described in code are made, once there is one.
-    recipes: OnceLock<Recipes>,
+    connectors: OnceLock<Connectors>,
     /// The task that gives their signs of life.
     _signs: AbortOnDrop,
 }
@@ -121,7 +121,7 @@ impl Host {
             calls: AtomicU64::new(0),
             under_way,
             search: LiveIndex::default(),
-            recipes: OnceLock::new(),
+            connectors: OnceLock::new(),
             _signs: AbortOnDrop::new(&signs),
         }))
     }
@@ -137,8 +137,8 @@ impl Host {
     ///
     /// If its description cannot be used, or if it cannot be connected.
     pub async fn add(&self, server: Server) -> Result<usize, Error> {
-        let recipes = self.0.recipes.get_or_init(Recipes::of_this_process);
-        let spec = server.into_spec(recipes)?;
+        let connectors = self.0.connectors.get_or_init(Connectors::of_this_process);
+        let spec = server.into_spec(connectors)?;
         Ok(self.add_server(spec).await?)
     }
 
@@ -377,8 +377,8 @@ impl Host {
     }
 
     /// Ends every connection and returns as soon as all servers have been told, within some ten milliseconds: for a program
-    /// that is about to end. Servers under a guard end by themselves in the background, in the same steps and times as
-    /// with [`shutdown`](Self::shutdown), and the guard makes sure of it. Those without one are waited for no longer.
+    /// that is about to end. Servers under a supervisor end by themselves in the background, in the same steps and times as
+    /// with [`shutdown`](Self::shutdown), and the supervisor makes sure of it. Those without one are waited for no longer.
     pub async fn leave(&self) {
         self.command(Command::Leave).await;
     }

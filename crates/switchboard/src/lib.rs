@@ -3,7 +3,7 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | [`host`], [`options`], [`spec`], [`recipe`] | the handle, what it is made of, and servers to manage |
+//! | [`host`], [`options`], [`spec`], [`connectors`] | the handle, what it is made of, and servers to manage |
 //! | [`call`] | the call pipeline: prepare, permit, send, shape |
 //! | [`permissions`], [`hooks`], [`audit`] | who may call what, who looks on, and what is written down |
 //! | [`auth`] | how the host proves to a remote server that it may speak with it |
@@ -13,11 +13,11 @@
 //! | [`pins`] | what tools were when they were first used, and what is set aside because it changed |
 //! | `manager` | the one owner of states: starting, health, reconnecting |
 //! | [`peer`] | one conversation with one server, in either era |
-//! | [`transport`], [`guard`] | how bytes reach a server, and how its processes are ended |
+//! | [`transport`], [`supervisor`] | how bytes reach a server, and how its processes are ended |
 //! | [`sandbox`] | what a server's process may touch |
 //! | [`service`], [`workspace`] | a Rust value that serves MCP, and the one that is built in |
 //! | [`find`] | files of a folder, as git sees it |
-//! | [`doctor`] | what is wrong with a server, and how to mend it |
+//! | [`doctor`] | what is wrong with a server, and how to fix it |
 //! | [`handler`], [`roots`] | what servers may ask of the client, and which folders each is told about |
 //! | [`events`], [`status`], [`logs`] | what happens, how servers stand, what they said |
 //! | `memory`, [`remembered`], [`watch`] | what is kept between runs, what of it a program may look at, and files that change |
@@ -28,12 +28,12 @@ pub mod audit;
 pub mod auth;
 pub mod call;
 pub mod catalog;
+pub mod connectors;
 pub mod content;
 pub mod doctor;
 mod error;
 pub mod events;
 pub mod find;
-pub mod guard;
 pub mod handler;
 pub mod hooks;
 pub mod host;
@@ -49,7 +49,6 @@ pub mod peer;
 pub mod permissions;
 pub mod person;
 pub mod pins;
-pub mod recipe;
 pub mod remembered;
 pub mod roots;
 pub mod sandbox;
@@ -58,13 +57,14 @@ mod server;
 pub mod service;
 pub mod spec;
 pub mod status;
+pub mod supervisor;
 pub mod transport;
 pub mod watch;
 pub mod workspace;
 
 pub use call::{CallOutcome, CallRequest};
 pub use error::{Error, ErrorKind};
-#[cfg(unix)]
-pub use guard::supervise;
 pub use host::Host;
 pub use server::Server;
+#[cfg(unix)]
+pub use supervisor::supervise;

@@ -12,15 +12,15 @@ use switchboard_config::resolve::Server;
 use switchboard_config::settings::Settings;
 use switchboard_store::{Key, Record, Space, Store};
 
-use crate::catalog::disguise::KnownServers;
+use crate::catalog::impersonation::KnownServers;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
+use crate::connectors;
 use crate::link_key;
 use crate::memory::{CATALOGS, Memory};
 use crate::names::ServerName;
 use crate::pins::{self, ContentKind, Listing, PINS};
-use crate::recipe;
 use crate::spec::{ConnectionKey, ServerSpec};
 
 /// What is needed of a server to find and read what is remembered of it.
@@ -43,7 +43,7 @@ impl Outline {
         Self {
             name: server.name.as_str().into(),
             key: link_key::key(&server.name, entry),
-            identity: recipe::identity(&server.name, entry),
+            identity: connectors::identity(&server.name, entry),
             rules: ToolRules::of(entry).with_settings(settings),
         }
     }

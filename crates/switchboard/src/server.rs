@@ -9,7 +9,7 @@ use std::time::Duration;
 use switchboard_config::entry::{ServerEntry, Transport};
 use switchboard_config::secret::Secret;
 
-use crate::recipe::{RecipeError, Recipes};
+use crate::connectors::{ConnectorError, Connectors};
 use crate::service::Service;
 use crate::spec::{ConnectionKey, ServerSpec, Start};
 use crate::transport::Connector;
@@ -154,15 +154,15 @@ impl Server {
     }
 
     /// The server as the host manages it.
-    pub(crate) fn into_spec(self, recipes: &Recipes) -> Result<ServerSpec, RecipeError> {
+    pub(crate) fn into_spec(self, connectors: &Connectors) -> Result<ServerSpec, ConnectorError> {
         let settings = switchboard_config::settings::Settings::default();
         let spec = match self.connector {
-            None => recipes.of_entry(&self.name, &self.entry, &settings)?,
+            None => connectors.of_entry(&self.name, &self.entry, &settings)?,
             Some(connector) => {
                 // A value in this process is itself and nothing else, so no two of them share a key.
                 let address = Arc::as_ptr(&connector).addr().to_le_bytes();
                 let key = ConnectionKey::of(&[self.name.as_bytes(), &address]);
-                recipes.with_connector(&self.name, &self.entry, &settings, connector, key)
+                connectors.with_connector(&self.name, &self.entry, &settings, connector, key)
             }
         };
         Ok(ServerSpec {

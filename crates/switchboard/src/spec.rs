@@ -1,7 +1,7 @@
 //! One server as the host wants it: how to reach it, and how to treat it.
 //!
 //! Owns the value that the manager reconciles with what is there. Making one from a configuration entry is
-//! [`crate::recipe`]'s business; a program that embeds the host may make one itself.
+//! [`crate::connectors`]'s business; a program that embeds the host may make one itself.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -345,7 +345,7 @@ async fn a_sloppy_server_works_and_its_habits_are_told() {
             ("noise", Severity::Warning),
             ("tools-set-aside", Severity::Warning),
             ("older-era", Severity::Note),
-            ("schemas-mended", Severity::Note),
+            ("schemas-repaired", Severity::Note),
         ],
         "{diagnosis:#?}"
     );

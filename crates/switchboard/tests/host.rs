@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchboard::call::{CallError, CallRequest};
+use switchboard::connectors::Connectors;
 use switchboard::host::Host;
 use switchboard::names::ServerName;
 use switchboard::options::HostOptions;
-use switchboard::recipe::Recipes;
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::status::State;
 use switchboard::transport::in_process::InProcessConnector;
@@ -101,8 +101,10 @@ fn an_entry_says_how_long_its_server_may_rest() {
             ..Inputs::default()
         };
         let config = Config::load(&inputs, &files);
-        let recipes = Recipes::new(Vec::new().into(), "/project".into());
-        let spec = recipes.spec(&config.servers[0], &config.settings).unwrap();
+        let connectors = Connectors::new(Vec::new().into(), "/project".into());
+        let spec = connectors
+            .spec(&config.servers[0], &config.settings)
+            .unwrap();
         assert_eq!(spec.idle_shutdown, expected, "{keys}");
     };
     check("", None);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use switchboard::call::gate::{Check, Verdict};
 use switchboard::names::CallId;
-use switchboard::permissions::{Engine, Guard, Policy, Subject, Wanted};
+use switchboard::permissions::{Engine, PermissionGate, Policy, Subject, Wanted};
 use switchboard_config::files::{Folders, InMemory};
 use switchboard_config::resolve::{Config, Inputs};
 
@@ -94,7 +94,7 @@ fn an_allowed_call_allocates_nothing() {
     };
     let config = Config::load(&inputs, &InMemory::default().file(path, rules()));
     assert!(config.rules.len() > 800);
-    let guard = Guard::new(Engine::new(&config, &folders, Policy::agent()));
+    let gate = PermissionGate::new(Engine::new(&config, &folders, Policy::agent()));
     let exposed = Subject::exposed_name("records", "search");
     let arguments: Box<serde_json::value::RawValue> = serde_json::from_str(
         r#"{"project": "switchboard", "query": "open issues", "limit": 20, "tags": ["a", "b"]}"#,
@@ -107,7 +107,7 @@ fn an_allowed_call_allocates_nothing() {
         tool: None,
         previewer: None,
     };
-    let passes = || matches!(guard.permit(wanted), Check::Now(Verdict::Pass(_)));
+    let passes = || matches!(gate.permit(wanted), Check::Now(Verdict::Pass(_)));
     // The first call of a tool finds out which rules are about it, and regular expressions make their caches.
     assert!(passes() && passes());
     let before = ALLOCATED.get();

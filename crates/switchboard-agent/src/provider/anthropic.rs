@@ -16,7 +16,7 @@ use super::http::{Decode, Endpoint, Events, answer};
 use super::models::ThinkingMode;
 use super::{
     Answer, Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
-    express, failure,
+    failure, sanitize,
 };
 use crate::message::{
     Content, Image, Message, Part, Role, Thinking, ToolCall, ToolDefinition, ToolResult,
@@ -309,9 +309,9 @@ impl Encoder<'_> {
             Part::Image(image) => Some(self.image(image)),
             Part::Thinking(thinking) => self.thinking(thinking),
             Part::ToolCall(call) => Some(Block::ToolUse {
-                id: express::id(&call.id, LONGEST_ID),
-                name: express::name(&call.name, LONGEST_NAME),
-                input: express::arguments(&call.arguments),
+                id: sanitize::id(&call.id, LONGEST_ID),
+                name: sanitize::name(&call.name, LONGEST_NAME),
+                input: sanitize::arguments(&call.arguments),
             }),
             Part::ToolResult(result) => Some(self.result(result)),
         }
@@ -346,7 +346,7 @@ impl Encoder<'_> {
             content.extend(text_block("it failed without a word"));
         }
         Block::ToolResult {
-            tool_use_id: express::id(&result.call, LONGEST_ID),
+            tool_use_id: sanitize::id(&result.call, LONGEST_ID),
             content,
             is_error: result.is_error && !has_pictures,
             cache_control: None,
@@ -354,7 +354,7 @@ impl Encoder<'_> {
     }
 
     fn image<'a>(&self, image: &'a Image) -> Block<'a> {
-        if let Some(note) = express::unseen(image, self.model.vision) {
+        if let Some(note) = sanitize::unseen(image, self.model.vision) {
             return Block::Text {
                 text: note.into(),
                 cache_control: None,

@@ -9,10 +9,9 @@
 //! | [`anthropic`], [`openai`] | the wire formats |
 //! | [`retry`] | asking once more |
 //! | [`models`], `offers` | what is known of models; what an endpoint of one's own says of them |
-//! | `http`, `failure`, `express` | what the wire formats share: streams, errors, and what none of them takes |
+//! | `http`, `failure`, `sanitize` | what the wire formats share: streams, errors, and what none of them takes |
 
 pub mod anthropic;
-mod express;
 mod failure;
 #[cfg(test)]
 mod fixture;
@@ -21,6 +20,7 @@ pub mod models;
 mod offers;
 pub mod openai;
 pub mod retry;
+mod sanitize;
 pub mod settings;
 
 use std::fmt;

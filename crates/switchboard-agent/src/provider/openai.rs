@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::http::{Endpoint, Events, answer};
-use super::{Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, express};
+use super::{Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, sanitize};
 use crate::message::{Content, Image, Message, Part, Role, ToolDefinition, ToolResult};
 use decoder::Decoder;
 
@@ -323,7 +323,7 @@ fn push_user<'a>(message: &'a Message, model: &Model, messages: &mut Vec<WireMes
     for part in &message.parts {
         if let Part::ToolResult(result) = part {
             messages.push(WireMessage::Tool {
-                tool_call_id: express::id(&result.call, LONGEST_ID),
+                tool_call_id: sanitize::id(&result.call, LONGEST_ID),
                 content: result_text(result, model, &mut parts),
             });
         }
@@ -379,7 +379,7 @@ fn result_text<'a>(
     for content in &result.content {
         match content {
             Content::Text { text } => lines.push(text.into()),
-            Content::Image(image) => match express::unseen(image, model.vision) {
+            Content::Image(image) => match sanitize::unseen(image, model.vision) {
                 Some(note) => lines.push(note.into()),
                 None => shown.push(image_part(image, model)),
             },
@@ -389,7 +389,7 @@ fn result_text<'a>(
         lines.push("[a picture follows in the next message]".into());
         let text = format!(
             "The picture from the result of call {}:",
-            express::id(&result.call, LONGEST_ID)
+            sanitize::id(&result.call, LONGEST_ID)
         );
         pictures.push(UserPart::Text { text: text.into() });
         pictures.append(&mut shown);
@@ -406,7 +406,7 @@ fn result_text<'a>(
 }
 
 fn image_part<'a>(image: &Image, model: &Model) -> UserPart<'a> {
-    match express::unseen(image, model.vision) {
+    match sanitize::unseen(image, model.vision) {
         Some(note) => UserPart::Text { text: note.into() },
         None => UserPart::ImageUrl {
             image_url: ImageUrl {
@@ -419,11 +419,11 @@ fn image_part<'a>(image: &Image, model: &Model) -> UserPart<'a> {
 /// What the model said; nothing if it said nothing.
 fn assistant(message: &Message) -> Option<WireMessage<'_>> {
     let calls = message.calls().map(|call| WireCall {
-        id: express::id(&call.id, LONGEST_ID),
+        id: sanitize::id(&call.id, LONGEST_ID),
         r#type: "function",
         function: CalledFunction {
-            name: express::name(&call.name, LONGEST_NAME),
-            arguments: express::arguments(&call.arguments).get().to_owned(),
+            name: sanitize::name(&call.name, LONGEST_NAME),
+            arguments: sanitize::arguments(&call.arguments).get().to_owned(),
         },
     });
     let tool_calls: Vec<WireCall<'_>> = calls.collect();

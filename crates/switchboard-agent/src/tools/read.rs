@@ -186,7 +186,7 @@ fn lines(file: File, range: Range, cancellation: &Cancellation) -> Result<String
     let mut shown = Shown {
         text: String::new(),
         left: range.characters,
-        is_mended: false,
+        is_repaired: false,
     };
     let mut number = 1_u64;
     let mut line = Line::default();
@@ -249,7 +249,7 @@ fn lines(file: File, range: Range, cancellation: &Cancellation) -> Result<String
             &format!("more follows: read on with offset {next}"),
         );
     }
-    if shown.is_mended {
+    if shown.is_repaired {
         let note = "bytes that are no UTF-8 are shown as \u{fffd}";
         remark(&mut shown.text, note);
     }
@@ -277,7 +277,7 @@ struct Shown {
     text: String,
     /// How many more characters there may be.
     left: usize,
-    is_mended: bool,
+    is_repaired: bool,
 }
 
 impl Shown {
@@ -302,7 +302,7 @@ impl Shown {
             return false;
         }
         // The cut of a long line may leave half a character, which is no fault of the file.
-        self.is_mended |= is_whole && matches!(text, std::borrow::Cow::Owned(_));
+        self.is_repaired |= is_whole && matches!(text, std::borrow::Cow::Owned(_));
         self.left = self.left.saturating_sub(characters);
         self.text.push_str(&entry);
         true

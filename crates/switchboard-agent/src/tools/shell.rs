@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use switchboard::sandbox::Policy;
-use switchboard::transport::stdio::GuardCommand;
+use switchboard::transport::stdio::SupervisorCommand;
 
 /// Variables that hold secrets of Switchboard's own.
 const WITHHELD: &[&str] = &[
@@ -26,7 +26,7 @@ const SECRET_ENDINGS: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PA
 #[derive(Clone, Default)]
 pub struct Shell {
     pub(super) environment: Arc<[(OsString, OsString)]>,
-    pub(super) guard: Option<GuardCommand>,
+    pub(super) supervisor: Option<SupervisorCommand>,
     pub(super) sandbox: Option<Policy>,
 }
 
@@ -36,7 +36,7 @@ impl Shell {
         let environment = environment.into_iter();
         Self {
             environment: environment.filter(|(name, _)| !is_withheld(name)).collect(),
-            guard: None,
+            supervisor: None,
             sandbox: None,
         }
     }
@@ -51,15 +51,15 @@ impl Shell {
         self
     }
 
-    /// Commands run under a guard, which ends whatever they leave behind. Without one, what leaves its process group
+    /// Commands run under a supervisor, which ends whatever they leave behind. Without one, what leaves its process group
     /// is found by a mark in its environment, where the system lets that be seen.
     #[must_use]
-    pub fn guarded_by(mut self, guard: Option<GuardCommand>) -> Self {
-        self.guard = guard;
+    pub fn supervised_by(mut self, supervisor: Option<SupervisorCommand>) -> Self {
+        self.supervisor = supervisor;
         self
     }
 
-    /// Commands run in this sandbox, which needs a guard. One that cannot be kept is an error of every command.
+    /// Commands run in this sandbox, which needs a supervisor. One that cannot be kept is an error of every command.
     #[must_use]
     pub fn confined_to(mut self, sandbox: Option<Policy>) -> Self {
         self.sandbox = sandbox;
@@ -73,7 +73,7 @@ impl fmt::Debug for Shell {
         formatter
             .debug_struct("Shell")
             .field("environment", &self.environment.len())
-            .field("guard", &self.guard)
+            .field("supervisor", &self.supervisor)
             .field("sandbox", &self.sandbox)
             .finish()
     }

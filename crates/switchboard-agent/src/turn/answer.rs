@@ -19,7 +19,7 @@ use crate::session::SessionError;
 impl Turn<'_> {
     /// Asks for one answer, with a shorter conversation where it has grown too long.
     pub(super) async fn ask(&mut self) -> Result<Answer, SessionError> {
-        let provider = self.core.provider();
+        let provider = self.context.provider();
         let limit = compact::limit(provider.model());
         let overhead = self.overhead();
         let tokens = self.state.journal.conversation().tokens(overhead);

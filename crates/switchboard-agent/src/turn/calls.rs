@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Emitter, State, Turn};
 use crate::budget::Budget;
-use crate::core::Core;
+use crate::context::AgentContext;
 use crate::dispatch::{BuiltIn, BuiltInKind, Prepared, UNFIT};
 use crate::events::{CallSummary, EndReason, SessionEvent};
 use crate::message::{ToolCall, ToolResult};
@@ -30,7 +30,7 @@ const MAX_AT_ONCE: usize = 8;
 
 /// Somebody who makes calls.
 struct Caller<'a> {
-    core: &'a Core,
+    context: &'a AgentContext,
     emitter: Emitter,
     budget: Arc<Budget>,
     /// What a sub-agent has cost. It is a call that runs alone, so it is clear whose this is.
@@ -83,7 +83,7 @@ impl<'a> Turn<'a> {
         let prepared = if is_cut_off && others.is_empty() && is_incomplete(call) {
             Prepared::Hopeless(Output::error(CUT_OFF), UNFIT)
         } else {
-            self.core.prepare(call)
+            self.context.prepare(call)
         };
         Some((call, prepared))
     }
@@ -120,7 +120,7 @@ impl<'a> Turn<'a> {
             self.state.journal.append(entry).await?;
         }
         let caller = Caller {
-            core: self.core,
+            context: self.context,
             emitter: self.emitter.clone(),
             budget: Arc::clone(&self.budget),
             spent: Mutex::default(),
@@ -186,16 +186,16 @@ impl Caller<'_> {
             let work = async {
                 match prepared {
                     Prepared::Hopeless(output, why) => {
-                        self.core.note_hopeless(&call, why);
+                        self.context.note_hopeless(&call, why);
                         output
                     }
                     Prepared::Server {
                         name, arguments, ..
                     } => {
                         // What a model knows without having been told of it becomes part of what it is told of.
-                        self.core.found.add([name.clone()]);
+                        self.context.found.add([name.clone()]);
                         let progress = self.progress(&call.id);
-                        let answered = self.core.call_server(name, arguments, progress).await;
+                        let answered = self.context.call_server(name, arguments, progress).await;
                         // A tool that came with a server that was not there before is known only now.
                         if let Some(outcome) = answered.1 {
                             reference = Some(outcome.tool);
@@ -204,7 +204,7 @@ impl Caller<'_> {
                         answered.0
                     }
                     Prepared::BuiltIn { tool, arguments } => {
-                        self.core
+                        self.context
                             .call_built_in(tool, arguments, |arguments| {
                                 self.run(&call.id, tool, arguments)
                             })
@@ -235,7 +235,7 @@ impl Caller<'_> {
         work: impl Future<Output = T>,
     ) -> T {
         let mut work = pin!(work);
-        let pause = self.core.options.host.progress_interval();
+        let pause = self.context.options.host.progress_interval();
         let mut next = started + pause;
         loop {
             tokio::select! {
@@ -276,13 +276,13 @@ impl Caller<'_> {
                     elapsed_ms: None,
                 });
             };
-            let context = self.core.context(Arc::new(progress));
+            let context = self.context.context(Arc::new(progress));
             tool.run(&arguments, &context).await
         }
         .boxed()
     }
 
-    /// Gives a task to a sub-agent. It shares the host, the guard and the budget.
+    /// Gives a task to a sub-agent. It shares the host, the gate and the budget.
     fn sub_agent<'c>(&'c self, call: &'c str, arguments: Box<RawValue>) -> BoxFuture<'c, Output> {
         async move {
             let task = Task::read(&arguments).and_then(|task| Ok((task.patterns()?, task)));
@@ -290,10 +290,10 @@ impl Caller<'_> {
                 Ok(task) => task,
                 Err(problem) => return Output::error(problem),
             };
-            let core = self.core.of_sub_agent(patterns);
-            let mut state = State::new(&core, Journal::unkept(core.id.clone()));
+            let context = self.context.of_sub_agent(patterns);
+            let mut state = State::new(&context, Journal::unkept(context.id.clone()));
             let turn = Turn::new(
-                &core,
+                &context,
                 &mut state,
                 self.emitter.of_call(call),
                 Arc::clone(&self.budget),

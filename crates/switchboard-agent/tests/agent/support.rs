@@ -10,7 +10,7 @@ use futures_util::stream::{self, BoxStream};
 use serde_json::{Value, json};
 use switchboard::Host;
 use switchboard::options::HostOptions;
-use switchboard::permissions::{Engine, Guard, Policy};
+use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::service::{
     Changes, Features, Reply as Answered, RequestContext, Service, error_result, text_result,
     unknown_tool,
@@ -428,28 +428,28 @@ pub(crate) fn spec(name: &str, service: &Arc<Bench>) -> ServerSpec {
     spec
 }
 
-/// A host and the guard that is its gate. Everything is allowed; what `bench` says of its tools is believed.
-pub(crate) fn guarded_host() -> (Host, Arc<Guard>) {
+/// A host and its permission gate. Everything is allowed; what `bench` says of its tools is believed.
+pub(crate) fn supervised_host() -> (Host, Arc<PermissionGate>) {
     let policy = Policy {
         default: Permission::Allow,
         annotations: true,
         unattended: Permission::Allow,
     };
     let engine = Engine::without_rules(policy).trusting("bench");
-    let guard = Arc::new(Guard::new(engine));
+    let gate = Arc::new(PermissionGate::new(engine));
     let host = Host::with_options(HostOptions {
-        gate: Arc::clone(&guard) as Arc<dyn switchboard::call::gate::Gate>,
+        gate: Arc::clone(&gate) as Arc<dyn switchboard::call::gate::Gate>,
         ..HostOptions::default()
     });
-    (host, guard)
+    (host, gate)
 }
 
 pub(crate) fn options(provider: &Arc<Scripted>, servers: Vec<ServerSpec>) -> AgentOptions {
-    let (host, guard) = guarded_host();
+    let (host, gate) = supervised_host();
     let provider = Arc::clone(provider) as Arc<dyn Provider>;
     AgentOptions {
         servers,
-        ..AgentOptions::new(host, guard, provider)
+        ..AgentOptions::new(host, gate, provider)
     }
 }
 
@@ -493,7 +493,7 @@ pub(crate) fn broken(name: &str) -> ServerSpec {
         inherit_env: false,
         base_env: Arc::default(),
         cwd: None,
-        guard: None,
+        supervisor: None,
         sandbox: None,
         limits: StdioLimits::default(),
         grace: Grace::default(),

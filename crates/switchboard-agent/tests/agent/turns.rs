@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use switchboard::Host;
 use switchboard::audit::{Audit, AuditSettings, LOG};
 use switchboard::options::HostOptions;
-use switchboard::permissions::{Engine, Guard, Policy};
+use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard_agent::events::EndReason;
 use switchboard_agent::message::{Message, Part, Role};
 use switchboard_agent::provider::{ProviderErrorKind, Stop};
@@ -76,10 +76,10 @@ async fn a_call_is_made_and_its_result_used() {
 async fn a_call_that_cannot_be_made_is_written_down() {
     let store = Arc::new(MemoryStore::new());
     let audit = Audit::start(store.clone(), AuditSettings::default(), "test");
-    let guard = Guard::new(Engine::without_rules(Policy::agent())).recording(audit.clone());
-    let guard = Arc::new(guard);
+    let gate = PermissionGate::new(Engine::without_rules(Policy::agent())).recording(audit.clone());
+    let gate = Arc::new(gate);
     let host = Host::with_options(HostOptions {
-        gate: guard.clone(),
+        gate: gate.clone(),
         ..HostOptions::default()
     });
     let provider = Scripted::new([
@@ -89,7 +89,7 @@ async fn a_call_that_cannot_be_made_is_written_down() {
         ]),
         says("I see."),
     ]);
-    let options = AgentOptions::new(host, guard, provider);
+    let options = AgentOptions::new(host, gate, provider);
     let session = Agent::new(options).session(&workspace());
     session.send("go").await.expect("a reply");
     audit.flush().await;

@@ -170,7 +170,7 @@ async fn what_is_not_permitted_is_not_run() {
         annotations: true,
         unattended: Permission::Deny,
     };
-    options.guard.set_engine(Engine::without_rules(policy));
+    options.gate.set_engine(Engine::without_rules(policy));
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let results = provider.last().results();
@@ -421,7 +421,7 @@ async fn hooks_change_and_block_what_built_in_tools_do() {
         registered(HookEvent::PreToolUse, Arc::new(before)),
         registered(HookEvent::PostToolUse, Arc::new(after)),
     ]);
-    options.guard.set_engine(engine);
+    options.gate.set_engine(engine);
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let noted = note.0.lock().expect("notes").clone();

@@ -13,7 +13,7 @@ use switchboard::call::gate::Gate;
 use switchboard::hooks::{HookAnswer, HookInput, Registration};
 use switchboard::json::SharedJson;
 use switchboard::options::HostOptions;
-use switchboard::permissions::{Engine, Guard, Policy};
+use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::transport::http::{HttpClient, HttpSettings};
 use switchboard_agent::agent::SearchMode;
 use switchboard_agent::events::SessionEvent;
@@ -140,13 +140,13 @@ impl Playing {
             provider(&model, wire, &conversation.options).await,
             provider(&model, other, &conversation.options).await,
         ];
-        let guard = Arc::new(Guard::new(engine(conversation)));
+        let gate = Arc::new(PermissionGate::new(engine(conversation)));
         let host = Host::with_options(HostOptions {
-            gate: Arc::clone(&guard) as Arc<dyn Gate>,
+            gate: Arc::clone(&gate) as Arc<dyn Gate>,
             spill_folder: Some(spill.clone()),
             ..HostOptions::default()
         });
-        let mut options = AgentOptions::new(host.clone(), guard, Arc::clone(&providers[0]));
+        let mut options = AgentOptions::new(host.clone(), gate, Arc::clone(&providers[0]));
         options.servers = specs;
         options.spill_folder = Some(spill.clone());
         conversation.options.apply(&mut options);

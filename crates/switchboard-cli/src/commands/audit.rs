@@ -14,9 +14,9 @@ use crate::commands::status::size;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::moment;
 use crate::printer::{Table, style};
 use crate::session;
+use crate::time;
 use crate::view;
 
 pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
             _ => style::GOOD,
         };
         table.row([
-            (style::QUIET, &moment::shown(each.at)),
+            (style::QUIET, &time::shown(each.at)),
             (style::QUIET, &line.by),
             (style::NAME, &line.what),
             (decision, &line.decision),
@@ -138,7 +138,7 @@ impl Line {
 fn entry_json(found: Found) -> Value {
     let mut entry = found.entry;
     if let Value::Object(members) = &mut entry {
-        members.insert("at".to_owned(), moment::exact(found.at).into());
+        members.insert("at".to_owned(), time::exact(found.at).into());
         if let Some(source) = members.get_mut("source")
             && let Some(text) = source.as_str()
         {
@@ -165,7 +165,7 @@ fn since(text: &str) -> Result<Timestamp, Failure> {
         let ago = Duration::from_secs(number.checked_mul(seconds)?);
         Some(now.before(ago))
     };
-    ago().or_else(|| moment::parse(text)).ok_or_else(|| {
+    ago().or_else(|| time::parse(text)).ok_or_else(|| {
         Failure::usage(format!("\"{}\" is not a valid time", visible(text)))
             .hint("write how long ago (90s, 30m, 1h, 7d), a day (2026-11-01) or a moment (2026-11-01T08:00:00Z)")
     })

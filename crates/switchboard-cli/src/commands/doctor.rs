@@ -1,4 +1,4 @@
-//! `switchboard doctor`: every step on the way to every server, what is wrong, and how to mend it.
+//! `switchboard doctor`: every step on the way to every server, what is wrong, and how to fix it.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -181,8 +181,8 @@ fn set_pinned_aside(patients: &mut [Diagnosis], session: &Session<'_>) {
 /// A server that may not be started. That is a fault only where its entry has one.
 fn held_back(held: &HeldBack, config: &Config) -> Diagnosis {
     let server = held.name.as_str().into();
-    if let Some(error) = &held.recipe {
-        return Diagnosis::of_recipe(server, error);
+    if let Some(error) = &held.connector {
+        return Diagnosis::of_connector(server, error);
     }
     let (verdict, severity) = match held.exit {
         Exit::Configuration => (Verdict::Misconfigured, Severity::Error),

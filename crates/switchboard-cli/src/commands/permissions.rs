@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard::catalog::disguise::BUILT_INS;
+use switchboard::catalog::impersonation::BUILT_INS;
 use switchboard::names::ExposedName;
 use switchboard::permissions::{Because, Engine, Explanation, Policy, Rule, Subject};
 use switchboard::remembered;

@@ -33,7 +33,7 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::servers::Servers;
-use crate::session::{self, Manner, Session};
+use crate::session::{self, Session, SessionMode};
 use crate::view;
 
 /// What `--help` says besides the flags.
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     };
     let servers = Servers::load(context, None)?;
     let questions = ClientQuestions::new().about(&context.project);
-    let manner = Manner {
+    let mode = SessionMode {
         policy: Policy::agent(),
         front_end: FRONT_END,
         attended: false,
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         logins: true,
         clients: Some(questions.clone()),
     };
-    session::run_in(manner, context, &servers, async |session, interrupts| {
+    session::run_in(mode, context, &servers, async |session, interrupts| {
         let provider =
             setup::provider(arguments.model.as_deref(), session.servers, context).await?;
         session.tell_held_back();

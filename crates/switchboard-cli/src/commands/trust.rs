@@ -12,8 +12,8 @@ use crate::cli::TrustCommand;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::guarded::{self, Guarded};
 use crate::printer::{Table, paint, style};
+use crate::trust_items::{self, TrustItem};
 use crate::{store, terminal, view};
 
 pub(crate) fn run(command: TrustCommand, context: &Context) -> Outcome {
@@ -29,11 +29,8 @@ fn list(context: &Context) -> Outcome {
     let printer = &context.printer;
     let decisions = context.decisions();
     context.warn_of_findings(&decisions);
-    let guarded = guarded::all(context, &decisions);
-    let names: HashSet<String> = guarded
-        .iter()
-        .map(|each| each.subject.to_string())
-        .collect();
+    let items = trust_items::all(context, &decisions);
+    let names: HashSet<String> = items.iter().map(|each| each.subject.to_string()).collect();
     // An approval of something that no file has any more is shown, so that it can be taken back.
     let gone: Vec<&str> = decisions
         .approvals(&context.project)
@@ -41,7 +38,7 @@ fn list(context: &Context) -> Outcome {
         .filter(|name| !names.contains(*name))
         .collect();
     if printer.json {
-        let present = guarded.iter().map(|each| {
+        let present = items.iter().map(|each| {
             json!({
                 "name": each.subject.to_string(),
                 "state": each.word(),
@@ -56,7 +53,7 @@ fn list(context: &Context) -> Outcome {
         return Ok(Exit::Done);
     }
     let mut table = Table::with_heading(&["STATE", "NAME", "FILE"]);
-    for each in &guarded {
+    for each in &items {
         let file = view::path(each.file(context).as_ref(), &context.environment.home);
         let subject = each.subject.to_string();
         table.row([
@@ -72,13 +69,13 @@ fn list(context: &Context) -> Outcome {
             (style::QUIET, ""),
         ]);
     }
-    if guarded.is_empty() && gone.is_empty() {
+    if items.is_empty() && gone.is_empty() {
         let project = view::path(&context.project, &context.environment.home);
         printer.note(format!("nothing in {project} needs your trust"));
         return Ok(Exit::Done);
     }
     printer.data(table)?;
-    if guarded.iter().any(Guarded::waits) {
+    if items.iter().any(TrustItem::waits) {
         printer
             .note("approve with `switchboard trust approve [NAME]`; until then it has no effect");
     }
@@ -89,8 +86,8 @@ fn approve(name: Option<&str>, yes: bool, context: &Context) -> Outcome {
     let printer = &context.printer;
     let decisions = context.try_decisions()?;
     context.warn_of_findings(&decisions);
-    let mut wanted = chosen(name, guarded::all(context, &decisions))?;
-    wanted.retain(Guarded::waits);
+    let mut wanted = chosen(name, trust_items::all(context, &decisions))?;
+    wanted.retain(TrustItem::waits);
     if wanted.is_empty() {
         printer.note("nothing waits for your approval");
         return finish(&[], context);
@@ -132,7 +129,7 @@ fn finish(approved: &[String], context: &Context) -> Outcome {
 }
 
 /// Nothing is approved that could not be looked at.
-fn refuse_unreadable(wanted: &[Guarded]) -> Result<(), Failure> {
+fn refuse_unreadable(wanted: &[TrustItem]) -> Result<(), Failure> {
     for each in wanted {
         if let Some(reason) = each.fingerprint.unreadable().next() {
             let name = each.subject.to_string();
@@ -146,7 +143,7 @@ fn refuse_unreadable(wanted: &[Guarded]) -> Result<(), Failure> {
 }
 
 /// Asks on the terminal. With no terminal the answer is no.
-fn consent(wanted: &[Guarded], context: &Context) -> Result<bool, Failure> {
+fn consent(wanted: &[TrustItem], context: &Context) -> Result<bool, Failure> {
     let what = if wanted.len() == 1 {
         "this".to_owned()
     } else {
@@ -156,7 +153,7 @@ fn consent(wanted: &[Guarded], context: &Context) -> Result<bool, Failure> {
 }
 
 /// What an approval would be about.
-fn description(each: &Guarded, context: &Context) -> String {
+fn description(each: &TrustItem, context: &Context) -> String {
     let file = view::path(each.file(context).as_ref(), &context.environment.home);
     let mut text = format!(
         "{}  {}  {}",
@@ -266,13 +263,13 @@ fn diff(name: Option<&str>, context: &Context) -> Outcome {
     let printer = &context.printer;
     let decisions = context.decisions();
     context.warn_of_findings(&decisions);
-    let guarded = chosen(name, guarded::all(context, &decisions))?;
+    let items = chosen(name, trust_items::all(context, &decisions))?;
     if printer.json {
-        let waiting = guarded.iter().filter(|each| each.waits());
+        let waiting = items.iter().filter(|each| each.waits());
         printer.json(&waiting.map(diff_json).collect())?;
         return Ok(Exit::Done);
     }
-    let waiting: Vec<String> = guarded
+    let waiting: Vec<String> = items
         .iter()
         .filter(|each| each.waits())
         .map(|each| description(each, context))
@@ -284,7 +281,7 @@ fn diff(name: Option<&str>, context: &Context) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn diff_json(each: &Guarded) -> Value {
+fn diff_json(each: &TrustItem) -> Value {
     let none = Fingerprint::of_nothing();
     let earlier = match &each.verdict {
         Verdict::Changed(earlier) => earlier,
@@ -311,16 +308,13 @@ fn parts_json(fingerprint: &Fingerprint) -> Value {
 }
 
 /// The things a name is about, or everything.
-fn chosen(name: Option<&str>, mut guarded: Vec<Guarded>) -> Result<Vec<Guarded>, Failure> {
+fn chosen(name: Option<&str>, mut items: Vec<TrustItem>) -> Result<Vec<TrustItem>, Failure> {
     let Some(name) = name else {
-        return Ok(guarded);
+        return Ok(items);
     };
-    let known: Vec<String> = guarded
-        .iter()
-        .map(|each| each.subject.to_string())
-        .collect();
-    guarded.retain(|each| each.subject.to_string() == name);
-    if guarded.is_empty() {
+    let known: Vec<String> = items.iter().map(|each| each.subject.to_string()).collect();
+    items.retain(|each| each.subject.to_string() == name);
+    if items.is_empty() {
         let failure = Failure::failed(format!(
             "nothing called `{}` needs your trust",
             visible(name)
@@ -331,10 +325,10 @@ fn chosen(name: Option<&str>, mut guarded: Vec<Guarded>) -> Result<Vec<Guarded>,
             None => failure.hint("`switchboard trust list` shows what does"),
         });
     }
-    Ok(guarded)
+    Ok(items)
 }
 
-fn word_style(each: &Guarded) -> Style {
+fn word_style(each: &TrustItem) -> Style {
     match each.verdict {
         Verdict::Trusted => style::GOOD,
         Verdict::New | Verdict::Changed(_) => style::WARNING,

@@ -8,7 +8,7 @@ use switchboard_protocol::types::wire::{List, Number};
 use url::Url;
 
 use super::safe;
-use crate::moment;
+use crate::time;
 
 /// More choices than a person looks through are not shown; they can be typed.
 pub(super) const SHOWN_CHOICES: usize = 30;
@@ -390,7 +390,7 @@ impl Format {
                     && !place.ends_with('.')
             }),
             Self::Uri => Url::parse(text).is_ok(),
-            Self::Date => text.len() == 10 && moment::parse(text).is_some(),
+            Self::Date => text.len() == 10 && time::parse(text).is_some(),
             Self::DateTime => is_date_time(text),
         }
     }
@@ -401,11 +401,11 @@ fn is_date_time(text: &str) -> bool {
     let zoned = text.strip_suffix(['Z', 'z']).or_else(|| {
         let (local, zone) = text.split_at_checked(text.len().checked_sub(6)?)?;
         let clock = zone.strip_prefix(['+', '-'])?;
-        moment::parse(&format!("2000-01-01T{clock}:00")).map(|_| local)
+        time::parse(&format!("2000-01-01T{clock}:00")).map(|_| local)
     });
     zoned.is_some_and(|local| {
         let has_seconds = local.matches(':').count() == 2;
-        has_seconds && local.contains(['T', 't']) && moment::parse(local).is_some()
+        has_seconds && local.contains(['T', 't']) && time::parse(local).is_some()
     })
 }
 

@@ -32,7 +32,7 @@ use switchboard_protocol::types::sampling::{CreateMessageRequestParams, CreateMe
 use switchboard_protocol::types::wire::Raw;
 use url::Url;
 
-pub(crate) use self::sampling::Lent;
+pub(crate) use self::sampling::SamplingModel;
 use crate::context::Context;
 use crate::printer::Printer;
 use crate::terminal::Keyboard;
@@ -49,21 +49,21 @@ pub(crate) struct AtTerminal {
     /// Whether nothing is called, so that servers are told they may ask, and what is asked is declined.
     is_looking: bool,
     /// The model, where there is one.
-    lent: Arc<Lent>,
+    sampling: Arc<SamplingModel>,
     /// Servers that asked something while nobody could be asked, of which it was said.
     unanswered: Mutex<HashSet<ServerName>>,
 }
 
 impl AtTerminal {
     /// Asks on the terminal, if there is one and somebody is to be asked.
-    pub(crate) fn new(context: &Context, attended: bool, lent: Arc<Lent>) -> Self {
+    pub(crate) fn new(context: &Context, attended: bool, sampling: Arc<SamplingModel>) -> Self {
         Self {
             printer: context.printer.clone(),
             project: context.project.clone(),
             variables: Arc::clone(&context.environment.all),
             is_attended: attended && terminal::is_there(),
             is_looking: false,
-            lent,
+            sampling,
             unanswered: Mutex::default(),
         }
     }
@@ -107,7 +107,7 @@ impl ClientHandler for AtTerminal {
         ClientCapabilities {
             roots: Some(RootsCapability::default()),
             elicitation: (self.is_attended || self.is_looking).then_some(elicitation),
-            sampling: (self.is_looking || self.is_attended && self.lent.is_there())
+            sampling: (self.is_looking || self.is_attended && self.sampling.is_there())
                 .then(SamplingCapability::default),
             ..ClientCapabilities::default()
         }
@@ -156,7 +156,7 @@ impl ClientHandler for AtTerminal {
                     "there is nobody to ask whether the model may be asked",
                 ));
             }
-            self.lent.ask(server, &params, &self.printer).await
+            self.sampling.ask(server, &params, &self.printer).await
         }
         .boxed()
     }

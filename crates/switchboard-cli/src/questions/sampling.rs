@@ -34,7 +34,7 @@ const ROWS_AROUND: usize = 8;
 
 /// A model that servers may ask, once there is one.
 #[derive(Default)]
-pub(crate) struct Lent {
+pub(crate) struct SamplingModel {
     provider: Mutex<Option<Arc<dyn Provider>>>,
     /// Servers that need not ask again.
     granted: Mutex<HashSet<ServerName>>,
@@ -42,7 +42,7 @@ pub(crate) struct Lent {
     used: Mutex<HashMap<ServerName, u64>>,
 }
 
-impl Lent {
+impl SamplingModel {
     /// From now on this model may be asked.
     pub(crate) fn lend(&self, provider: &Arc<dyn Provider>) {
         *lock(&self.provider) = Some(Arc::clone(provider));

@@ -630,7 +630,7 @@ fn no_variable_of_ours_reaches_a_server() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.contains("PATH"), "{}", run.stdout);
     assert!(!run.stdout.contains("canary"), "{}", run.stdout);
-    // By this one the guard tells its processes from those of other servers, and it says nothing else.
+    // By this one the supervisor tells its processes from those of other servers, and it says nothing else.
     let seen: serde_json::Map<_, _> = serde_json::from_str(&run.stdout).unwrap();
     let ours: Vec<_> = seen
         .keys()

@@ -400,10 +400,15 @@ fn with_a_store_that_cannot_be_used_no_tool_is_offered() {
 }
 
 #[test]
-fn the_guard_is_nobodys_command() {
+fn the_supervisor_is_nobodys_command() {
     let context = TestContext::new();
-    assert!(!context.line("--help").all().contains("guard"));
-    assert!(!context.line("completions bash").all().contains("guard"));
+    assert!(!context.line("--help").all().contains("supervisor"));
+    assert!(
+        !context
+            .line("completions bash")
+            .all()
+            .contains("supervisor")
+    );
 }
 
 #[cfg(unix)]

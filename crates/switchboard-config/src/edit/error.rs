@@ -26,7 +26,7 @@ impl EditError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self.kind {
-            EditErrorKind::Syntax { .. } => "mend the syntax first, then repeat the edit",
+            EditErrorKind::Syntax { .. } => "fix the syntax first, then repeat the edit",
             EditErrorKind::NotFound => "check the name, or list what is there",
             EditErrorKind::NotATable { .. } => "remove that value first, or make it a table",
             EditErrorKind::Duplicate { .. } => "remove or rename one of the two by hand",

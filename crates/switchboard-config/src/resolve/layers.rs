@@ -20,7 +20,7 @@ use super::endpoint::shadow_endpoints;
 use super::names::refuse_confusable;
 use super::{Config, Inputs, Server, ShadowReason, Shadowed, Status};
 
-/// So many references of one server are reported as wrong; the others are when these are mended.
+/// So many references of one server are reported as wrong; the others are when these are repaired.
 const MOST_FAULTS: usize = 20;
 
 pub(super) struct Resolver<'i, F> {
@@ -55,7 +55,7 @@ impl<'i, F: Files> Resolver<'i, F> {
             .iter()
             .find(|document| document.scope() == Scope::Enterprise);
         let enterprise = enterprise.map(Document::mode);
-        let mut questions = self.guard_sections(&mut documents);
+        let mut questions = self.withhold_untrusted(&mut documents);
         let removed = self.removed_section(&documents, &questions);
         questions.extend(removed.clone());
         let stated = documents.iter().map(|document| &document.settings.content);
@@ -161,10 +161,10 @@ impl<'i, F: Files> Resolver<'i, F> {
             for server in std::mem::take(&mut document.servers) {
                 let question = document
                     .source
-                    .guarded
+                    .needs_trust
                     .then(|| self.server_question(&server, document))
                     .flatten()
-                    .or_else(|| removed.filter(|_| document.source.guarded).cloned());
+                    .or_else(|| removed.filter(|_| document.source.needs_trust).cloned());
                 let contender = Contender {
                     document: index,
                     server,

@@ -4,16 +4,16 @@
 //! any effect: its servers do not start, shadow nothing and lend their place to nobody. Every entry that
 //! loses is listed with the reason.
 //!
-//! `read` gathers the files, `layers` decides who wins and with which status, `guarded` what waits for trust,
+//! `read` gathers the files, `layers` decides who wins and with which status, `untrusted` what waits for trust,
 //! `endpoint` finds two entries for one server, `names` two servers with confusable names, and `server` is what
 //! comes out.
 
 mod endpoint;
-mod guarded;
 mod layers;
 mod names;
 mod read;
 mod server;
+mod untrusted;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -27,7 +27,7 @@ pub(super) fn documents(
     candidates.splice(first_local..first_local, by_hand);
     for candidate in candidates {
         let (scope, path, by_hand) = (candidate.scope, candidate.path.clone(), candidate.by_hand);
-        if inputs.skip_project && candidate.guarded {
+        if inputs.skip_project && candidate.needs_trust {
             continue;
         }
         let outcome = files::open(candidate, &inputs.folders.project, files, diagnostics);

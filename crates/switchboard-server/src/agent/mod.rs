@@ -85,7 +85,7 @@ struct Answer<'a> {
 impl AgentService {
     /// Serves conversations with this agent, which work in this folder.
     ///
-    /// The questions are put to clients if they are also the approver of the agent's guard and the handler of its host.
+    /// The questions are put to clients if they are also the approver of the agent's gate and the handler of its host.
     pub fn new(agent: Agent, workspace: impl Into<PathBuf>, questions: ClientQuestions) -> Self {
         Self {
             agent,

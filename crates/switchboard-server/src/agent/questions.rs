@@ -43,7 +43,7 @@ const NO: &str = "no";
 
 /// Asks the clients of conversations. Cheap to clone; all clones are one.
 ///
-/// It is the approver of the agent's guard and the handler of its host, and the agent's service is told of it.
+/// It is the approver of the agent's gate and the handler of its host, and the agent's service is told of it.
 #[derive(Clone, Default)]
 pub struct ClientQuestions {
     /// The ways to all clients that have a turn under way.

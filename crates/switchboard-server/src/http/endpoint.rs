@@ -21,10 +21,10 @@ use switchboard_protocol::{
 };
 use tokio::time::timeout;
 
+use super::access::AccessControl;
 use super::admission::Place;
 use super::answer::{self, Answer, Refused};
 use super::body::{self, EventOptions, Events, Unread};
-use super::guard::Guard;
 use super::head::{
     accepts, check_post, event_id, received, session_id, speaks_stateful, speaks_stateless,
 };
@@ -38,7 +38,7 @@ use crate::handler::{Client, Exchange, Handler};
 pub(super) struct Endpoint {
     handler: Arc<dyn Handler>,
     options: HttpOptions,
-    guard: Guard,
+    access: AccessControl,
     pub(super) sessions: Sessions,
     stop: Stop,
 }
@@ -47,12 +47,12 @@ impl Endpoint {
     pub(super) fn new(
         handler: Arc<dyn Handler>,
         options: HttpOptions,
-        guard: Guard,
+        access: AccessControl,
         stop: Stop,
     ) -> Self {
         Self {
             handler,
-            guard,
+            access,
             sessions: Sessions::new(&options.limits),
             options,
             stop,
@@ -62,7 +62,7 @@ impl Endpoint {
     /// Answers a request of the connection that has this place.
     pub(super) async fn respond(&self, request: Request<RequestBody>, place: &Place) -> Answer {
         let (head, mut body) = request.into_parts();
-        let (mut answer, origin) = match self.guard.check(&head) {
+        let (mut answer, origin) = match self.access.check(&head) {
             Ok(()) if !place.admit().await => {
                 let why = "the server has too many connections; try again later";
                 (answer::closing(answer::unavailable(why)), true)
@@ -85,7 +85,7 @@ impl Endpoint {
             }
         };
         let origin = head.headers.get(ORIGIN).filter(|_| origin);
-        self.guard.share(origin, &mut answer);
+        self.access.share(origin, &mut answer);
         answer
     }
 

@@ -6,7 +6,7 @@
 //! | [`options`](HttpOptions), `token` | how it listens and whom it lets in; the token and its file |
 //! | `listener`, `connection` | sockets, and the deadlines of those at their other end |
 //! | `admission` | which connections are kept when there are too many |
-//! | `guard` | `Host`, `Origin` and token, before anything else of a request is looked at |
+//! | `access` | `Host`, `Origin` and token, before anything else of a request is looked at |
 //! | `endpoint`, `head` | the rules of the transport: POST, GET, DELETE, and what their headers say |
 //! | `sessions` | who has a session, and when it ends |
 //! | `stream`, `body` | what waits for a client, how it is written, and how a lost stream is taken up again |
@@ -15,12 +15,12 @@
 //! A session that is lost, as by a restart, is answered with 404, and the client begins anew; a handler that can take
 //! sessions up again says so by [`Handler::resume`].
 
+mod access;
 mod admission;
 mod answer;
 mod body;
 mod connection;
 mod endpoint;
-mod guard;
 mod head;
 mod listener;
 mod options;
@@ -38,9 +38,9 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::handler::Handler;
+use access::AccessControl;
 use admission::{Admission, Place};
 use endpoint::Endpoint;
-use guard::Guard;
 use listener::{Accepted, Listener};
 
 pub use options::{Access, Address, HttpLimits, HttpOptions};
@@ -123,13 +123,13 @@ impl HttpServer {
         let listener = listener.map_err(|error| failed(error.into()))?;
         let address = listener.address().map_err(|error| failed(error.into()))?;
         let stopper = Shutdown::new();
-        let guard = Guard::new(&options, address.map(|address| address.ip()));
+        let access = AccessControl::new(&options, address.map(|address| address.ip()));
         let server = Self {
             listener,
             address,
             limits: options.limits.clone(),
             path: options.path.clone(),
-            endpoint: Arc::new(Endpoint::new(handler, options, guard, stopper.listen())),
+            endpoint: Arc::new(Endpoint::new(handler, options, access, stopper.listen())),
             stopper: stopper.clone(),
         };
         Ok((server, stopper))

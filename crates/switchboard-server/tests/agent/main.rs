@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use switchboard::Host;
 use switchboard::options::HostOptions;
-use switchboard::permissions::{Engine, Guard, Policy};
+use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard_agent::tools::Shell;
 use switchboard_agent::{Agent, AgentOptions};
 use switchboard_server::ServiceHandler;
@@ -53,14 +53,14 @@ impl World {
     fn on(folder: tempfile::TempDir, store: Arc<MemoryStore>) -> Self {
         let questions = ClientQuestions::new();
         let engine = Engine::without_rules(Policy::agent());
-        let guard = Arc::new(Guard::new(engine).asking(Arc::new(questions.clone())));
+        let gate = Arc::new(PermissionGate::new(engine).asking(Arc::new(questions.clone())));
         let host = Host::with_options(HostOptions {
-            gate: guard.clone(),
+            gate: gate.clone(),
             handler: Arc::new(questions.clone()),
             ..HostOptions::default()
         });
         let model = Arc::new(Obedient::default());
-        let mut options = AgentOptions::new(host, guard, model.clone());
+        let mut options = AgentOptions::new(host, gate, model.clone());
         options.servers = vec![inquirer::spec()];
         options.store = store.clone();
         options.shell = Shell::new(std::env::vars_os());

@@ -1,7 +1,7 @@
 //! The host, for `cargo xtask bench`: as an embedder uses it, with nothing left out.
 //!
-//! Servers run under the guard, which is this program again. Every call is looked up, its arguments are checked, the
-//! guard decides about it and writes it down, its deadlines run, and a listener gets its events.
+//! Servers run under the supervisor, which is this program again. Every call is looked up, its arguments are checked, the
+//! permission gate decides about it and writes it down, its deadlines run, and a listener gets its events.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use switchboard::call::CallRequest;
 use switchboard::host::Host;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
-use switchboard::permissions::{Engine, Guard, Policy};
+use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::status::State;
-use switchboard::transport::stdio::{GuardCommand, StdioConnector};
+use switchboard::transport::stdio::{StdioConnector, SupervisorCommand};
 use switchboard_test::bench::{self, ARGUMENTS, Contestant, Failure, Server, TOOL};
 use tokio::sync::broadcast::error::RecvError;
 
-/// The argument that makes this program a guard.
-const GUARD: &str = "guard";
+/// The argument that makes this program a supervisor.
+const SUPERVISOR: &str = "supervisor";
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(GUARD) {
-        return switchboard::guard::run();
+    if std::env::args().nth(1).as_deref() == Some(SUPERVISOR) {
+        return switchboard::supervisor::run();
     }
     bench::run::<Switchboard>()
 }
@@ -53,16 +53,16 @@ impl Contestant for Switchboard {
             "bench",
         );
         let engine = Engine::without_rules(Policy::typed());
-        options.gate = Arc::new(Guard::new(engine).recording(audit));
+        options.gate = Arc::new(PermissionGate::new(engine).recording(audit));
         let host = Host::with_options(options);
         let mut events = host.events();
         // It ends with the host, and before that with the runtime.
         tokio::spawn(
             async move { while !matches!(events.recv().await, Err(RecvError::Closed)) {} },
         );
-        let guard = GuardCommand {
+        let supervisor = SupervisorCommand {
             program: std::env::current_exe()?,
-            args: vec![GUARD.into()],
+            args: vec![SUPERVISOR.into()],
         };
         let base_env: Arc<[_]> = std::env::vars_os().collect();
         let specs = (0..count).map(|index| {
@@ -70,7 +70,7 @@ impl Contestant for Switchboard {
             connector.args.clone_from(&server.arguments);
             connector.base_env = Arc::clone(&base_env);
             connector.inherit_env = true;
-            connector.guard = Some(guard.clone());
+            connector.supervisor = Some(supervisor.clone());
             let name = format!("echo-{index}");
             let key = ConnectionKey::of(&[name.as_bytes()]);
             ServerSpec::new(name, Arc::new(connector), key)

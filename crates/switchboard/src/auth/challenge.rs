@@ -60,7 +60,7 @@ impl Challenge {
     }
 }
 
-/// Whether a refusal with these challenges could be mended by more scopes.
+/// Whether a refusal with these challenges could be repaired by more scopes.
 pub(crate) fn wants_more_scope(values: &[String]) -> bool {
     Challenge::of(values).wants_more_scope()
 }

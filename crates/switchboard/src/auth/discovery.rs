@@ -12,8 +12,8 @@ use url::Url;
 use super::challenge::Challenge;
 use super::error::LoginErrorKind;
 use super::fetch::{Fetched, Fetcher, shown};
-use super::reach::Reach;
 use super::server::ProtectedServer;
+use super::ssrf::SsrfPolicy;
 
 /// Authorization servers tried for one resource.
 const MOST_ISSUERS: usize = 4;
@@ -30,7 +30,7 @@ pub(super) struct Discovered {
     /// Whether the resource wants tokens that are bound to a key.
     pub(super) wants_dpop: bool,
     pub(super) endpoints: Endpoints,
-    pub(super) reach: Reach,
+    pub(super) reach: SsrfPolicy,
 }
 
 /// What an authorization server offers.
@@ -149,7 +149,7 @@ struct Resource {
 
 struct Finder<'f> {
     fetcher: &'f Fetcher,
-    reach: Reach,
+    reach: SsrfPolicy,
 }
 
 impl Finder<'_> {
@@ -322,7 +322,7 @@ struct ServerWire {
 }
 
 /// Whether a text has only letters that an address can have (RFC 3986). What a person is sent to is handed to another
-/// program, so nothing is mended here: no blanks, quotes or backticks.
+/// program, so nothing is repaired here: no blanks, quotes or backticks.
 fn is_written_as_address(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
     text.bytes().all(is_allowed)

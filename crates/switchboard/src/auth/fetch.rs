@@ -1,7 +1,7 @@
 //! The HTTP client of everything about authorization that is no MCP: metadata, registration, tokens.
 //!
-//! Where it goes is mostly told by strangers, so it is guarded: the address that is really connected to is compared
-//! with the server's [`Reach`], also after DNS and after each redirect; answers are small, in plain JSON, and in time.
+//! Where it goes is mostly told by strangers, so it is checked: the address that is really connected to is compared
+//! with the server's [`SsrfPolicy`], also after DNS and after each redirect; answers are small, in plain JSON, and in time.
 //! Redirects are followed for documents only; a form with secrets in it goes where it was sent or nowhere.
 
 use std::error::Error;
@@ -18,7 +18,7 @@ use switchboard_config::secret::Secret;
 use switchboard_config::text::visible;
 use url::{Origin, Url};
 
-use super::reach::{Network, Place, Reach, SystemNetwork, TOO_NEAR};
+use super::ssrf::{Network, Place, SsrfPolicy, SystemNetwork, TOO_NEAR};
 use crate::transport::TransportError;
 use crate::transport::http::HttpClient;
 
@@ -74,23 +74,23 @@ impl Fetcher {
     }
 
     /// How far a server at this address may lead the host.
-    pub(super) async fn reach(&self, server: &Url, trusted: Vec<Origin>) -> Reach {
-        let found = Reach::of(&*self.0.network, server, trusted.clone());
+    pub(super) async fn reach(&self, server: &Url, trusted: Vec<Origin>) -> SsrfPolicy {
+        let found = SsrfPolicy::of(&*self.0.network, server, trusted.clone());
         match tokio::time::timeout(DEADLINE, found).await {
             Ok(reach) => reach,
             // Who cannot be found in time is nobody near.
-            Err(_) => Reach::of(&Silent, server, trusted).await,
+            Err(_) => SsrfPolicy::of(&Silent, server, trusted).await,
         }
     }
 
     /// Whether an address may be used, as far as it shows in the address itself.
-    pub(super) fn check(&self, url: &Url, reach: &Reach) -> Result<(), FetchError> {
+    pub(super) fn check(&self, url: &Url, reach: &SsrfPolicy) -> Result<(), FetchError> {
         let checked = reach.check(&*self.0.network, url);
         checked.map_err(|reason| FetchError::new(url, FetchErrorKind::Forbidden(reason)))
     }
 
     /// Fetches a document, following redirects.
-    pub(super) async fn get(&self, url: &Url, reach: &Reach) -> Result<Fetched, FetchError> {
+    pub(super) async fn get(&self, url: &Url, reach: &SsrfPolicy) -> Result<Fetched, FetchError> {
         let fetched = async {
             let mut url = url.clone();
             for _ in 0..=MOST_REDIRECTS {
@@ -111,7 +111,7 @@ impl Fetcher {
     pub(super) async fn post(
         &self,
         url: &Url,
-        reach: &Reach,
+        reach: &SsrfPolicy,
         headers: &[(&'static str, Secret)],
         body: &Body,
     ) -> Result<Fetched, FetchError> {
@@ -140,7 +140,7 @@ impl Fetcher {
         in_time(url, fetched).await
     }
 
-    async fn client(&self, url: &Url, reach: &Reach) -> Result<reqwest::Client, FetchError> {
+    async fn client(&self, url: &Url, reach: &SsrfPolicy) -> Result<reqwest::Client, FetchError> {
         self.check(url, reach)?;
         let nearest = reach.nearest_for(url);
         let proxies = self.0.http.proxy_hosts();
@@ -153,7 +153,7 @@ impl Fetcher {
             Place::Loopback | Place::Nowhere => &self.0.clients[2],
         };
         let client = slot.get_or_init(|| {
-            self.0.http.guarded(Arc::new(GuardedNames {
+            self.0.http.resolving_by(Arc::new(SsrfResolver {
                 network: Arc::clone(&self.0.network),
                 nearest,
                 proxies,
@@ -198,14 +198,14 @@ impl fmt::Debug for Inner {
 
 /// Looks names up for connections, and keeps back the addresses that are too near.
 #[derive(Debug)]
-struct GuardedNames {
+struct SsrfResolver {
     network: Arc<dyn Network>,
     nearest: Place,
     /// Names that the configuration of the machine leads to, not a server.
     proxies: Vec<String>,
 }
 
-impl Resolve for GuardedNames {
+impl Resolve for SsrfResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let network = Arc::clone(&self.network);
         let is_proxy = self.proxies.iter().any(|proxy| proxy == name.as_str());

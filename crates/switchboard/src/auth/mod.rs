@@ -9,7 +9,7 @@
 //! | [`ProtectedServer`] (`server.rs`) | one server and what its entry says about authorization |
 //! | `discovery.rs`, `challenge.rs` | where to log in, and what the server says about it |
 //! | `client.rs`, `token.rs`, `jose.rs` | who the client is; one request to a token endpoint; what it signs |
-//! | [`Fetcher`] (`fetch.rs`, `reach.rs`) | the guarded HTTP client of everything that is no MCP |
+//! | [`Fetcher`] (`fetch.rs`, `ssrf.rs`) | the HTTP client with the SSRF policy of everything that is no MCP |
 //! | [`interactive`] | what a person sees of a login: a browser, its way back, an answer that is pasted |
 //! | [`vault`], `record.rs` | where secrets are kept, and what of them |
 //!
@@ -27,10 +27,10 @@ mod grant;
 pub mod interactive;
 mod jose;
 mod login;
-mod reach;
 mod record;
 mod server;
 mod session;
+mod ssrf;
 mod token;
 pub mod vault;
 
@@ -40,6 +40,6 @@ pub use error::{LoginError, LoginErrorKind};
 pub(crate) use fetch::DPOP_NONCE;
 pub use fetch::{FetchError, FetchErrorKind, Fetcher};
 pub use login::{Callback, Login, LoginStart, is_logged_in, logout};
-pub use reach::{Network, Place, SystemNetwork};
 pub use server::{AuthSettings, Grant, ProtectedServer, SecretSource};
 pub use session::{OAuth, Renewals};
+pub use ssrf::{Network, Place, SystemNetwork};

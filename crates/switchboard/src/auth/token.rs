@@ -16,9 +16,9 @@ use super::client::refusal;
 use super::error::LoginErrorKind;
 use super::fetch::{Body, Fetched, Fetcher, shown};
 use super::jose::{ProofKey, ProofOf, client_assertion};
-use super::reach::Reach;
 use super::record::{Client, ClientAuth};
 use super::server::AuthSettings;
+use super::ssrf::SsrfPolicy;
 
 /// The longest time an access token is believed to live.
 const MAX_LIFETIME: i64 = 400 * 24 * 60 * 60;
@@ -26,7 +26,7 @@ const MAX_LIFETIME: i64 = 400 * 24 * 60 * 60;
 /// A token endpoint, as one client talks to it.
 pub(super) struct TokenEndpoint<'t> {
     pub(super) fetcher: &'t Fetcher,
-    pub(super) reach: &'t Reach,
+    pub(super) reach: &'t SsrfPolicy,
     pub(super) url: &'t Url,
     pub(super) issuer: &'t str,
     pub(super) client: &'t Client,

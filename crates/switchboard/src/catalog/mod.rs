@@ -11,7 +11,7 @@
 //! | [`Catalog`] | the snapshot over all servers: order, lookup, token cost |
 //! | [`ToolCount`] | how many tools a server lists, and what becomes of them |
 //! | [`exposed`], [`disguise`] | how names are made, and which are refused |
-//! | [`schema`] | what model providers refuse in a schema, and how it is mended |
+//! | [`schema`] | what model providers refuse in a schema, and how it is repaired |
 //! | [`text`] | the one way text goes to a model: neutralised, cut, counted |
 //! | [`suspicion`] | what looks as if it were written for the model behind the user's back |
 //! | [`Part`] | the parts of a definition that are pinned, and when two of them are the same |
@@ -20,8 +20,8 @@
 pub(crate) mod canonical;
 mod count;
 pub(crate) mod cursor;
-pub mod disguise;
 pub mod exposed;
+pub mod impersonation;
 mod persist;
 mod reader;
 mod rules;

@@ -13,8 +13,8 @@ use switchboard_protocol::types::{DecodeError, decode};
 use switchboard_protocol::{TOO_DEEP, trusted};
 
 use super::cursor::{Contents, Cursor, Malformed};
-use super::disguise::{self, TitleUse};
 use super::exposed::name_into;
+use super::impersonation::{self, TitleUse};
 use super::rules::ToolRules;
 use super::schema::{self, Examined, Verdict};
 use super::server::{ListLimits, Provenance, Reach, ServerTools, SetAsideReason};
@@ -208,7 +208,7 @@ impl<'r> ToolReader<'r> {
             return Err(SetAsideReason::TooMany { limit });
         }
         let title = head.title.map(Contents::decode);
-        let title_use = disguise::judge_tool(name, title.as_deref())?;
+        let title_use = impersonation::judge_tool(name, title.as_deref())?;
         let definition = trusted(head.text).and_then(|value| page.part(value));
         let definition = definition.ok_or_else(|| unreadable_reason(head.text))?;
         let reference = ToolRef {
@@ -225,7 +225,7 @@ impl<'r> ToolReader<'r> {
             None => tool::missing_description(&reference, limit).chars().count(),
         };
         let schema_characters = match (&schema, head.input_schema) {
-            (Some(mended), _) => mended.schema.as_str().chars().count(),
+            (Some(repaired), _) => repaired.schema.as_str().chars().count(),
             (None, Some((schema, _))) if head.is_simple => schema.len(),
             (None, Some((schema, _))) => schema.chars().count(),
             (None, None) => schema::EMPTY.len(),
@@ -238,13 +238,13 @@ impl<'r> ToolReader<'r> {
             input_schema: head.input_schema.map_or(Span::default(), |(schema, _)| {
                 Span::within(head.text, schema)
             }),
-            may_claim: disguise::may_claim(name)
-                || title.as_deref().is_some_and(disguise::may_claim),
+            may_claim: impersonation::may_claim(name)
+                || title.as_deref().is_some_and(impersonation::may_claim),
             title_withheld: title_use == TitleUse::Withheld,
             reference,
             exposed,
             definition,
-            mended: schema.map(Box::new),
+            repaired: schema.map(Box::new),
             prepared: std::sync::OnceLock::new(),
             tokens: u32::try_from(cost.0).unwrap_or(u32::MAX),
             description_limit: limit,
@@ -253,7 +253,7 @@ impl<'r> ToolReader<'r> {
         })
     }
 
-    fn schema(&self, head: &Head<'_>) -> Result<Option<schema::Mended>, SetAsideReason> {
+    fn schema(&self, head: &Head<'_>) -> Result<Option<schema::Repaired>, SetAsideReason> {
         let Some((text, verdict)) = head.input_schema else {
             return Ok(None);
         };
@@ -268,9 +268,9 @@ impl<'r> ToolReader<'r> {
         if verdict == Verdict::Mirrored {
             return Ok(None);
         }
-        match schema::mend_doubtful(text) {
+        match schema::repair_doubtful(text) {
             Examined::Fine => Ok(None),
-            Examined::Mended(mended) => Ok(Some(mended)),
+            Examined::Repaired(repaired) => Ok(Some(repaired)),
             Examined::Refused(finding) => Err(SetAsideReason::Schema(finding)),
         }
     }

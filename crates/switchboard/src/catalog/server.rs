@@ -11,7 +11,7 @@ use switchboard_protocol::param_headers::AnnotationError;
 
 use super::canonical::Part;
 use super::count::ToolCount;
-use super::disguise::Disguise;
+use super::impersonation::Impersonation;
 use super::reader::ToolReader;
 use super::rules::ToolRules;
 use super::schema::SchemaFinding;
@@ -62,7 +62,7 @@ pub enum SetAsideReason {
     Duplicate,
     /// It pretends to be something else.
     #[error("{0}")]
-    Disguise(#[from] Disguise),
+    Impersonation(#[from] Impersonation),
     /// Its `x-mcp-header` annotations are invalid.
     #[error("{0}")]
     ParamHeaders(#[from] AnnotationError),

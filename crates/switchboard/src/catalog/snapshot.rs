@@ -12,7 +12,7 @@ use foldhash::quality::RandomState;
 use switchboard_config::text::visible;
 
 use super::count::ToolCount;
-use super::disguise::{Disguise, KnownServers, Part};
+use super::impersonation::{Impersonation, KnownServers, Part};
 use super::server::{ServerTools, SetAside, SetAsideReason};
 use super::suspicion::Flag;
 use super::text::{self, Tokens};
@@ -395,7 +395,7 @@ fn refuse(
         let server = &tool.reference().server;
         let claim = |what: Part, text: &str| {
             let other = known.claimed(server, text)?.clone();
-            Some(SetAsideReason::Disguise(Disguise::OthersTool {
+            Some(SetAsideReason::Impersonation(Impersonation::OthersTool {
                 what,
                 other,
             }))

@@ -13,7 +13,7 @@ use switchboard_protocol::trusted;
 use switchboard_protocol::types::tool::{TaskSupport, ToolExecution};
 
 use super::cursor::{Contents, Cursor};
-use super::schema::{self, Mended, SchemaFinding};
+use super::schema::{self, Repaired, SchemaFinding};
 use super::server::Provenance;
 use super::text::{self, DescriptionLimit, Tokens};
 use crate::call::arguments::ArgumentCheck;
@@ -28,7 +28,7 @@ pub struct CatalogTool {
     pub(super) definition: SharedJson,
     pub(super) description: Span,
     pub(super) input_schema: Span,
-    pub(super) mended: Option<Box<Mended>>,
+    pub(super) repaired: Option<Box<Repaired>>,
     pub(super) prepared: OnceLock<Box<Prepared>>,
     pub(super) tokens: u32,
     pub(super) description_limit: DescriptionLimit,
@@ -162,15 +162,17 @@ impl CatalogTool {
 
     /// The schema of its arguments in a form that model providers take.
     pub fn model_schema(&self) -> &RawValue {
-        match &self.mended {
-            Some(mended) => mended.schema.raw(),
+        match &self.repaired {
+            Some(repaired) => repaired.schema.raw(),
             None => self.input_schema(),
         }
     }
 
-    /// What was mended in the schema for the model.
+    /// What was repaired in the schema for the model.
     pub fn schema_findings(&self) -> &[SchemaFinding] {
-        self.mended.as_ref().map_or(&[], |mended| &mended.findings)
+        self.repaired
+            .as_ref()
+            .map_or(&[], |repaired| &repaired.findings)
     }
 
     /// The schema of its structured results.

@@ -61,7 +61,7 @@ const ODDITIES: &[Oddity] = &[
     ends_on_discover,
     older_era,
     legacy_transport,
-    mended_schemas,
+    repaired_schemas,
     no_tools,
     slow_to_end,
 ];
@@ -124,7 +124,7 @@ fn set_aside(habits: &Habits<'_>) -> Option<Finding> {
         Severity::Warning,
         format!("{} cannot be offered", counted(count, "tool")),
         listed(aside.iter().map(ToString::to_string)),
-        "the others work; the definitions have to be mended in the server: `switchboard tools --all` lists every \
+        "the others work; the definitions have to be repaired in the server: `switchboard tools --all` lists every \
          one with its reason",
     ))
 }
@@ -308,26 +308,26 @@ fn legacy_transport(habits: &Habits<'_>) -> Option<Finding> {
     })
 }
 
-fn mended_schemas(habits: &Habits<'_>) -> Option<Finding> {
-    let mended: Vec<_> = habits
+fn repaired_schemas(habits: &Habits<'_>) -> Option<Finding> {
+    let repaired: Vec<_> = habits
         .tools
         .tools()
         .iter()
         .filter_map(|tool| Some((tool, tool.schema_findings().first()?)))
         .collect();
-    if mended.is_empty() {
+    if repaired.is_empty() {
         return None;
     }
-    let each = mended.iter().map(|(tool, first)| {
+    let each = repaired.iter().map(|(tool, first)| {
         let name = visible(tool.reference().tool.as_str()).into_owned();
         format!("{name}: {first}")
     });
     Some(finding(
-        "schemas-mended",
+        "schemas-repaired",
         Severity::Note,
         format!(
-            "the schemas of {} are mended for model providers",
-            counted(mended.len(), "tool")
+            "the schemas of {} are repaired for model providers",
+            counted(repaired.len(), "tool")
         ),
         listed(each),
         "nothing has to be done here; other clients may lose all tools over one of these, so tell the server's authors",

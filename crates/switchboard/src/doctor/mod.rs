@@ -1,4 +1,4 @@
-//! What is wrong with a server, and how to mend it.
+//! What is wrong with a server, and how to fix it.
 //!
 //! Owns the examination that `doctor` shows: every step on the way to a server is taken once, timed and noted, and
 //! whatever goes wrong or looks wrong becomes a [`Finding`] with its reason and its remedy. It speaks with servers by
@@ -36,10 +36,10 @@ use tokio::sync::Semaphore;
 
 use crate::catalog::schema::SchemaFinding;
 use crate::catalog::{SetAside, Tokens, ToolCount};
+use crate::connectors::ConnectorError;
 use crate::handler::{ClientHandler, DeclineAll};
 use crate::names::ServerName;
 use crate::options::HostSettings;
-use crate::recipe::RecipeError;
 use crate::spec::ServerSpec;
 
 pub use npx::Repair;
@@ -185,7 +185,7 @@ pub struct Facts {
     pub tokens: Tokens,
     /// Its tools that are not offered.
     pub set_aside: Vec<SetAside>,
-    /// What is mended in the schemas of its tools.
+    /// What is repaired in the schemas of its tools.
     pub lints: Vec<ToolLint>,
 }
 
@@ -225,8 +225,12 @@ pub async fn diagnose_all(specs: &[ServerSpec], options: &DoctorOptions) -> Vec<
 
 impl Diagnosis {
     /// A server whose entry cannot be used at all.
-    pub fn of_recipe(server: ServerName, error: &RecipeError) -> Self {
-        Self::without_steps(server, Verdict::Misconfigured, vec![causes::recipe(error)])
+    pub fn of_connector(server: ServerName, error: &ConnectorError) -> Self {
+        Self::without_steps(
+            server,
+            Verdict::Misconfigured,
+            vec![causes::connector(error)],
+        )
     }
 
     /// A server of which this is known without a try.

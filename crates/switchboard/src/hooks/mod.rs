@@ -1,7 +1,7 @@
 //! Programs and closures that look at calls before and after they are made.
 //!
 //! Owns what a hook is told, what it may answer, and running it within bounds. Which hooks a call meets is decided with
-//! the permission rules, by the same patterns; what becomes of an answer is the [`Guard`](crate::permissions::Guard)'s
+//! the permission rules, by the same patterns; what becomes of an answer is the [`PermissionGate`](crate::permissions::PermissionGate)'s
 //! business. A hook that fails, times out or says something that is not understood stops the call, unless it was
 //! registered to fail open.
 

@@ -100,7 +100,7 @@ impl Connection {
 struct Seen {
     lines: u64,
     #[cfg(unix)]
-    activity: Option<crate::guard::activity::Activity>,
+    activity: Option<crate::supervisor::activity::Activity>,
 }
 
 impl Seen {
@@ -113,7 +113,7 @@ impl Seen {
 
     #[cfg(unix)]
     async fn has_worked(&mut self, signs: &Signs) -> bool {
-        use crate::guard::activity::Activity;
+        use crate::supervisor::activity::Activity;
 
         let process = signs.process.load(Ordering::Relaxed);
         if process == 0 {

@@ -25,7 +25,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::catalog::disguise::KnownServers;
+use crate::catalog::impersonation::KnownServers;
 use crate::catalog::{ServerTools, ToolRules};
 use crate::events::{Event, Events};
 use crate::handler::ClientHandler;
@@ -849,7 +849,7 @@ impl Manager {
         self.view.send_replace(Arc::new(view));
     }
 
-    /// Tells every server that it is over, and leaves the rest to the guard.
+    /// Tells every server that it is over, and leaves the rest to the supervisor.
     async fn leave(mut self) {
         let mut leaving = JoinSet::new();
         for (_, managed) in std::mem::take(&mut self.servers) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::lists::Lists;
-use crate::catalog::disguise::KnownServers;
+use crate::catalog::impersonation::KnownServers;
 use crate::catalog::{Catalog, ServerTools};
 use crate::logs::LogRing;
 use crate::names::{Generation, ServerName};

@@ -296,7 +296,7 @@ impl Peer {
         self.is_closed();
     }
 
-    /// Ends the conversation and returns as soon as the server has been told, where its guard sees to the rest, or when
+    /// Ends the conversation and returns as soon as the server has been told, where its supervisor sees to the rest, or when
     /// that takes too long. Cancellations are told first.
     pub(crate) async fn leave(&self, within: Duration) {
         self.0.attending.abort();

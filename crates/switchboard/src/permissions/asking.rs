@@ -6,8 +6,8 @@ use switchboard_config::entry::Permission;
 
 use super::approval::{Answer, GrantPlace, Question};
 use super::engine::Engine;
+use super::gate::{PermissionGate, Wanted, granted};
 use super::grants::Offer;
-use super::guard::{Guard, Wanted, granted};
 use super::rule::{Because, Grounds};
 use crate::audit::What;
 use crate::person;
@@ -15,7 +15,7 @@ use crate::person;
 /// Why a call may be made, or may not.
 pub(super) type Consent = Result<Arc<Grounds>, (Arc<Grounds>, Option<String>)>;
 
-impl Guard {
+impl PermissionGate {
     /// Asks a person, or goes by the policy where there is none. An error has what the model is told besides.
     pub(super) async fn consent(
         &self,

@@ -20,7 +20,7 @@ use super::policy::Policy;
 use super::rule::{Because, Grounds, Rule, RuleProblem};
 use super::secrets::{Reading as Read, Secrecy, SecretPlaces};
 use super::subject::Subject;
-use crate::catalog::disguise::BUILT_INS;
+use crate::catalog::impersonation::BUILT_INS;
 use crate::catalog::{Catalog, LiveAnnotations};
 use crate::hooks::{HookList, Registration};
 

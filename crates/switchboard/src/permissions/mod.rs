@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`Engine`] | all rules, compiled; decides about a call at once |
 //! | [`Policy`] | what holds when no rule does, and when nobody can be asked |
-//! | [`Guard`] | the gate: engine, hooks, consent and audit for a [`Host`](crate::Host) |
+//! | [`PermissionGate`] | the gate: engine, hooks, consent and audit for a [`Host`](crate::Host) |
 //! | [`Approver`] | the front end's way to ask a person |
 //! | [`ConsentView`] | what a person is shown before a call is approved |
 //! | [`Offer`] | what can be allowed besides one call, in exact words |
@@ -20,11 +20,11 @@
 //! ```no_run
 //! # use std::sync::Arc;
 //! # use switchboard::options::HostOptions;
-//! # use switchboard::permissions::{Engine, Guard, Policy};
+//! # use switchboard::permissions::{Engine, PermissionGate, Policy};
 //! # use switchboard_config::{files::Folders, resolve::Config};
 //! # fn example(config: &Config, folders: &Folders) -> HostOptions {
 //! let engine = Engine::new(config, folders, Policy::agent());
-//! HostOptions { gate: Arc::new(Guard::new(engine)), ..HostOptions::default() }
+//! HostOptions { gate: Arc::new(PermissionGate::new(engine)), ..HostOptions::default() }
 //! # }
 //! ```
 
@@ -36,9 +36,9 @@ pub mod consent;
 mod engine;
 mod exact;
 mod explain;
+mod gate;
 mod glob;
 mod grants;
-mod guard;
 mod own_files;
 mod path;
 pub(crate) mod pattern;
@@ -51,8 +51,8 @@ pub use approval::{Answer, Approver, GrantPlace, Previewer, Question};
 pub use consent::{ConsentView, Preview};
 pub use engine::{Decision, Engine};
 pub use explain::{Explanation, Loser, Loss};
+pub use gate::{PermissionGate, Wanted};
 pub use grants::Offer;
-pub use guard::{Guard, Wanted};
 pub use own_files::OwnFiles;
 pub use policy::Policy;
 pub use rule::{Because, Grounds, Rule, RuleProblem};

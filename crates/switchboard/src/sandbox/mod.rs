@@ -2,7 +2,7 @@
 //!
 //! Owns the policy and the means to keep it. Whoever starts a server's process applies the policy to the *thread* that
 //! starts it, and the process inherits it, with all that it ever starts: nothing has to run between fork and exec, and
-//! the rest of the guard, which has to end the server, stays as free as it was. What cannot be kept is an error, and
+//! the rest of the supervisor, which has to end the server, stays as free as it was. What cannot be kept is an error, and
 //! then nothing is started.
 //!
 //! | where | what |
@@ -81,9 +81,9 @@ pub enum SandboxError {
     /// There is no place for temporary files.
     #[error("the sandbox cannot be kept: no folder for temporary files could be made")]
     NoTemporaryFolder,
-    /// There is no guard, which is what keeps it.
-    #[error("the sandbox cannot be kept: it needs the guard process")]
-    NoGuard,
+    /// There is no supervisor, which is what keeps it.
+    #[error("the sandbox cannot be kept: it needs the supervisor process")]
+    NoSupervisor,
     /// There is no such thing on this system.
     #[error("the sandbox cannot be kept: there is none on this system")]
     NotHere,
@@ -96,11 +96,11 @@ impl SandboxError {
         Self::NoSeccomp,
         Self::NoWorkspace,
         Self::NoTemporaryFolder,
-        Self::NoGuard,
+        Self::NoSupervisor,
         Self::NotHere,
     ];
 
-    /// A number for it, for the wire between guard and host.
+    /// A number for it, for the wire between supervisor and host.
     pub(crate) fn code(self) -> i32 {
         self as i32
     }

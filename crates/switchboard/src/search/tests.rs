@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::{Document, Hit, Index, LiveIndex};
-use crate::catalog::disguise::KnownServers;
+use crate::catalog::impersonation::KnownServers;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerTools, ToolRules, exposed::exposed_name,
 };

@@ -27,7 +27,7 @@ use crate::service::{Conversation, Service, Sink};
 /// How long closing waits for requests that do not stop when they are cancelled, because they block.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The recipe for links to a service of this program. All links share the one service.
+/// The connector for links to a service of this program. All links share the one service.
 #[derive(Clone)]
 pub struct InProcessConnector {
     service: Arc<dyn Service>,

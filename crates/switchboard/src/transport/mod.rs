@@ -1,6 +1,6 @@
 //! How messages reach a server and come back, one module for each transport.
 //!
-//! Owns the seam between bytes and meaning. A [`Connector`] is a recipe: it builds a fresh [`Link`] on every connect
+//! Owns the seam between bytes and meaning. A [`Connector`] builds a fresh [`Link`] on every connect
 //! and reconnect. A link sends whole messages and hands every frame it receives to its [`Inbound`], undecoded. It
 //! must not know methods, eras or servers' states; what it needs of them (headers, the revision, which request a
 //! message is) comes with each message.
@@ -22,7 +22,7 @@ use switchboard_protocol::{Era, Revision, headers::Header};
 
 pub use error::{Closed, HttpRefusal, RequestFailure, TransportError, TransportErrorKind};
 
-/// A recipe for links to one server.
+/// A connector for links to one server.
 pub trait Connector: fmt::Debug + Send + Sync + 'static {
     /// Which transport it is.
     fn transport(&self) -> Transport;
@@ -36,7 +36,7 @@ pub trait Connector: fmt::Debug + Send + Sync + 'static {
         inbound: Arc<dyn Inbound>,
     ) -> BoxFuture<'_, Result<Arc<dyn Link>, TransportError>>;
 
-    /// The recipe for the older transport that the same server may speak instead.
+    /// The connector for the older transport that the same server may speak instead.
     fn legacy(&self) -> Option<&dyn Connector> {
         None
     }
@@ -98,7 +98,7 @@ pub enum VariablePurpose {
     Unknown,
 }
 
-/// What a recipe leads to, as far as it helps to explain a failure. Nothing in it is secret.
+/// What a connector leads to, as far as it helps to explain a failure. Nothing in it is secret.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Destination {
@@ -172,7 +172,7 @@ pub trait Link: Send + Sync + 'static {
     fn close(&self) -> BoxFuture<'_, ()>;
 
     /// Ends the link as [`close`](Link::close) does and returns as soon as the other side has been told, where something
-    /// else sees to the rest: the guard of a child process. For a program that is about to end.
+    /// else sees to the rest: the supervisor of a child process. For a program that is about to end.
     fn leave(&self) -> BoxFuture<'_, ()> {
         self.close()
     }

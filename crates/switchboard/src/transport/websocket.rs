@@ -43,7 +43,7 @@ const MOST_AT_ONCE: usize = 32;
 /// How long the other side may take to end the connection when this side does.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A recipe for links over WebSocket.
+/// A connector for links over WebSocket.
 #[derive(Debug)]
 pub struct WebSocketConnector {
     client: HttpClient,
@@ -52,7 +52,7 @@ pub struct WebSocketConnector {
 }
 
 impl WebSocketConnector {
-    /// A recipe for this server. Fails where the address or a header cannot be used.
+    /// A connector for this server. Fails where the address or a header cannot be used.
     ///
     /// Of the client it takes the trust roots, the proxies, the limit on size and the time to connect.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {

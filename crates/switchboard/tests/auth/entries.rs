@@ -6,8 +6,8 @@ use std::sync::Arc;
 use switchboard::Host;
 use switchboard::audit::{Audit, AuditSettings, LOG};
 use switchboard::auth::{Grant, ProtectedServer, SecretSource};
+use switchboard::connectors::{ConnectorError, Connectors};
 use switchboard::options::HostOptions;
-use switchboard::recipe::{RecipeError, Recipes};
 use switchboard::status::State;
 use switchboard_config::files::InMemory;
 use switchboard_config::resolve::{Config, Inputs};
@@ -36,17 +36,17 @@ fn config(url: &str, keys: &str) -> Config {
 
 const VARIABLES: [(&str, &str); 3] = [("TOKEN", "own"), ("SECRET", "hunter2"), ("ID_TOKEN", "id")];
 
-fn recipes() -> Recipes {
+fn connectors() -> Connectors {
     let environment: Vec<_> = VARIABLES
         .into_iter()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
-    Recipes::new(environment.into(), PathBuf::from("/project"))
+    Connectors::new(environment.into(), PathBuf::from("/project"))
 }
 
-fn protected(url: &str, keys: &str) -> Result<Option<ProtectedServer>, RecipeError> {
+fn protected(url: &str, keys: &str) -> Result<Option<ProtectedServer>, ConnectorError> {
     let config = config(url, keys);
-    let login = recipes().login(&config.servers[0], &config.settings)?;
+    let login = connectors().login(&config.servers[0], &config.settings)?;
     Ok(login.map(|(server, _)| server))
 }
 
@@ -148,22 +148,24 @@ fn only_servers_on_a_network_can_be_logged_in_to() {
 #[tokio::test]
 async fn a_login_with_the_same_vault_is_found_and_a_bearer_token_takes_its_place() {
     let world = World::start().await;
-    let mut recipes = recipes();
-    recipes.vault = world.vault();
+    let mut connectors = connectors();
+    connectors.vault = world.vault();
     let entry = config(world.resource.as_str(), "");
-    let spec = recipes.spec(&entry.servers[0], &entry.settings).unwrap();
+    let spec = connectors.spec(&entry.servers[0], &entry.settings).unwrap();
     let host = Host::with_options(HostOptions::default());
     host.apply(vec![spec]).await;
     host.settled().await;
     assert_eq!(state(&host), State::NeedsAuth);
-    let login = recipes.login(&entry.servers[0], &entry.settings).unwrap();
+    let login = connectors
+        .login(&entry.servers[0], &entry.settings)
+        .unwrap();
     let (server, _) = login.expect("it can be logged in to");
     world.log_in(&server).await.unwrap();
     assert_eq!(restart(&host).await, State::Connected);
     call(&host).await.expect("the call is answered");
 
     let entry = config(world.resource.as_str(), "bearer_token_env_var = \"TOKEN\"");
-    let spec = recipes.spec(&entry.servers[0], &entry.settings).unwrap();
+    let spec = connectors.spec(&entry.servers[0], &entry.settings).unwrap();
     host.apply(vec![spec]).await;
     host.settled().await;
     assert_eq!(state(&host), State::Failed);
@@ -178,15 +180,17 @@ async fn a_renewal_is_written_down_without_its_tokens() {
     let world = World::start().await;
     let store = Arc::new(MemoryStore::new());
     let audit = Audit::start(store.clone(), AuditSettings::default(), "test");
-    let mut recipes = recipes();
-    recipes.vault = world.vault();
-    recipes.audit = Some(audit.clone());
+    let mut connectors = connectors();
+    connectors.vault = world.vault();
+    connectors.audit = Some(audit.clone());
     let entry = config(world.resource.as_str(), "");
-    let login = recipes.login(&entry.servers[0], &entry.settings).unwrap();
+    let login = connectors
+        .login(&entry.servers[0], &entry.settings)
+        .unwrap();
     let (server, _) = login.expect("it can be logged in to");
     world.log_in(&server).await.unwrap();
     let host = Host::with_options(HostOptions::default());
-    let spec = recipes.spec(&entry.servers[0], &entry.settings).unwrap();
+    let spec = connectors.spec(&entry.servers[0], &entry.settings).unwrap();
     host.apply(vec![spec]).await;
     host.settled().await;
     world.expire();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchboard::catalog::disguise::KnownServers;
+use switchboard::catalog::impersonation::KnownServers;
 use switchboard::catalog::{Catalog, Tokens};
 use switchboard::names::{ServerName, ToolRef, WireName};
 

@@ -10,7 +10,7 @@ mod tools;
 use std::sync::Arc;
 
 use serde_json::Value;
-use switchboard::catalog::disguise::KnownServers;
+use switchboard::catalog::impersonation::KnownServers;
 use switchboard::catalog::{Catalog, ListLimits, Provenance, Reach, ServerTools, ToolRules};
 use switchboard::json::SharedJson;
 use switchboard::names::ServerName;

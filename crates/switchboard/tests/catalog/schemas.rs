@@ -12,20 +12,20 @@ fn raw(value: &Value) -> Box<RawValue> {
 #[track_caller]
 fn check(schema: &Value, expected: &Value, findings: &[&str]) {
     let schema = raw(schema);
-    let (mended, told) = match examine(&schema) {
+    let (repaired, told) = match examine(&schema) {
         Examined::Fine => (
             serde_json::from_str(schema.get()).expect("JSON"),
             Vec::new(),
         ),
-        Examined::Mended(mended) => {
-            let value: Value = serde_json::from_str(mended.schema.as_str()).expect("JSON");
-            (value, mended.findings)
+        Examined::Repaired(repaired) => {
+            let value: Value = serde_json::from_str(repaired.schema.as_str()).expect("JSON");
+            (value, repaired.findings)
         }
         Examined::Refused(finding) => (Value::Null, vec![finding]),
     };
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();
     assert_eq!(
-        (&mended, told.as_slice()),
+        (&repaired, told.as_slice()),
         (
             expected,
             findings
@@ -35,11 +35,11 @@ fn check(schema: &Value, expected: &Value, findings: &[&str]) {
                 .as_slice()
         )
     );
-    let again = raw(&mended);
-    if !mended.is_null() {
+    let again = raw(&repaired);
+    if !repaired.is_null() {
         assert!(
             matches!(examine(&again), Examined::Fine),
-            "mending once is enough: {again}"
+            "repairing once is enough: {again}"
         );
     }
 }
@@ -159,10 +159,10 @@ fn combinators_at_the_root_are_flattened() {
 }
 
 #[test]
-fn odd_keywords_are_mended() {
+fn odd_keywords_are_repaired() {
     let property = |schema: Value| json!({"type": "object", "properties": {"a": schema}});
     let at = "input schema at /properties/a";
-    for (schema, mended, finding) in [
+    for (schema, repaired, finding) in [
         (
             json!(null),
             json!({}),
@@ -256,7 +256,7 @@ fn odd_keywords_are_mended() {
             format!("{at}/description: texts with control or invisible characters"),
         ),
     ] {
-        check(&property(schema), &property(mended), &[&finding]);
+        check(&property(schema), &property(repaired), &[&finding]);
     }
 }
 
@@ -301,7 +301,7 @@ fn what_is_too_deep_is_cut_and_what_is_too_large_refused() {
             .to_string()
             .ends_with("nested deeper than 48 schemas")
     );
-    assert_eq!(findings[0].remedy, Remedy::Mended);
+    assert_eq!(findings[0].remedy, Remedy::Repaired);
     let large = json!({"type": "object", "description": "x".repeat(300 * 1024)});
     check(
         &large,
@@ -347,8 +347,8 @@ proptest! {
     fn mending_ends_and_once_is_enough(schema in any_schema()) {
         match examine(&raw(&schema)) {
             Examined::Fine => prop_assert!(lint(&raw(&schema)).is_empty()),
-            Examined::Mended(mended) => {
-                prop_assert!(matches!(examine(mended.schema.raw()), Examined::Fine), "{:?}", mended.schema);
+            Examined::Repaired(repaired) => {
+                prop_assert!(matches!(examine(repaired.schema.raw()), Examined::Fine), "{:?}", repaired.schema);
             }
             Examined::Refused(finding) => prop_assert!(lint(&raw(&schema)).contains(&finding)),
         }

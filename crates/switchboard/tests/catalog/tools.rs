@@ -212,7 +212,7 @@ fn the_cost_of_a_tool_is_that_of_what_the_model_is_told() {
         {"name": "plain", "description": "Does it.", "inputSchema": {"type": "object"}},
         {"name": "bare"},
         {"name": "escaped", "description": "a\n\"b\" ü\u{202e}", "inputSchema": {"type": "object", "title": "漢字"}},
-        {"name": "mended", "inputSchema": {"properties": {"a": {"type": "str"}}}},
+        {"name": "repaired", "inputSchema": {"properties": {"a": {"type": "str"}}}},
         {"name": "delete", "description": "\u{7f}", "inputSchema": {"type": "object"}},
         {"name": "long", "description": "ü".repeat(9_000)},
     ]});

@@ -6,7 +6,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
-mod guard;
+mod gate;
 mod hooks;
 mod machine;
 mod properties;

@@ -1,4 +1,4 @@
-//! Links to child processes with no guard, against servers written in a line of shell.
+//! Links to child processes with no supervisor, against servers written in a line of shell.
 
 #![cfg(unix)]
 #![expect(
@@ -62,7 +62,7 @@ fn frame(text: &str) -> Event {
 async fn check(script: &str, expected: &[Event]) {
     let (link, recorder) = connect(&shell(script)).await;
     let events = tokio::time::timeout(Duration::from_secs(20), recorder.all()).await;
-    // Without a guard, what is still ending when this process does would be left.
+    // Without a supervisor, what is still ending when this process does would be left.
     link.close().await;
     assert_eq!(events.unwrap(), expected, "{script}");
 }

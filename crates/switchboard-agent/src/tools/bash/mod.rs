@@ -181,7 +181,7 @@ impl Bash {
         // Nothing here draws.
         connector.env = vec![("TERM".to_owned(), "dumb".into())];
         connector.cwd = Some(folder.to_owned());
-        connector.guard = self.shell.guard.clone();
+        connector.supervisor = self.shell.supervisor.clone();
         connector.sandbox = self.shell.sandbox.clone().map(|mut policy| {
             policy.writable.extend(report.map(Path::to_owned));
             policy

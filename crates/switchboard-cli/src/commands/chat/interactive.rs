@@ -66,7 +66,7 @@ pub(super) async fn run(
     interrupts: Interrupts,
 ) -> Outcome {
     terminal::remember();
-    session.lent.lend(&provider);
+    session.sampling.lend(&provider);
     let context = session.context;
     let history = context.environment.state.join(HISTORY_FILE);
     let messages = conversation.messages().await;
@@ -389,7 +389,7 @@ impl Chat<'_> {
                 let title = sessions::title(session);
                 table.row([
                     (style::NAME, &(index + 1).to_string()),
-                    (style::QUIET, &crate::moment::shown(session.written_at)),
+                    (style::QUIET, &crate::time::shown(session.written_at)),
                     (Style::new(), &terminal::fitted(&title, 60)),
                 ]);
             }
@@ -451,7 +451,7 @@ impl Chat<'_> {
             let newest = self.current.newest();
             let configured = current::servers(newest.as_deref(), self.session);
             let provider = setup::provider(Some(name), configured, context).await?;
-            self.session.lent.lend(&provider);
+            self.session.sampling.lend(&provider);
             self.provider = provider;
             self.agent = self.newest_agent();
             // The conversation goes on under the agent that the files lead to now.

@@ -215,7 +215,7 @@ async fn tools_of(name: &str, session: &Session<'_>) -> Result<(), Failure> {
 async fn reconnect(name: &str, current: &Current, session: &Session<'_>) -> Result<(), Failure> {
     let server = ServerName::from(name);
     if session.host.status(&server).is_none() {
-        // It may have been approved or mended in the meantime.
+        // It may have been approved or repaired in the meantime.
         current.reload(session).await?;
     } else {
         session.restart(&server).await;

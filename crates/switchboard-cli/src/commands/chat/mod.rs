@@ -64,8 +64,8 @@ pub(crate) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
     }
     let prompt = one_shot::read(arguments.prompt.as_deref(), context)?;
     let servers = Servers::load(context, None)?;
-    let manner = setup::manner(!is_scripted);
-    session::run_in(manner, context, &servers, async |session, interrupts| {
+    let mode = setup::mode(!is_scripted);
+    session::run_in(mode, context, &servers, async |session, interrupts| {
         let provider =
             setup::provider(arguments.model.as_deref(), session.servers, context).await?;
         let agent = setup::agent(session, &provider);

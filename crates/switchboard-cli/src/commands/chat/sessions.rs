@@ -11,10 +11,10 @@ use crate::cli::ChatArguments;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::moment;
 use crate::printer::{Table, paint, style};
 use crate::servers::Servers;
 use crate::terminal::fitted;
+use crate::time;
 use crate::{session, view};
 use anstyle::Style;
 
@@ -24,26 +24,21 @@ const WIDEST_TITLE: usize = 60;
 /// `chat --list` and `chat --delete`.
 pub(super) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
-    let manner = setup::manner(false);
-    session::run_in(
-        manner,
-        context,
-        &servers,
-        async |session, mut interrupts| {
-            // No model is asked, so none is needed.
-            let agent = setup::agent(session, &setup::no_model());
-            let work = async {
-                match &arguments.delete {
-                    Some(id) => delete(id, &agent, context).await,
-                    None => list(&agent, context).await,
-                }
-            };
-            tokio::select! {
-                exit = interrupts.first() => Err(Failure::interrupted(exit)),
-                outcome = work => outcome,
+    let mode = setup::mode(false);
+    session::run_in(mode, context, &servers, async |session, mut interrupts| {
+        // No model is asked, so none is needed.
+        let agent = setup::agent(session, &setup::no_model());
+        let work = async {
+            match &arguments.delete {
+                Some(id) => delete(id, &agent, context).await,
+                None => list(&agent, context).await,
             }
-        },
-    )
+        };
+        tokio::select! {
+            exit = interrupts.first() => Err(Failure::interrupted(exit)),
+            outcome = work => outcome,
+        }
+    })
 }
 
 async fn list(agent: &Agent, context: &Context) -> Outcome {
@@ -58,7 +53,7 @@ async fn list(agent: &Agent, context: &Context) -> Outcome {
                 "session_id": session.id.as_str(),
                 "title": session.title,
                 "workspace": session.workspace.display().to_string(),
-                "written_at": moment::exact(session.written_at),
+                "written_at": time::exact(session.written_at),
                 "messages": session.messages,
             })
         };
@@ -80,7 +75,7 @@ pub(super) fn table(sessions: &[SessionSummary], context: &Context) -> Table {
         let folder = view::path(&session.workspace, &context.environment.home);
         table.row([
             (style::NAME, session.id.as_str()),
-            (Style::new(), &moment::shown(session.written_at)),
+            (Style::new(), &time::shown(session.written_at)),
             (Style::new(), &session.messages.to_string()),
             (style::QUIET, &folder),
             (Style::new(), &fitted(&title(session), WIDEST_TITLE)),

@@ -23,14 +23,14 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::servers::Servers;
-use crate::session::{self, Manner, Session};
+use crate::session::{self, Session, SessionMode};
 
 /// Who makes the calls, in the audit log.
 const FRONT_END: &str = "chat";
 
 /// How the host is used.
-pub(super) fn manner(attended: bool) -> Manner {
-    Manner {
+pub(super) fn mode(attended: bool) -> SessionMode {
+    SessionMode {
         policy: Policy::agent(),
         front_end: FRONT_END,
         attended,
@@ -64,7 +64,7 @@ pub(super) fn agent_of(
         unavailable: session.unavailable.clone(),
         shell: Shell::new(environment)
             .without(tokens)
-            .guarded_by(configured.guard())
+            .supervised_by(configured.supervisor())
             .confined_to(configured.bash_sandbox(context)),
         spill_folder: Some(session::spill_folder(context)),
         max_output_tokens: settings.count(Setting::MaxOutputTokens),
@@ -82,7 +82,7 @@ pub(super) fn agent_of(
         min_context_window: settings.count(Setting::MinContextWindow),
         ..AgentOptions::new(
             session.host.clone(),
-            Arc::clone(&session.guard),
+            Arc::clone(&session.gate),
             Arc::clone(provider),
         )
     })

@@ -420,7 +420,7 @@ fn paths(file: &ForeignFile) -> Vec<PathBuf> {
 fn read_file(tool: Tool, path: &Path, file: &ForeignFile, context: &Context) -> Option<Imported> {
     let warn = |reason: &str| {
         let shown = view::path(path, &context.environment.home);
-        let hint = "mend or remove the file, or name another tool with --from";
+        let hint = "fix or remove the file, or name another tool with --from";
         context.printer.warning(
             format!("{shown} was not read: {}", visible(reason)),
             Some(hint),

@@ -14,8 +14,8 @@ use switchboard::auth::interactive::{Attempt, BeginError, hint};
 use switchboard::auth::{
     AuthSettings, Callback, LoginError, LoginErrorKind, ProtectedServer, is_logged_in,
 };
+use switchboard::connectors::ConnectorError;
 use switchboard::names::ServerName;
-use switchboard::recipe::RecipeError;
 use switchboard::status::State;
 use switchboard_config::entry::ServerEntry;
 use switchboard_config::resolve::Server;
@@ -95,8 +95,8 @@ pub(super) fn target<'s>(
     let Some(server) = servers.config.server(name) else {
         return Err(local());
     };
-    let recipes = servers.recipes(context);
-    match LoginTarget::of(server, &recipes, &servers.config.settings) {
+    let connectors = servers.connectors(context);
+    match LoginTarget::of(server, &connectors, &servers.config.settings) {
         Ok(Some(target)) => Ok((server, target)),
         Ok(None) => Err(local()),
         Err(error) => Err(unusable(name, &error)),
@@ -333,7 +333,7 @@ fn static_credentials(entry: &ServerEntry) -> Option<&'static str> {
     }
 }
 
-fn unusable(name: &str, error: &RecipeError) -> Failure {
+fn unusable(name: &str, error: &ConnectorError) -> Failure {
     let message = format!("the server `{}` cannot be used", visible(name));
     Failure::new(Exit::Configuration, message)
         .because(visible(&error.to_string()))

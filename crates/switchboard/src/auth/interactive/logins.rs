@@ -20,8 +20,8 @@ use super::callback::CallbackAddress;
 use super::{Attempt, BeginError};
 use crate::auth::vault::Vault;
 use crate::auth::{Fetcher, ProtectedServer};
+use crate::connectors::{ConnectorError, Connectors};
 use crate::names::ServerName;
-use crate::recipe::{RecipeError, Recipes};
 
 /// How long a login waits for the person.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -73,10 +73,10 @@ impl LoginTarget {
     /// How to log in to the server of an entry; `None` where there is nothing to log in to.
     pub fn of(
         server: &Server,
-        recipes: &Recipes,
+        connectors: &Connectors,
         settings: &Settings,
-    ) -> Result<Option<Self>, RecipeError> {
-        let target = recipes.login(server, settings)?;
+    ) -> Result<Option<Self>, ConnectorError> {
+        let target = connectors.login(server, settings)?;
         Ok(target.map(|(protected, fetcher)| Self {
             server: protected,
             fetcher,

@@ -1,10 +1,10 @@
 //! Input schemas as model providers take them.
 //!
 //! Providers refuse a whole request over one bad schema, so each is looked at when it is listed. [`examine`] reads a
-//! clean schema once, in place, and builds nothing. Only a doubtful one is parsed, and then mended or, where mending
+//! clean schema once, in place, and builds nothing. Only a doubtful one is parsed, and then repaired or, where repairing
 //! would change what the tool is, refused with the reason; one tool is lost and never its neighbours.
 //!
-//! **Mending only ever makes the model's view laxer.** Arguments are still checked against the schema as the server wrote
+//! **Repairing only ever makes the model's view laxer.** Arguments are still checked against the schema as the server wrote
 //! it, so what the view no longer says is said by the error. [`lint`] lists the findings for people.
 //!
 //! What providers refuse, from their documentation and error messages: a root that is no object schema, combinators at
@@ -12,7 +12,7 @@
 //! whatever is no valid JSON Schema 2020-12.
 
 mod combine;
-mod mend;
+mod repair;
 mod scan;
 mod vocabulary;
 
@@ -40,17 +40,17 @@ pub enum Examined {
     /// It can be passed on as it is.
     Fine,
     /// It can be passed on in this form.
-    Mended(Mended),
+    Repaired(Repaired),
     /// It cannot be passed on.
     Refused(SchemaFinding),
 }
 
 /// A schema in a form that providers take.
 #[derive(Debug, Clone)]
-pub struct Mended {
-    /// The mended schema.
+pub struct Repaired {
+    /// The repaired schema.
     pub schema: SharedJson,
-    /// What was mended.
+    /// What was repaired.
     pub findings: Vec<SchemaFinding>,
 }
 
@@ -84,8 +84,8 @@ impl fmt::Display for SchemaFinding {
 /// What was done about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// The model gets a mended form.
-    Mended,
+    /// The model gets a repaired form.
+    Repaired,
     /// The tool is set aside.
     SetAside,
 }
@@ -151,21 +151,21 @@ pub enum SchemaProblem {
     Unreadable,
 }
 
-/// Looks at a schema and mends it where a provider would refuse it.
+/// Looks at a schema and repairs it where a provider would refuse it.
 pub fn examine(schema: &RawValue) -> Examined {
     let mut cursor = Cursor::new(schema.get());
     match scan(&mut cursor) {
         Ok(Verdict::Clean | Verdict::Mirrored) => Examined::Fine,
-        Ok(Verdict::Doubtful) | Err(Malformed) => mend::mend(schema.get()),
+        Ok(Verdict::Doubtful) | Err(Malformed) => repair::repair(schema.get()),
     }
 }
 
-/// Everything in a schema that a provider would refuse, mended or not.
+/// Everything in a schema that a provider would refuse, repaired or not.
 pub fn lint(schema: &RawValue) -> Vec<SchemaFinding> {
     match examine(schema) {
         Examined::Fine => Vec::new(),
-        Examined::Mended(mended) => mended.findings,
-        Examined::Refused(_) => mend::findings(schema.get()),
+        Examined::Repaired(repaired) => repaired.findings,
+        Examined::Refused(_) => repair::findings(schema.get()),
     }
 }
 
@@ -175,8 +175,8 @@ pub(super) fn scan(cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
 }
 
 /// Mends a schema that the scan found doubtful.
-pub(super) fn mend_doubtful(schema: &str) -> Examined {
-    mend::mend(schema)
+pub(super) fn repair_doubtful(schema: &str) -> Examined {
+    repair::repair(schema)
 }
 
 /// Whether providers accept a property of that name.
@@ -251,7 +251,7 @@ mod tests {
             let verdict = scan(&mut cursor);
             prop_assert_eq!(cursor.position(), text.len());
             if verdict == Ok(Verdict::Clean) || verdict == Ok(Verdict::Mirrored) {
-                prop_assert!(matches!(mend::mend(&text), Examined::Fine), "{text}");
+                prop_assert!(matches!(repair::repair(&text), Examined::Fine), "{text}");
             }
         }
     }

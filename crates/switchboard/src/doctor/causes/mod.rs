@@ -31,8 +31,8 @@ use super::steps::Step;
 use super::variables::Variables;
 use super::{Finding, Severity};
 use crate::catalog::text::cut;
+use crate::connectors::ConnectorError;
 use crate::peer::{OpenErrorKind, RequestError};
-use crate::recipe::RecipeError;
 use crate::transport::{Destination, HttpRefusal, TransportError, TransportErrorKind};
 
 /// How much of something a server wrote stands in a finding, in characters.
@@ -139,13 +139,13 @@ pub(super) fn explain(symptoms: &Symptoms<'_>) -> Vec<Finding> {
 }
 
 /// Explains why an entry is no server.
-pub(super) fn recipe(error: &RecipeError) -> Finding {
+pub(super) fn connector(error: &ConnectorError) -> Finding {
     let (code, remedy) = match error {
-        RecipeError::NoEndpoint => (
+        ConnectorError::NoEndpoint => (
             "no-endpoint",
             "give its entry a command (a program to start) or a url (a place to connect to)".to_owned(),
         ),
-        RecipeError::MissingVariable(name) => {
+        ConnectorError::MissingVariable(name) => {
             let name = visible(name);
             (
                 "variable-not-set",
@@ -155,27 +155,27 @@ pub(super) fn recipe(error: &RecipeError) -> Finding {
                 ),
             )
         }
-        RecipeError::NoSuchService => (
+        ConnectorError::NoSuchService => (
             "no-such-service",
             "transport = \"sdk\" is for servers that are part of this program: name it `workspace`, or give the entry \
              a command or a url"
                 .to_owned(),
         ),
-        RecipeError::NoSandbox(_) => (
+        ConnectorError::NoSandbox(_) => (
             "no-sandbox",
             "take `sandbox` out of its entry, or keep the server disabled".to_owned(),
         ),
-        RecipeError::BadAuthorization(..) => (
+        ConnectorError::BadAuthorization(..) => (
             "oauth-invalid",
             "correct the `oauth` table of its entry".to_owned(),
         ),
-        RecipeError::CaFile { .. } => (
+        ConnectorError::CaFile { .. } => (
             "ca-file",
             "name a file with certificates in PEM form in `ca_file`: the server's own, or that of the authority that \
              signed it"
                 .to_owned(),
         ),
-        RecipeError::Transport(_) => ("entry-invalid", "correct its url and headers".to_owned()),
+        ConnectorError::Transport(_) => ("entry-invalid", "correct its url and headers".to_owned()),
     };
     let why = "the server was not started";
     finding(code, Severity::Error, error.to_string(), why, remedy)

@@ -152,7 +152,7 @@ pub(super) fn server_fault(symptoms: &Symptoms<'_>) -> Option<Finding> {
                 "it answered with HTTP status {status}{}",
                 words_of(symptoms)
             ),
-            "look into the server's log; there is nothing to mend on this side",
+            "look into the server's log; there is nothing to repair on this side",
         )
     })
 }

@@ -639,22 +639,22 @@ fn text_in_place_of_messages_is_quoted_and_bounded() {
 fn entries_that_are_no_servers() {
     for (failure, code, what) in [
         (
-            RecipeError::MissingVariable("API_TOKEN".to_owned()),
+            ConnectorError::MissingVariable("API_TOKEN".to_owned()),
             "variable-not-set",
             "the variable API_TOKEN is not set",
         ),
         (
-            RecipeError::NoEndpoint,
+            ConnectorError::NoEndpoint,
             "no-endpoint",
             "the entry has neither a command nor a url",
         ),
         (
-            RecipeError::NoSandbox("on this system"),
+            ConnectorError::NoSandbox("on this system"),
             "no-sandbox",
             "the entry wants a sandbox, and there is none on this system",
         ),
     ] {
-        let finding = recipe(&failure);
+        let finding = connector(&failure);
         assert_eq!((finding.code, finding.what.as_str()), (code, what));
     }
 }

@@ -97,7 +97,7 @@ impl HttpClient {
     }
 
     /// A client of the same trust and proxies that connects only to what this resolver finds.
-    pub(crate) fn guarded<R: reqwest::dns::Resolve + 'static>(
+    pub(crate) fn resolving_by<R: reqwest::dns::Resolve + 'static>(
         &self,
         resolver: Arc<R>,
     ) -> Result<reqwest::Client, TransportError> {

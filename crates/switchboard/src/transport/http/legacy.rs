@@ -34,14 +34,14 @@ const MOST_BEFORE_ENDPOINT: usize = 16;
 /// The longest endpoint.
 const MAX_ENDPOINT: usize = 8 * 1024;
 
-/// A recipe for links over HTTP+SSE.
+/// A connector for links over HTTP+SSE.
 #[derive(Debug)]
 pub struct LegacyConnector {
     channel: Arc<Channel>,
 }
 
 impl LegacyConnector {
-    /// A recipe for this server. Fails where the address or a header cannot be used.
+    /// A connector for this server. Fails where the address or a header cannot be used.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
         Ok(Self::over(Channel::new(client, server)?))
     }

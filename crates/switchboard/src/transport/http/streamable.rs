@@ -42,7 +42,7 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// A recipe for links over Streamable HTTP; its older transport is HTTP+SSE at the same address.
+/// A connector for links over Streamable HTTP; its older transport is HTTP+SSE at the same address.
 #[derive(Debug)]
 pub struct StreamableConnector {
     channel: Arc<Channel>,
@@ -50,7 +50,7 @@ pub struct StreamableConnector {
 }
 
 impl StreamableConnector {
-    /// A recipe for this server. Fails where the address or a header cannot be used.
+    /// A connector for this server. Fails where the address or a header cannot be used.
     pub fn new(client: &HttpClient, server: RemoteServer) -> Result<Self, TransportError> {
         let channel = Channel::new(client, server)?;
         Ok(Self {

@@ -26,7 +26,7 @@ const CHUNK: usize = 64 * 1024;
 pub(super) struct Intake {
     /// `None` when nothing more is delivered.
     reading: Mutex<Option<Reading>>,
-    luck: Luck,
+    early_reads: EarlyReads,
     limit: usize,
     inbound: Arc<dyn Inbound>,
     writer: Arc<Writer>,
@@ -48,7 +48,7 @@ impl Intake {
         let frames = Frames::new(limit, CHUNK);
         Self {
             reading: Mutex::new(Some(Reading { inlet, frames })),
-            luck: Luck::default(),
+            early_reads: EarlyReads::default(),
             limit,
             inbound,
             writer,
@@ -76,12 +76,12 @@ impl Intake {
 
     /// Whether a request that is about to go out is one of many, by how answers came lately.
     pub(super) fn is_one_of_many(&self) -> bool {
-        self.luck.is_one_of_many()
+        self.early_reads.is_one_of_many()
     }
 
     /// Delivers what is there already, if somebody who has just written has reason to hope for it.
     pub(super) fn look(&self) {
-        if !self.luck.is_worth_a_look() {
+        if !self.early_reads.is_worth_a_look() {
             return;
         }
         // Whoever reads now finds the answer.
@@ -93,7 +93,7 @@ impl Intake {
         };
         // The end of the output, and whatever else is wrong with it, is left for the task to find.
         if let Ok(1..) = inlet.read_now(frames.room()) {
-            self.luck.was_good();
+            self.early_reads.was_good();
             self.deliver(frames);
         }
     }
@@ -114,7 +114,7 @@ impl Intake {
         });
         // One caller whose server says something besides its answer is no crowd.
         if count > 0 && self.writer.answered(count) > 1 && count > 1 {
-            self.luck.many_wait();
+            self.early_reads.many_wait();
         }
     }
 
@@ -127,7 +127,7 @@ impl Intake {
 /// Whether an answer is to be hoped for, by how it went lately. All of it are hints: what is lost between two threads
 /// costs a look too many or too few.
 #[derive(Debug, Default)]
-struct Luck {
+struct EarlyReads {
     /// Looks since the last that found something, and requests that did without one.
     in_vain: AtomicU32,
     /// Looks that found something.
@@ -138,7 +138,7 @@ struct Luck {
     crowd: AtomicU32,
 }
 
-impl Luck {
+impl EarlyReads {
     /// After so many looks in vain, hardly anybody looks any more.
     const TRIES: u32 = 8;
     /// Then it is one in so many.
@@ -181,11 +181,11 @@ mod tests {
     use super::*;
 
     /// How many of so many requests are followed by a look.
-    fn looks(luck: &Luck, requests: u32, finds: bool) -> usize {
+    fn looks(early_reads: &EarlyReads, requests: u32, finds: bool) -> usize {
         let looks = (0..requests).filter(|_| {
-            let looks = luck.is_worth_a_look();
+            let looks = early_reads.is_worth_a_look();
             if looks && finds {
-                luck.was_good();
+                early_reads.was_good();
             }
             looks
         });
@@ -194,23 +194,23 @@ mod tests {
 
     #[test]
     fn who_never_finds_anything_hardly_looks_any_more() {
-        let luck = Luck::default();
-        assert_eq!(looks(&luck, 8, false), 8);
-        assert_eq!(looks(&luck, 800, false), 100);
-        luck.was_good();
-        assert_eq!(looks(&luck, 16, false), 9);
+        let early_reads = EarlyReads::default();
+        assert_eq!(looks(&early_reads, 8, false), 8);
+        assert_eq!(looks(&early_reads, 800, false), 100);
+        early_reads.was_good();
+        assert_eq!(looks(&early_reads, 16, false), 9);
     }
 
     #[test]
     fn who_always_finds_something_lets_others_run_now_and_then() {
-        assert_eq!(looks(&Luck::default(), 170, true), 160);
+        assert_eq!(looks(&EarlyReads::default(), 170, true), 160);
     }
 
     #[test]
     fn answers_that_come_together_are_waited_for_together() {
-        let luck = Luck::default();
-        luck.many_wait();
-        let many = (0..100).filter(|_| luck.is_one_of_many());
+        let early_reads = EarlyReads::default();
+        early_reads.many_wait();
+        let many = (0..100).filter(|_| early_reads.is_one_of_many());
         assert_eq!(many.count(), 64);
     }
 

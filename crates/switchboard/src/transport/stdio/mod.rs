@@ -3,7 +3,7 @@
 //! | where | what |
 //! |---|---|
 //! | `lookup`, `environment` | which file is started, and what it sees |
-//! | `unix/`, `windows` | starting and ending the process, with a guard or without |
+//! | `unix/`, `windows` | starting and ending the process, with a supervisor or without |
 //! | `frames`, `intake` | lines out of what the server writes |
 //! | `writer` | messages into what the server reads |
 //! | `runner`, `npx` | programs that install a server before they start it; where npx puts it |
@@ -48,7 +48,7 @@ use crate::transport::{
 
 pub use program::{Program, ProgramEnd};
 
-/// The recipe for one stdio server.
+/// The launch for one stdio server.
 #[derive(Clone)]
 pub struct StdioConnector {
     /// The program: a name that is looked up in the server's `PATH`, or a path, from `cwd` if it is relative.
@@ -65,9 +65,9 @@ pub struct StdioConnector {
     pub base_env: Arc<[(OsString, OsString)]>,
     /// The folder to start in; `None` is that of the host.
     pub cwd: Option<PathBuf>,
-    /// The guard to start the server under. Without one, its process group and the parent-death signal have to do.
-    pub guard: Option<GuardCommand>,
-    /// What the server may do; `None` is everything the user may. Anything else needs a guard.
+    /// The supervisor to start the server under. Without one, its process group and the parent-death signal have to do.
+    pub supervisor: Option<SupervisorCommand>,
+    /// What the server may do; `None` is everything the user may. Anything else needs a supervisor.
     pub sandbox: Option<Policy>,
     /// How large messages may be.
     pub limits: StdioLimits,
@@ -75,12 +75,12 @@ pub struct StdioConnector {
     pub grace: Grace,
 }
 
-/// How a guard is started: a program that calls [`guard::run`](crate::guard::run) when it gets these arguments.
+/// How a supervisor is started: a program that calls [`supervisor::run`](crate::supervisor::run) when it gets these arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuardCommand {
+pub struct SupervisorCommand {
     /// The program, usually that of the host itself. An absolute path.
     pub program: PathBuf,
-    /// The arguments that make it a guard.
+    /// The arguments that make it a supervisor.
     pub args: Vec<OsString>,
 }
 
@@ -103,7 +103,7 @@ pub struct Grace {
 }
 
 impl StdioConnector {
-    /// A server with no arguments and an empty environment, unguarded, within the default limits.
+    /// A server with no arguments and an empty environment, unsupervised, within the default limits.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -113,7 +113,7 @@ impl StdioConnector {
             inherit_env: false,
             base_env: Arc::new([]),
             cwd: None,
-            guard: None,
+            supervisor: None,
             sandbox: None,
             limits: StdioLimits::default(),
             grace: Grace::default(),
@@ -150,7 +150,7 @@ impl Connector for StdioConnector {
         inbound: Arc<dyn Inbound>,
     ) -> BoxFuture<'_, Result<Arc<dyn Link>, TransportError>> {
         Box::pin(async move {
-            let started = system::start(Recipe::new(self)?).await?;
+            let started = system::start(Launch::new(self)?).await?;
             let link: Arc<dyn Link> = Arc::new(link::StdioLink::open(started, self, inbound));
             Ok(link)
         })
@@ -185,7 +185,7 @@ impl fmt::Debug for StdioConnector {
             .field("program", &self.program)
             .field("args", &self.args.len())
             .field("cwd", &self.cwd)
-            .field("guard", &self.guard)
+            .field("supervisor", &self.supervisor)
             .field("sandbox", &self.sandbox)
             .field("limits", &self.limits)
             .field("grace", &self.grace)
@@ -194,32 +194,38 @@ impl fmt::Debug for StdioConnector {
 }
 
 /// All it takes to start the process, decided.
-struct Recipe {
+struct Launch {
     program: PathBuf,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no guards there"))]
-    guard: Option<GuardCommand>,
+    #[cfg_attr(
+        not(unix),
+        expect(dead_code, reason = "there are no supervisors there")
+    )]
+    supervisor: Option<SupervisorCommand>,
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no sandboxes there"))]
     sandbox: Option<Policy>,
     grace: Grace,
     /// How long a package runner may go on; zero for any other program.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no guards there"))]
+    #[cfg_attr(
+        not(unix),
+        expect(dead_code, reason = "there are no supervisors there")
+    )]
     to_finish: Duration,
     /// What the environment of everything that it starts is marked with, where that is how they are found.
     #[cfg_attr(not(unix), expect(dead_code, reason = "nobody can look there"))]
     mark: Option<String>,
 }
 
-impl Recipe {
+impl Launch {
     fn new(connector: &StdioConnector) -> Result<Self, TransportError> {
         if connector.sandbox.is_some() {
-            // A host that confined a thread of its own could not set it free again, so it takes a guard.
-            match &connector.guard {
+            // A host that confined a thread of its own could not set it free again, so it takes a supervisor.
+            match &connector.supervisor {
                 Some(_) if cfg!(target_os = "linux") => {}
                 Some(_) => return Err(SandboxError::NotHere.into()),
-                None => return Err(SandboxError::NoGuard.into()),
+                None => return Err(SandboxError::NoSupervisor.into()),
             }
         }
         let env = environment::of(connector);
@@ -253,7 +259,7 @@ impl Recipe {
             args: connector.args.clone(),
             env: env.into_iter().collect(),
             cwd: connector.cwd.clone(),
-            guard: connector.guard.clone(),
+            supervisor: connector.supervisor.clone(),
             sandbox: connector.sandbox.clone(),
             grace: connector.grace,
             to_finish: if connector.may_install() {

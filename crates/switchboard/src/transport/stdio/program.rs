@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, sleep_until};
 
 use super::system::{self, Process};
-use super::{Exit, Recipe, StdioConnector};
+use super::{Exit, Launch, StdioConnector};
 use crate::transport::TransportError;
 
 /// How much is read at once.
@@ -20,9 +20,9 @@ const CHUNK: usize = 32 * 1024;
 /// How long output may still come once nothing of the program is left, as far as anybody can see.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-/// The variable that marks what the program starts, the same that a guard uses.
+/// The variable that marks what the program starts, the same that a supervisor uses.
 #[cfg(unix)]
-const MARK: &str = crate::guard::wire::MARK;
+const MARK: &str = crate::supervisor::wire::MARK;
 #[cfg(not(unix))]
 const MARK: &str = "SWITCHBOARD_SERVER_ID";
 
@@ -49,13 +49,13 @@ pub enum ProgramEnd {
 impl StdioConnector {
     /// Starts the program as one that is no server. Dropping the future ends whatever was begun.
     pub async fn run(&self) -> Result<Program, TransportError> {
-        let mut recipe = Recipe::new(self)?;
-        if recipe.guard.is_none() {
+        let mut launch = Launch::new(self)?;
+        if launch.supervisor.is_none() {
             let mark = mark();
-            recipe.env.push((MARK.into(), mark.clone().into()));
-            recipe.mark = Some(mark);
+            launch.env.push((MARK.into(), mark.clone().into()));
+            launch.mark = Some(mark);
         }
-        let started = system::start(recipe).await?;
+        let started = system::start(launch).await?;
         // Its input is closed here and now.
         drop(started.stdin);
         Ok(Program {

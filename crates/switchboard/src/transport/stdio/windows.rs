@@ -1,4 +1,4 @@
-//! A server's process where there are neither guards nor process groups: it is killed when the link ends.
+//! A server's process where there are neither supervisors nor process groups: it is killed when the link ends.
 //!
 //! Owns the child through tokio. Descendants of the server are out of its reach.
 
@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 
-use super::{Exit, Grace, Life, Recipe, lookup};
+use super::{Exit, Grace, Launch, Life, lookup};
 use crate::transport::{TransportError, TransportErrorKind};
 
 /// A process that runs, and the ends of its pipes.
@@ -22,18 +22,18 @@ pub(super) struct Started {
 }
 
 /// Starts a server.
-pub(super) async fn start(recipe: Recipe) -> Result<Started, TransportError> {
-    let program = recipe.find_program()?;
+pub(super) async fn start(launch: Launch) -> Result<Started, TransportError> {
+    let program = launch.find_program()?;
     let mut command = Command::new(&program);
     command
-        .args(&recipe.args)
+        .args(&launch.args)
         .env_clear()
-        .envs(recipe.env.iter().map(|(name, value)| (name, value)))
+        .envs(launch.env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    if let Some(cwd) = &recipe.cwd {
+    if let Some(cwd) = &launch.cwd {
         command.current_dir(cwd);
     }
     let mut child = command
@@ -54,7 +54,7 @@ pub(super) async fn start(recipe: Recipe) -> Result<Started, TransportError> {
         orders,
         life: life.clone(),
     };
-    tokio::spawn(keep(child, receiver, life, recipe.grace));
+    tokio::spawn(keep(child, receiver, life, launch.grace));
     Ok(Started {
         process,
         stdin: Outlet(Mutex::new(stdin)),
@@ -150,13 +150,13 @@ impl Process {
         let _ = self.orders.try_send(Order::End);
     }
 
-    /// There is no guard that could see to it.
-    #[expect(clippy::unused_self, reason = "other systems have guards")]
+    /// There is no supervisor that could see to it.
+    #[expect(clippy::unused_self, reason = "other systems have supervisors")]
     pub(super) fn leave(&self) -> bool {
         false
     }
 
-    /// There is no guard that could see to it, so it ends like any other.
+    /// There is no supervisor that could see to it, so it ends like any other.
     pub(super) fn finish(&self) {
         self.end();
     }

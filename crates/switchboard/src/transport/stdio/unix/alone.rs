@@ -1,4 +1,4 @@
-//! A server with no guard: its process group and the parent-death signal have to do.
+//! A server with no supervisor: its process group and the parent-death signal have to do.
 //!
 //! Every such server has one thread here, its keeper. It starts the process, waits for it and reaps it, and lives
 //! exactly as long: parent-death signals depend on the thread that started a process, reaping must not depend on a
@@ -15,30 +15,30 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::sync::{oneshot, watch};
 
 use super::{Pipes, STACK, make_pipes, no_process, pid_of, reap};
-use crate::guard::descendants::kill_marked;
-use crate::guard::parent_death::{kill_with_parent, lead_session};
+use crate::supervisor::descendants::kill_marked;
+use crate::supervisor::parent_death::{kill_with_parent, lead_session};
 use crate::transport::TransportError;
-use crate::transport::stdio::{Exit, Grace, Life, Recipe, lookup};
+use crate::transport::stdio::{Exit, Grace, Launch, Life, lookup};
 
 /// How long to try to end what has left the group.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Starts a server. Dropping the future ends whatever was begun.
-pub(super) async fn start(recipe: Recipe) -> Result<(Handle, Pipes), TransportError> {
+pub(super) async fn start(launch: Launch) -> Result<(Handle, Pipes), TransportError> {
     let handle = Handle(Arc::new(Kept {
         leader: Mutex::new(None),
         leader_gone: Condvar::new(),
         server: AtomicI32::new(0),
         ending: AtomicBool::new(false),
         life: watch::Sender::new(Life::Running),
-        grace: recipe.grace,
+        grace: launch.grace,
     }));
     let (reply, started) = oneshot::channel();
     let kept = Arc::clone(&handle.0);
     thread::Builder::new()
         .name("stdio-keeper".to_owned())
         .stack_size(STACK)
-        .spawn(move || kept.keep(&recipe, reply))
+        .spawn(move || kept.keep(&launch, reply))
         .map_err(|error| no_process(&error))?;
     let pipes = started
         .await
@@ -91,10 +91,10 @@ struct Kept {
 impl Kept {
     fn keep(
         self: Arc<Self>,
-        recipe: &Recipe,
+        launch: &Launch,
         reply: oneshot::Sender<Result<Pipes, TransportError>>,
     ) {
-        let (server, pipes) = match spawn(recipe) {
+        let (server, pipes) = match spawn(launch) {
             Ok(started) => started,
             Err(error) => {
                 let _ = reply.send(Err(error));
@@ -118,14 +118,14 @@ impl Kept {
             exit
         };
         self.leader_gone.notify_all();
-        if let Some(mark) = &recipe.mark {
+        if let Some(mark) = &launch.mark {
             self.life.send_replace(Life::Ended(exit));
             kill_marked(mark, KILL_PATIENCE);
         }
         self.life.send_replace(Life::Gone(exit));
     }
 
-    /// Does what a guard would do, for the process group.
+    /// Does what a supervisor would do, for the process group.
     fn end(self: &Arc<Self>) {
         if self.leader().is_none() {
             return;
@@ -165,18 +165,18 @@ impl Kept {
     }
 }
 
-fn spawn(recipe: &Recipe) -> Result<(Pid, Pipes), TransportError> {
-    let program = recipe.find_program()?;
+fn spawn(launch: &Launch) -> Result<(Pid, Pipes), TransportError> {
+    let program = launch.find_program()?;
     let (pipes, ends) = make_pipes().map_err(|error| no_process(&error))?;
     let mut command = Command::new(&program);
     command
-        .args(&recipe.args)
+        .args(&launch.args)
         .env_clear()
-        .envs(recipe.env.iter().map(|(name, value)| (name, value)))
+        .envs(launch.env.iter().map(|(name, value)| (name, value)))
         .stdin(ends.stdin)
         .stdout(ends.stdout)
         .stderr(ends.stderr);
-    if let Some(cwd) = &recipe.cwd {
+    if let Some(cwd) = &launch.cwd {
         command.current_dir(cwd);
     }
     lead_session(&mut command);

@@ -1,16 +1,16 @@
-//! A server's process on Unix: started, watched and ended, under a guard or alone.
+//! A server's process on Unix: started, watched and ended, under a supervisor or alone.
 //!
 //! | where | what |
 //! |---|---|
-//! | `guarded` | one server under a guard, as the host sees it |
-//! | `shared_guard` | the guard that all servers with the same guard command share |
-//! | `alone` | a server with no guard: its process group and the parent-death signal have to do |
+//! | `supervised` | one server under a supervisor, as the host sees it |
+//! | `shared_supervisor` | the supervisor that all servers with the same supervisor command share |
+//! | `alone` | a server with no supervisor: its process group and the parent-death signal have to do |
 //!
 //! Everything else asks through [`Process`], whichever it is.
 
 mod alone;
-mod guarded;
-mod shared_guard;
+mod shared_supervisor;
+mod supervised;
 
 use std::io::{self, PipeReader, PipeWriter};
 
@@ -19,7 +19,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
-use super::{Exit, Life, Recipe};
+use super::{Exit, Launch, Life};
 use crate::transport::{TransportError, TransportErrorKind};
 
 /// What a thread that keeps processes needs of a stack is little.
@@ -34,12 +34,12 @@ pub(super) struct Started {
 }
 
 /// Starts a server. Dropping the future ends whatever was begun.
-pub(super) async fn start(mut recipe: Recipe) -> Result<Started, TransportError> {
-    let (process, pipes) = if let Some(guard) = recipe.guard.take() {
-        let (handle, pipes) = guarded::start(guard, recipe).await?;
-        (Process::Guarded(handle), pipes)
+pub(super) async fn start(mut launch: Launch) -> Result<Started, TransportError> {
+    let (process, pipes) = if let Some(supervisor) = launch.supervisor.take() {
+        let (handle, pipes) = supervised::start(supervisor, launch).await?;
+        (Process::Supervised(handle), pipes)
     } else {
-        let (handle, pipes) = alone::start(recipe).await?;
+        let (handle, pipes) = alone::start(launch).await?;
         (Process::Alone(handle), pipes)
     };
     let broken = |error: io::Error| no_process(&error);
@@ -91,7 +91,7 @@ impl Inlet {
 
 /// The process of a server. Dropping it ends the process as [`end`](Process::end) does.
 pub(super) enum Process {
-    Guarded(guarded::Handle),
+    Supervised(supervised::Handle),
     Alone(alone::Handle),
 }
 
@@ -99,7 +99,7 @@ impl Process {
     /// The process id of the server itself.
     pub(super) fn id(&self) -> Option<u32> {
         let id = match self {
-            Self::Guarded(handle) => handle.id(),
+            Self::Supervised(handle) => handle.id(),
             Self::Alone(handle) => handle.id(),
         };
         u32::try_from(id).ok().filter(|id| *id != 0)
@@ -128,15 +128,15 @@ impl Process {
     /// Begins the orderly end: its input is about to be closed; after a while it is told to end, then killed.
     pub(super) fn end(&self) {
         match self {
-            Self::Guarded(handle) => handle.end(),
+            Self::Supervised(handle) => handle.end(),
             Self::Alone(handle) => handle.end(),
         }
     }
 
-    /// Begins the orderly end, and lets the guard see to it when this process is gone; `false` without one.
+    /// Begins the orderly end, and lets the supervisor see to it when this process is gone; `false` without one.
     pub(super) fn leave(&self) -> bool {
         match self {
-            Self::Guarded(handle) => {
+            Self::Supervised(handle) => {
                 handle.leave();
                 true
             }
@@ -144,25 +144,25 @@ impl Process {
         }
     }
 
-    /// Lets a package runner go on as long as it makes progress, where a guard can see to it.
+    /// Lets a package runner go on as long as it makes progress, where a supervisor can see to it.
     pub(super) fn finish(&self) {
         match self {
-            Self::Guarded(handle) => handle.finish(),
+            Self::Supervised(handle) => handle.finish(),
             Self::Alone(handle) => handle.end(),
         }
     }
 
-    /// Ends it from here, whatever its guard does: it, and all that can be found of it.
+    /// Ends it from here, whatever its supervisor does: it, and all that can be found of it.
     pub(super) fn kill(&self) {
         match self {
-            Self::Guarded(handle) => handle.kill(),
+            Self::Supervised(handle) => handle.kill(),
             Self::Alone(handle) => handle.kill(),
         }
     }
 
     fn life_sender(&self) -> &watch::Sender<Life> {
         match self {
-            Self::Guarded(handle) => handle.life(),
+            Self::Supervised(handle) => handle.life(),
             Self::Alone(handle) => handle.life(),
         }
     }

@@ -1,8 +1,8 @@
 //! Whose process is whose, and how processes are ended.
 //!
-//! Relies on the guard being a child subreaper: whoever loses its parent becomes the guard's child, so that no
-//! descendant gets out of sight, wherever `setsid` or a double fork took it. What all of the guard's servers have
-//! started is therefore below the guard; what one of them has started is found by [`Kin`]. Where there is no subreaper
+//! Relies on the supervisor being a child subreaper: whoever loses its parent becomes the supervisor's child, so that no
+//! descendant gets out of sight, wherever `setsid` or a double fork took it. What all of the supervisor's servers have
+//! started is therefore below the supervisor; what one of them has started is found by [`Kin`]. Where there is no subreaper
 //! or no `/proc`, process groups have to do. Owns the signals; must not reap.
 
 use std::collections::{HashMap, HashSet};
@@ -24,16 +24,16 @@ pub(crate) struct Process {
 
 /// What one server has started, whether its main process still runs or not.
 ///
-/// A child of the guard is the server's if it is the main process, if it was seen among the server's before, or if it
+/// A child of the supervisor is the server's if it is the main process, if it was seen among the server's before, or if it
 /// says so: by the mark in the environment that it was started with, or else by the process group of the main process.
 /// Whatever descends from those is the server's too. One that has cleared its environment, left its group and lost its
-/// parent before anybody looked cannot be told, and ends with the guard.
+/// parent before anybody looked cannot be told, and ends with the supervisor.
 pub(crate) struct Kin {
     /// The main process, and so its group, as long as it is not reaped: so long the id is its own.
     main: Option<Pid>,
     mark: OsString,
     seen: HashMap<Pid, u64>,
-    /// Children of the guard that cannot say yet whose they are.
+    /// Children of the supervisor that cannot say yet whose they are.
     starting: Starting,
 }
 
@@ -101,7 +101,7 @@ impl Kin {
         Some(found)
     }
 
-    /// Whether a child of the guard that is no main process is one of them.
+    /// Whether a child of the supervisor that is no main process is one of them.
     fn has_started(&mut self, child: Pid) -> bool {
         let Some(stat) = Stat::of(child) else {
             return false;
@@ -190,14 +190,14 @@ pub(crate) fn kill_all(patience: Duration, mut reap: impl FnMut() -> Children) {
     }
 }
 
-/// Ends a guard that does what it should no longer, with everything below it. It must not have been reaped.
-pub(crate) fn kill_with_all_below(guard: Pid) {
+/// Ends a supervisor that does what it should no longer, with everything below it. It must not have been reaped.
+pub(crate) fn kill_with_all_below(supervisor: Pid) {
     // While it is stopped it reaps nobody, so that the ids below it stay what they are.
-    let _ = kill_process(guard, Signal::STOP);
-    if let Some(frozen) = freeze(|| below(guard)) {
+    let _ = kill_process(supervisor, Signal::STOP);
+    if let Some(frozen) = freeze(|| below(supervisor)) {
         kill_frozen(&frozen);
     }
-    let _ = kill_process(guard, Signal::KILL);
+    let _ = kill_process(supervisor, Signal::KILL);
 }
 
 /// Ends every process of the system whose mark begins like this, until none is left or `patience` is over.

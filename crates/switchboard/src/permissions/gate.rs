@@ -2,7 +2,7 @@
 //!
 //! Owns the order of these. A rule that denies comes first and last: no hook and no person is asked about what it
 //! denies, and what a hook changes is decided about again. Built-in tools of an agent go the same way, by
-//! [`Guard::permit`], [`Guard::inspect`] and [`Guard::finish`].
+//! [`PermissionGate::permit`], [`PermissionGate::inspect`] and [`PermissionGate::finish`].
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::json::SharedJson;
 use crate::names::{CallId, ServerName, WireName};
 
 /// Permits calls by rules, hooks and a person's word, and writes them down.
-pub struct Guard {
+pub struct PermissionGate {
     engine: RwLock<Arc<Engine>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     audit: Option<Audit>,
@@ -51,8 +51,8 @@ pub struct Wanted<'a> {
     pub previewer: Option<&'a dyn Previewer>,
 }
 
-impl Guard {
-    /// A guard that goes by these rules. Nobody is asked, and nothing is written down, unless more is said.
+impl PermissionGate {
+    /// A gate that goes by these rules. Nobody is asked, and nothing is written down, unless more is said.
     pub fn new(engine: Engine) -> Self {
         Self {
             engine: RwLock::new(Arc::new(engine)),
@@ -190,7 +190,7 @@ impl Guard {
     ) -> Verdict {
         // Whoever is called off while waiting leaves a trace, too.
         let mut unanswered = Unanswered {
-            guard: self,
+            gate: self,
             wanted: &wanted,
             is_over: false,
         };
@@ -324,7 +324,7 @@ async fn recorded(audit: &Audit, wanted: Wanted<'_>, decided: Check<'_, Verdict>
     }
 }
 
-impl Gate for Guard {
+impl Gate for PermissionGate {
     fn note(&self, what: What) {
         self.record(what);
     }
@@ -355,10 +355,10 @@ impl<'a> From<&PendingCall<'a>> for Wanted<'a> {
     }
 }
 
-impl std::fmt::Debug for Guard {
+impl std::fmt::Debug for PermissionGate {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Guard")
+            .debug_struct("PermissionGate")
             .field("engine", &self.engine())
             .finish_non_exhaustive()
     }
@@ -366,7 +366,7 @@ impl std::fmt::Debug for Guard {
 
 /// A call that waits for hooks or for a person. Dropped before that is over, it was called off.
 struct Unanswered<'a> {
-    guard: &'a Guard,
+    gate: &'a PermissionGate,
     wanted: &'a Wanted<'a>,
     is_over: bool,
 }
@@ -377,7 +377,7 @@ impl Drop for Unanswered<'_> {
             let grounds = Grounds::new(Permission::Deny, Because::NoAnswer);
             let grounds = Some(Arc::new(grounds));
             let note = note(self.wanted, grounds, Duration::ZERO, End::CalledOff);
-            self.guard.record(note);
+            self.gate.record(note);
         }
     }
 }

@@ -24,30 +24,30 @@ use crate::audit::{Audit, What};
 use crate::auth::vault::{MemoryVault, Vault};
 use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, Renewals, SecretSource};
 use crate::catalog::ToolRules;
-use crate::guard;
 use crate::link_key::key;
 use crate::names::ServerName;
 use crate::roots::Roots;
 use crate::sandbox::{Policy, State};
 use crate::service::Service;
 use crate::spec::{ConnectionKey, ServerSpec, Start};
+use crate::supervisor;
 use crate::transport::http::{
     HeadersHelper, HttpClient, HttpSettings, LegacyConnector, ProxySettings, RemoteServer,
     StreamableConnector,
 };
 use crate::transport::in_process::InProcessConnector;
-use crate::transport::stdio::{Grace, GuardCommand, StdioConnector, StdioLimits};
+use crate::transport::stdio::{Grace, StdioConnector, StdioLimits, SupervisorCommand};
 use crate::transport::websocket::WebSocketConnector;
 use crate::transport::{Connector, TransportError};
 
 /// What entries are turned into servers with.
-pub struct Recipes {
+pub struct Connectors {
     /// The environment of the host.
     pub environment: Arc<[(OsString, OsString)]>,
     /// The folder of the project, where servers start that name none.
     pub folder: PathBuf,
-    /// The guard that stdio servers are started under.
-    pub guard: Option<GuardCommand>,
+    /// The supervisor that stdio servers are started under.
+    pub supervisor: Option<SupervisorCommand>,
     /// In-process servers by the name an entry with `transport = "sdk"` has.
     pub services: HashMap<String, Arc<dyn Service>>,
     /// Folders that no server in a sandbox may look into or change: the program's own.
@@ -63,7 +63,7 @@ pub struct Recipes {
 /// Why an entry cannot be turned into a server.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum RecipeError {
+pub enum ConnectorError {
     /// It says neither how to start nor where to find it.
     #[error("the entry has neither a command nor a url")]
     NoEndpoint,
@@ -92,22 +92,22 @@ pub enum RecipeError {
     Transport(TransportError),
 }
 
-impl Recipes {
-    /// Recipes for a program that embeds the host: its own environment and folder, and its own supervisor if it has one.
+impl Connectors {
+    /// Connectors for a program that embeds the host: its own environment and folder, and its own supervisor if it has one.
     pub(crate) fn of_this_process() -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
         Self {
-            guard: guard::own(),
+            supervisor: supervisor::own(),
             ..Self::new(std::env::vars_os().collect(), folder)
         }
     }
 
-    /// Recipes without a guard and without in-process servers, whose logins end with the process.
+    /// Connectors without a supervisor and without in-process servers, whose logins end with the process.
     pub fn new(environment: Arc<[(OsString, OsString)]>, folder: PathBuf) -> Self {
         Self {
             environment,
             folder,
-            guard: None,
+            supervisor: None,
             services: HashMap::new(),
             private: Vec::new(),
             vault: Arc::new(MemoryVault::default()),
@@ -117,7 +117,7 @@ impl Recipes {
     }
 
     /// The server of a resolved entry.
-    pub fn spec(&self, server: &Server, settings: &Settings) -> Result<ServerSpec, RecipeError> {
+    pub fn spec(&self, server: &Server, settings: &Settings) -> Result<ServerSpec, ConnectorError> {
         self.of_entry(&server.name, server.effective(), settings)
     }
 
@@ -127,7 +127,7 @@ impl Recipes {
         name: &str,
         entry: &ServerEntry,
         settings: &Settings,
-    ) -> Result<ServerSpec, RecipeError> {
+    ) -> Result<ServerSpec, ConnectorError> {
         let redactor = Redactor::of_entry(entry, |name| self.variable(name));
         let connector = self.connector(name, entry, settings, &redactor)?;
         Ok(ServerSpec {
@@ -182,24 +182,31 @@ impl Recipes {
         entry: &ServerEntry,
         settings: &Settings,
         redactor: &Redactor,
-    ) -> Result<Arc<dyn Connector>, RecipeError> {
+    ) -> Result<Arc<dyn Connector>, ConnectorError> {
         Ok(match entry.effective_transport() {
-            None => return Err(RecipeError::NoEndpoint),
+            None => return Err(ConnectorError::NoEndpoint),
             Some(Transport::Stdio) => Arc::new(self.stdio(entry, settings)?),
             Some(Transport::Http) => {
                 let (client, server) = self.remote(name, entry, settings, redactor)?;
-                Arc::new(StreamableConnector::new(&client, server).map_err(RecipeError::Transport)?)
+                Arc::new(
+                    StreamableConnector::new(&client, server).map_err(ConnectorError::Transport)?,
+                )
             }
             Some(Transport::Sse) => {
                 let (client, server) = self.remote(name, entry, settings, redactor)?;
-                Arc::new(LegacyConnector::new(&client, server).map_err(RecipeError::Transport)?)
+                Arc::new(LegacyConnector::new(&client, server).map_err(ConnectorError::Transport)?)
             }
             Some(Transport::Ws) => {
                 let (client, server) = self.remote(name, entry, settings, redactor)?;
-                Arc::new(WebSocketConnector::new(&client, server).map_err(RecipeError::Transport)?)
+                Arc::new(
+                    WebSocketConnector::new(&client, server).map_err(ConnectorError::Transport)?,
+                )
             }
             Some(Transport::Sdk) => {
-                let service = self.services.get(name).ok_or(RecipeError::NoSuchService)?;
+                let service = self
+                    .services
+                    .get(name)
+                    .ok_or(ConnectorError::NoSuchService)?;
                 Arc::new(InProcessConnector::new(Arc::clone(service)))
             }
         })
@@ -209,8 +216,8 @@ impl Recipes {
         &self,
         entry: &ServerEntry,
         settings: &Settings,
-    ) -> Result<StdioConnector, RecipeError> {
-        let command = entry.command.as_ref().ok_or(RecipeError::NoEndpoint)?;
+    ) -> Result<StdioConnector, ConnectorError> {
+        let command = entry.command.as_ref().ok_or(ConnectorError::NoEndpoint)?;
         let cwd = self.cwd(entry);
         Ok(StdioConnector {
             program: command.into(),
@@ -220,7 +227,7 @@ impl Recipes {
             inherit_env: entry.inherit_env.unwrap_or_default(),
             base_env: Arc::clone(&self.environment),
             cwd: Some(cwd),
-            guard: self.guard.clone(),
+            supervisor: self.supervisor.clone(),
             sandbox: self.sandbox(entry)?,
             limits: StdioLimits {
                 max_message_bytes: max_message_bytes(settings),
@@ -237,15 +244,15 @@ impl Recipes {
     }
 
     /// What the server of an entry may do. Where it cannot be held to that, it is no server.
-    fn sandbox(&self, entry: &ServerEntry) -> Result<Option<Policy>, RecipeError> {
+    fn sandbox(&self, entry: &ServerEntry) -> Result<Option<Policy>, ConnectorError> {
         let Some(mut policy) = Policy::of(entry.sandbox, self.folder.clone()) else {
             return Ok(None);
         };
         if !cfg!(target_os = "linux") {
-            return Err(RecipeError::NoSandbox("on this system"));
+            return Err(ConnectorError::NoSandbox("on this system"));
         }
-        if self.guard.is_none() {
-            return Err(RecipeError::NoSandbox("without a guard"));
+        if self.supervisor.is_none() {
+            return Err(ConnectorError::NoSandbox("without a supervisor"));
         }
         policy.hidden.clone_from(&self.private);
         policy.protected = project_files(&self.folder);
@@ -258,13 +265,13 @@ impl Recipes {
         entry: &ServerEntry,
         settings: &Settings,
         redactor: &Redactor,
-    ) -> Result<(HttpClient, RemoteServer), RecipeError> {
-        let url = entry.url.as_ref().ok_or(RecipeError::NoEndpoint)?;
+    ) -> Result<(HttpClient, RemoteServer), ConnectorError> {
+        let url = entry.url.as_ref().ok_or(ConnectorError::NoEndpoint)?;
         let mut headers = entry.headers.clone();
         if let Some(variable) = &entry.bearer_token_env_var {
             let token = self
                 .variable(variable)
-                .ok_or_else(|| RecipeError::MissingVariable(variable.clone()))?;
+                .ok_or_else(|| ConnectorError::MissingVariable(variable.clone()))?;
             headers.push((
                 "Authorization".to_owned(),
                 Secret::new(format!("Bearer {token}")),
@@ -298,7 +305,7 @@ impl Recipes {
         &self,
         server: &Server,
         settings: &Settings,
-    ) -> Result<Option<(ProtectedServer, Fetcher)>, RecipeError> {
+    ) -> Result<Option<(ProtectedServer, Fetcher)>, ConnectorError> {
         let Some(protected) = self.protected(server.effective())? else {
             return Ok(None);
         };
@@ -306,7 +313,7 @@ impl Recipes {
         Ok(Some((protected, Fetcher::new(&client))))
     }
 
-    fn protected(&self, entry: &ServerEntry) -> Result<Option<ProtectedServer>, RecipeError> {
+    fn protected(&self, entry: &ServerEntry) -> Result<Option<ProtectedServer>, ConnectorError> {
         let is_remote = entry
             .effective_transport()
             .is_some_and(|transport| !transport.is_local());
@@ -322,11 +329,11 @@ impl Recipes {
     }
 
     /// The `oauth` table of an entry, with its variables looked up.
-    fn auth_settings(&self, oauth: &OAuthEntry) -> Result<AuthSettings, RecipeError> {
+    fn auth_settings(&self, oauth: &OAuthEntry) -> Result<AuthSettings, ConnectorError> {
         let variable = |name: &Option<String>| match name {
             Some(name) => match self.variable(name) {
                 Some(value) => Ok(Some(Secret::new(value))),
-                None => Err(RecipeError::MissingVariable(name.clone())),
+                None => Err(ConnectorError::MissingVariable(name.clone())),
             },
             None => Ok(None),
         };
@@ -337,11 +344,11 @@ impl Recipes {
         let address = |key: &'static str, text: &Option<String>| match text {
             Some(text) => match Url::parse(text) {
                 Ok(url) => Ok(Some(url)),
-                Err(_) => Err(RecipeError::BadAuthorization(key, "is no address")),
+                Err(_) => Err(ConnectorError::BadAuthorization(key, "is no address")),
             },
             None => Ok(None),
         };
-        let missing = |key| move || RecipeError::BadAuthorization(key, "is missing");
+        let missing = |key| move || ConnectorError::BadAuthorization(key, "is missing");
         let assertion = || {
             let source = source(&oauth.assertion_file, &oauth.assertion_env_var)?;
             source.ok_or_else(missing("assertion_file"))
@@ -383,17 +390,18 @@ impl Recipes {
         &self,
         entry: &ServerEntry,
         settings: &Settings,
-    ) -> Result<HttpClient, RecipeError> {
+    ) -> Result<HttpClient, ConnectorError> {
         let Some(file) = &entry.ca_file else {
             let client = self.http.get_or_init(|| self.client(settings, Vec::new()));
-            return client.clone().map_err(RecipeError::Transport);
+            return client.clone().map_err(ConnectorError::Transport);
         };
         let roots =
-            certificates(&self.folder.join(file)).map_err(|reason| RecipeError::CaFile {
+            certificates(&self.folder.join(file)).map_err(|reason| ConnectorError::CaFile {
                 file: file.clone(),
                 reason,
             })?;
-        self.client(settings, roots).map_err(RecipeError::Transport)
+        self.client(settings, roots)
+            .map_err(ConnectorError::Transport)
     }
 
     fn client(
@@ -415,13 +423,13 @@ impl Recipes {
     }
 }
 
-impl std::fmt::Debug for Recipes {
+impl std::fmt::Debug for Connectors {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The environment may hold secrets, so it is not shown.
         formatter
-            .debug_struct("Recipes")
+            .debug_struct("Connectors")
             .field("folder", &self.folder)
-            .field("guard", &self.guard)
+            .field("supervisor", &self.supervisor)
             .field("services", &self.services.keys())
             .finish_non_exhaustive()
     }

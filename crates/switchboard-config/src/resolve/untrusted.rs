@@ -12,12 +12,12 @@ use crate::trust::{Fingerprint, LazyFingerprint, Leads, Named, Question, Subject
 use super::layers::Resolver;
 
 impl<F: Files> Resolver<'_, F> {
-    /// Empties every part of a guarded file that is not trusted, and asks about it.
-    pub(super) fn guard_sections(&mut self, documents: &mut [Document]) -> Vec<Arc<Question>> {
+    /// Empties every part of a file of the repository that is not trusted, and asks about it.
+    pub(super) fn withhold_untrusted(&mut self, documents: &mut [Document]) -> Vec<Arc<Question>> {
         let mut questions = Vec::new();
         for document in documents
             .iter_mut()
-            .filter(|document| document.source.guarded)
+            .filter(|document| document.source.needs_trust)
         {
             let parts = [
                 ("settings", document.settings.span),
@@ -81,11 +81,15 @@ impl<F: Files> Resolver<'_, F> {
         if self.inputs.trust_project || self.inputs.skip_project {
             return None;
         }
-        let guarded = || documents.iter().filter(|document| document.source.guarded);
-        guarded().next()?;
+        let needs_trust = || {
+            documents
+                .iter()
+                .filter(|document| document.source.needs_trust)
+        };
+        needs_trust().next()?;
         let is_there = |subject: &Subject| {
             waiting.iter().any(|question| question.subject == *subject)
-                || guarded().any(|document| {
+                || needs_trust().any(|document| {
                     let file = self.file_of(document);
                     let parts = [
                         ("settings", document.settings.span),
@@ -112,7 +116,7 @@ impl<F: Files> Resolver<'_, F> {
         }))
     }
 
-    /// What has to be asked before a guarded subject counts, if anything.
+    /// What has to be asked before a subject of the repository counts, if anything.
     fn question(&self, subject: Subject, fingerprint: LazyFingerprint) -> Option<Arc<Question>> {
         if self.inputs.trust_project {
             return None;

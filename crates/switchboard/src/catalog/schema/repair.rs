@@ -1,4 +1,4 @@
-//! Mending a schema, keyword by keyword, on a parsed copy.
+//! Repairing a schema, keyword by keyword, on a parsed copy.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::vocabulary::{
     neutralise, wrong,
 };
 use super::{
-    EMPTY, Examined, MAX_BYTES, MAX_DEPTH, Mended, Remedy, SchemaFinding, SchemaProblem, combine,
+    EMPTY, Examined, MAX_BYTES, MAX_DEPTH, Remedy, Repaired, SchemaFinding, SchemaProblem, combine,
     is_property_name,
 };
 use crate::json::SharedJson;
@@ -20,8 +20,8 @@ const MAX_FINDINGS: usize = 100;
 /// Each round takes something out that the one before referred to; more are no accident.
 const MAX_ROUNDS: usize = 4;
 
-/// Looks at a schema and mends it.
-pub(super) fn mend(schema: &str) -> Examined {
+/// Looks at a schema and repairs it.
+pub(super) fn repair(schema: &str) -> Examined {
     let (value, findings) = run(schema);
     if let Some(refused) = findings
         .iter()
@@ -32,7 +32,7 @@ pub(super) fn mend(schema: &str) -> Examined {
     if findings.is_empty() {
         return Examined::Fine;
     }
-    Examined::Mended(Mended {
+    Examined::Repaired(Repaired {
         schema: SharedJson::from(&value),
         findings,
     })
@@ -44,34 +44,34 @@ pub(super) fn findings(schema: &str) -> Vec<SchemaFinding> {
 }
 
 fn run(schema: &str) -> (Value, Vec<SchemaFinding>) {
-    let mut mender = Mender::default();
+    let mut repairer = Repairer::default();
     if schema.len() > MAX_BYTES {
-        mender.refuse(SchemaProblem::TooLarge);
-        return (Value::Null, mender.findings);
+        repairer.refuse(SchemaProblem::TooLarge);
+        return (Value::Null, repairer.findings);
     }
     let Ok(mut value) = serde_json::from_str::<Value>(schema) else {
-        mender.refuse(SchemaProblem::Unreadable);
-        return (Value::Null, mender.findings);
+        repairer.refuse(SchemaProblem::Unreadable);
+        return (Value::Null, repairer.findings);
     };
     // What is taken out may be what something else refers to, so the result is looked at again.
     for _ in 0..MAX_ROUNDS {
-        mender.is_changed = false;
-        mender.anchors = anchors(&value);
-        mender.root(&mut value);
-        let is_refused = mender
+        repairer.is_changed = false;
+        repairer.anchors = anchors(&value);
+        repairer.root(&mut value);
+        let is_refused = repairer
             .findings
             .iter()
             .any(|finding| finding.remedy == Remedy::SetAside);
-        if !mender.is_changed || is_refused {
-            return (value, mender.findings);
+        if !repairer.is_changed || is_refused {
+            return (value, repairer.findings);
         }
     }
-    mender.refuse(SchemaProblem::Unreadable);
-    (value, mender.findings)
+    repairer.refuse(SchemaProblem::Unreadable);
+    (value, repairer.findings)
 }
 
 #[derive(Default)]
-struct Mender {
+struct Repairer {
     path: String,
     findings: Vec<SchemaFinding>,
     /// Names that `#name` may refer to.
@@ -84,13 +84,13 @@ struct Mender {
     hidden_told: bool,
 }
 
-impl Mender {
+impl Repairer {
     fn root(&mut self, schema: &mut Value) {
         match schema {
             Value::Object(_) => {}
             Value::Bool(false) => return self.refuse(SchemaProblem::AcceptsNothing),
             other => {
-                self.mended(match &*other {
+                self.repaired(match &*other {
                     Value::Bool(_) => SchemaProblem::RootType,
                     other => SchemaProblem::NoSchema(kind(other)),
                 });
@@ -104,7 +104,7 @@ impl Mender {
             self.root_type(root);
             for keyword in ["allOf", "anyOf", "oneOf"] {
                 if combine::flatten(root, keyword, &self.document) {
-                    self.mended(SchemaProblem::RootCombinator(keyword));
+                    self.repaired(SchemaProblem::RootCombinator(keyword));
                 }
             }
         }
@@ -125,12 +125,12 @@ impl Mender {
                     target.entry(name.clone()).or_insert_with(|| value.clone());
                 }
                 *root = target;
-                self.mended(SchemaProblem::RootType);
+                self.repaired(SchemaProblem::RootType);
             }
             // What cannot be followed is told by the ordinary check, except a circle, which looks well there.
             None if self.resolves(&reference) => {
                 root.remove("$ref");
-                self.mended(SchemaProblem::DanglingReference(excerpt(&reference)));
+                self.repaired(SchemaProblem::DanglingReference(excerpt(&reference)));
             }
             None => {}
         }
@@ -140,12 +140,12 @@ impl Mender {
         let is_object = |name: &Value| name.as_str() == Some("object");
         match root.get("type") {
             Some(declared) if is_object(declared) => return,
-            None | Some(Value::Null) => self.mended(SchemaProblem::RootType),
+            None | Some(Value::Null) => self.repaired(SchemaProblem::RootType),
             Some(Value::Array(names)) if names.is_empty() || names.iter().any(is_object) => {
-                self.mended(SchemaProblem::RootType);
+                self.repaired(SchemaProblem::RootType);
             }
             Some(Value::String(name)) if alias(name) == Some("object") || name.is_empty() => {
-                self.mended(SchemaProblem::RootType);
+                self.repaired(SchemaProblem::RootType);
             }
             Some(declared) => {
                 let declared = excerpt(&declared.to_string());
@@ -161,7 +161,7 @@ impl Mender {
             Value::Object(members) => {
                 if self.depth > MAX_DEPTH && !members.is_empty() {
                     members.clear();
-                    return self.mended(SchemaProblem::TooDeep);
+                    return self.repaired(SchemaProblem::TooDeep);
                 }
                 self.depth += 1;
                 self.object(members);
@@ -171,10 +171,10 @@ impl Mender {
             Value::String(name) if alias(name).is_some() => {
                 let named = alias(name);
                 *schema = json!({"type": named});
-                self.mended(SchemaProblem::NoSchema("a text"));
+                self.repaired(SchemaProblem::NoSchema("a text"));
             }
             other => {
-                self.mended(SchemaProblem::NoSchema(kind(other)));
+                self.repaired(SchemaProblem::NoSchema(kind(other)));
                 *other = json!({});
             }
         }
@@ -195,7 +195,7 @@ impl Mender {
         }
         for keyword in SINGLES {
             if let Some(value) = members.get_mut(keyword) {
-                self.within(keyword, |mender| mender.schema(value));
+                self.within(keyword, |repairer| repairer.schema(value));
             }
         }
         self.texts(members);
@@ -213,7 +213,7 @@ impl Mender {
                 Some(_) => wrong(keyword, "a text"),
             };
             members.remove(keyword);
-            self.within(keyword, |mender| mender.mended(problem));
+            self.within(keyword, |repairer| repairer.repaired(problem));
         }
     }
 
@@ -268,8 +268,8 @@ impl Mender {
         }
         if is_changed {
             let name = unknown.unwrap_or_else(|| "[]".to_owned());
-            self.within("type", |mender| {
-                mender.mended(SchemaProblem::UnknownType(name));
+            self.within("type", |repairer| {
+                repairer.repaired(SchemaProblem::UnknownType(name));
             });
         }
     }
@@ -305,7 +305,7 @@ impl Mender {
             };
             if !is_right {
                 let problem = wrong(name, expected);
-                self.within(name, |mender| mender.mended(problem));
+                self.within(name, |repairer| repairer.repaired(problem));
             }
             is_right
         });
@@ -317,8 +317,8 @@ impl Mender {
         };
         let Value::Array(names) = required else {
             members.remove("required");
-            return self.within("required", |mender| {
-                mender.mended(wrong("required", "a list of texts"));
+            return self.within("required", |repairer| {
+                repairer.repaired(wrong("required", "a list of texts"));
             });
         };
         let before = names.len();
@@ -328,8 +328,8 @@ impl Mender {
                 .is_some_and(|name| seen.insert(name.to_owned()))
         });
         if names.len() != before {
-            self.within("required", |mender| {
-                mender.mended(wrong("required", "a list of different texts"));
+            self.within("required", |repairer| {
+                repairer.repaired(wrong("required", "a list of different texts"));
             });
         }
     }
@@ -347,24 +347,24 @@ impl Mender {
         };
         let Value::Object(properties) = properties else {
             members.insert("properties".to_owned(), json!({}));
-            return self.within("properties", |mender| {
-                mender.mended(wrong("properties", "an object"));
+            return self.within("properties", |repairer| {
+                repairer.repaired(wrong("properties", "an object"));
             });
         };
-        self.within("properties", |mender| {
+        self.within("properties", |repairer| {
             properties.retain(|name, schema| {
                 let is_named = is_property_name(name);
                 let required = required.contains(name);
                 if is_named {
-                    mender.within(name, |mender| mender.schema(schema));
+                    repairer.within(name, |repairer| repairer.schema(schema));
                 } else {
                     let name = excerpt(name);
                     let problem = SchemaProblem::PropertyName { name, required };
                     // A call could not be made without it. Only below the root can the object itself be left out.
-                    if required && mender.depth == 1 {
-                        mender.refuse(problem);
+                    if required && repairer.depth == 1 {
+                        repairer.refuse(problem);
                     } else {
-                        mender.mended(problem);
+                        repairer.repaired(problem);
                     }
                 }
                 is_named
@@ -384,12 +384,12 @@ impl Mender {
             if let Some(rest) = members.remove("additionalItems") {
                 members.insert("items".to_owned(), rest);
             }
-            self.within("items", |mender| {
-                mender.mended(wrong("items", "one schema"));
+            self.within("items", |repairer| {
+                repairer.repaired(wrong("items", "one schema"));
             });
         }
         if let Some(items) = members.get_mut("items") {
-            self.within("items", |mender| mender.schema(items));
+            self.within("items", |repairer| repairer.schema(items));
             return;
         }
         let names_array = match members.get("type") {
@@ -399,21 +399,23 @@ impl Mender {
         };
         if names_array && !members.contains_key("prefixItems") {
             members.insert("items".to_owned(), json!({}));
-            self.mended(SchemaProblem::ArrayWithoutItems);
+            self.repaired(SchemaProblem::ArrayWithoutItems);
         }
     }
 
     fn map_of_schemas(&mut self, members: &mut Map<String, Value>, keyword: &'static str) {
         match members.get_mut(keyword) {
             None => {}
-            Some(Value::Object(schemas)) => self.within(keyword, |mender| {
+            Some(Value::Object(schemas)) => self.within(keyword, |repairer| {
                 for (name, schema) in schemas.iter_mut() {
-                    mender.within(name, |mender| mender.schema(schema));
+                    repairer.within(name, |repairer| repairer.schema(schema));
                 }
             }),
             Some(_) => {
                 members.remove(keyword);
-                self.within(keyword, |mender| mender.mended(wrong(keyword, "an object")));
+                self.within(keyword, |repairer| {
+                    repairer.repaired(wrong(keyword, "an object"))
+                });
             }
         }
     }
@@ -421,15 +423,17 @@ impl Mender {
     fn list_of_schemas(&mut self, members: &mut Map<String, Value>, keyword: &'static str) {
         match members.get_mut(keyword) {
             None => {}
-            Some(Value::Array(schemas)) if !schemas.is_empty() => self.within(keyword, |mender| {
-                for (index, schema) in schemas.iter_mut().enumerate() {
-                    mender.within(&index.to_string(), |mender| mender.schema(schema));
-                }
-            }),
+            Some(Value::Array(schemas)) if !schemas.is_empty() => {
+                self.within(keyword, |repairer| {
+                    for (index, schema) in schemas.iter_mut().enumerate() {
+                        repairer.within(&index.to_string(), |repairer| repairer.schema(schema));
+                    }
+                })
+            }
             Some(_) => {
                 members.remove(keyword);
-                self.within(keyword, |mender| {
-                    mender.mended(wrong(keyword, "a list with at least one schema"));
+                self.within(keyword, |repairer| {
+                    repairer.repaired(wrong(keyword, "a list with at least one schema"));
                 });
             }
         }
@@ -446,15 +450,15 @@ impl Mender {
             }
             self.is_changed = true;
             if !std::mem::replace(&mut self.hidden_told, true) {
-                self.within(keyword, |mender| {
-                    mender.mended(SchemaProblem::HiddenCharacters);
+                self.within(keyword, |repairer| {
+                    repairer.repaired(SchemaProblem::HiddenCharacters);
                 });
             }
         }
     }
 
-    fn mended(&mut self, problem: SchemaProblem) {
-        self.tell(problem, Remedy::Mended);
+    fn repaired(&mut self, problem: SchemaProblem) {
+        self.tell(problem, Remedy::Repaired);
     }
 
     fn refuse(&mut self, problem: SchemaProblem) {

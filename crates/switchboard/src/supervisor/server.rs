@@ -1,4 +1,4 @@
-//! One server under the guard: how it is started, and the stages of its end.
+//! One server under the supervisor: how it is started, and the stages of its end.
 //!
 //! Owns the socket about this server and the stage. It must not reap: what has ended is told by `mains`.
 
@@ -85,7 +85,7 @@ enum Event {
     EndNow,
     /// The main process has ended.
     MainEnded(Report),
-    /// A child of the guard has ended.
+    /// A child of the supervisor has ended.
     SomeEnded,
     /// The time of the stage is up.
     TimeIsUp,

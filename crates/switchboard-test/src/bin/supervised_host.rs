@@ -1,9 +1,9 @@
-//! A host to be killed, and the guard of its own servers.
+//! A host to be killed, and the supervisor of its own servers.
 //!
-//! `guarded_host guard MARK` is the guard. `guarded_host host MARK MANNER SCRIPT…` starts each script with `sh -c`
-//! under such a guard, all at once, with `MARK` in its environment as `SWITCHBOARD_TEST_MARK`; when every server has
+//! `supervised_host supervisor MARK` is the supervisor. `supervised_host host MARK MANNER SCRIPT…` starts each script with `sh -c`
+//! under such a supervisor, all at once, with `MARK` in its environment as `SWITCHBOARD_TEST_MARK`; when every server has
 //! said a line it prints `ready`, waits for a line on standard input, and ends in the given manner: `exit`, `return` or
-//! `panic`. Whoever wants another end sends a signal. `guarded_host unguarded …` is the same with no guard.
+//! `panic`. Whoever wants another end sends a signal. `supervised_host unsupervised …` is the same with no supervisor.
 
 fn main() -> std::process::ExitCode {
     #[cfg(unix)]
@@ -24,7 +24,7 @@ mod unix {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use switchboard::transport::stdio::{GuardCommand, StdioConnector};
+    use switchboard::transport::stdio::{StdioConnector, SupervisorCommand};
     use switchboard::transport::{Closed, Connector, Inbound, RequestFailure};
     use tokio::sync::mpsc;
 
@@ -34,18 +34,18 @@ mod unix {
             return ExitCode::from(2);
         };
         match role.as_str() {
-            "guard" => switchboard::guard::run(),
-            "host" | "unguarded" => {
+            "supervisor" => switchboard::supervisor::run(),
+            "host" | "unsupervised" => {
                 let Ok(program) = std::env::current_exe() else {
                     return ExitCode::FAILURE;
                 };
-                let guard = (role == "host").then(|| GuardCommand {
+                let supervisor = (role == "host").then(|| SupervisorCommand {
                     program,
-                    args: vec!["guard".into(), mark.clone().into()],
+                    args: vec!["supervisor".into(), mark.clone().into()],
                 });
                 let manner = args.next().unwrap_or_default();
                 let scripts: Vec<String> = args.collect();
-                host(&mark, &manner, guard.as_ref(), &scripts)
+                host(&mark, &manner, supervisor.as_ref(), &scripts)
             }
             _ => ExitCode::from(2),
         }
@@ -55,7 +55,7 @@ mod unix {
     async fn host(
         mark: &str,
         manner: &str,
-        guard: Option<&GuardCommand>,
+        supervisor: Option<&SupervisorCommand>,
         scripts: &[String],
     ) -> ExitCode {
         let base_env: Arc<[_]> = std::env::vars_os().collect();
@@ -65,7 +65,7 @@ mod unix {
             connector.args = vec!["-c".into(), script.into()];
             connector.base_env = Arc::clone(&base_env);
             connector.env = vec![("SWITCHBOARD_TEST_MARK".into(), mark.into())];
-            connector.guard = guard.cloned();
+            connector.supervisor = supervisor.cloned();
             connector
         });
         let connecting: Vec<_> = connectors

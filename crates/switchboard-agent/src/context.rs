@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use switchboard::call::spill::SpillFolder;
-use switchboard::catalog::disguise::BUILT_INS;
+use switchboard::catalog::impersonation::BUILT_INS;
 use switchboard::permissions::NameGlob;
 use switchboard::status::ServerStatus;
 
@@ -26,7 +26,7 @@ use crate::view::Subset;
 const MAX_DEPTH: u32 = 2;
 
 /// What a session, or a sub-agent, has.
-pub(crate) struct Core {
+pub(crate) struct AgentContext {
     pub(crate) options: Arc<AgentOptions>,
     pub(crate) id: SessionId,
     pub(crate) workspace: PathBuf,
@@ -38,7 +38,7 @@ pub(crate) struct Core {
     depth: u32,
 }
 
-impl Core {
+impl AgentContext {
     /// Of a session.
     pub(crate) fn new(options: Arc<AgentOptions>, id: SessionId, workspace: &Path) -> Self {
         let provider = Arc::clone(&options.provider);

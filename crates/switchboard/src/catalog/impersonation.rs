@@ -31,7 +31,7 @@ pub use switchboard_config::confusable::{BUILT_INS, fold};
 /// Why a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Disguise {
+pub enum Impersonation {
     /// It reads like a built-in tool.
     #[error("{what} \"{}\" reads like the built-in tool {built_in}", visible(.shown))]
     BuiltIn {
@@ -98,7 +98,7 @@ impl KnownServers {
     /// Takes the names in the order of their right to them (the higher scope first), and says who is refused.
     pub fn admit<'a>(
         names: impl IntoIterator<Item = &'a ServerName>,
-    ) -> (Self, Vec<(ServerName, Disguise)>) {
+    ) -> (Self, Vec<(ServerName, Impersonation)>) {
         let mut known = Self::default();
         let mut refused = Vec::new();
         for name in names {
@@ -110,7 +110,7 @@ impl KnownServers {
     }
 
     /// Takes one more name, if it may be taken. The same name again is no other server.
-    pub fn add(&mut self, name: &ServerName) -> Result<(), Disguise> {
+    pub fn add(&mut self, name: &ServerName) -> Result<(), Impersonation> {
         let folded = self.judge(name)?;
         self.by_fold.insert(folded, name.clone());
         Ok(())
@@ -122,17 +122,17 @@ impl KnownServers {
     }
 
     /// How a name reads, if it may be taken.
-    fn judge(&self, name: &ServerName) -> Result<String, Disguise> {
+    fn judge(&self, name: &ServerName) -> Result<String, Impersonation> {
         let text = name.as_str();
         if let Some(built_in) = built_in(text) {
             return Err(built_in_disguise(Part::Name, text, built_in));
         }
         if has_tool_prefix(text) {
-            return Err(Disguise::Prefix);
+            return Err(Impersonation::Prefix);
         }
         let folded = server_key(text);
         match self.by_fold.get(&folded) {
-            Some(other) if other != name => Err(Disguise::Server {
+            Some(other) if other != name => Err(Impersonation::Server {
                 other: other.clone(),
             }),
             _ => Ok(folded),
@@ -162,7 +162,7 @@ impl KnownServers {
 }
 
 /// Judges the name and title of a tool, as far as that needs no knowledge of other servers.
-pub(super) fn judge_tool(name: &str, title: Option<&str>) -> Result<TitleUse, Disguise> {
+pub(super) fn judge_tool(name: &str, title: Option<&str>) -> Result<TitleUse, Impersonation> {
     let named = built_in(name);
     if let Some(built_in) = named
         && !is_ordinary_word(name, built_in)
@@ -200,8 +200,8 @@ fn is_ordinary_word(name: &str, built_in: &str) -> bool {
     one_word && name == built_in.to_ascii_lowercase()
 }
 
-fn built_in_disguise(what: Part, text: &str, built_in: &'static str) -> Disguise {
-    Disguise::BuiltIn {
+fn built_in_disguise(what: Part, text: &str, built_in: &'static str) -> Impersonation {
+    Impersonation::BuiltIn {
         what,
         shown: text.chars().take(40).collect(),
         built_in,

@@ -1,7 +1,7 @@
 //! Starts a server in its sandbox, from a thread that is in it.
 //!
-//! The sandbox is that of a thread and of all that it starts. So the guard has a thread for it, which starts the server
-//! and then does nothing any more, while the guard itself stays as free as it has to be. The thread lives until the
+//! The sandbox is that of a thread and of all that it starts. So the supervisor has a thread for it, which starts the server
+//! and then does nothing any more, while the supervisor itself stays as free as it has to be. The thread lives until the
 //! server is gone: the server's parent-death signal depends on it.
 
 use std::io;

@@ -105,14 +105,14 @@ impl Network for SystemNetwork {
 
 /// How far a server may lead the host.
 #[derive(Debug, Clone)]
-pub(super) struct Reach {
+pub(super) struct SsrfPolicy {
     /// The nearest place that may be reached.
     nearest: Place,
     /// Origins the configuration itself names. What the user wrote may be anywhere.
     trusted: Arc<[Origin]>,
 }
 
-impl Reach {
+impl SsrfPolicy {
     /// The reach of a server at this address.
     pub(super) async fn of(network: &dyn Network, server: &Url, trusted: Vec<Origin>) -> Self {
         let nearest = match server.host() {

@@ -1,6 +1,6 @@
 //! The main processes of all servers, and the only place that reaps.
 //!
-//! Every process that has lost its parent is the guard's child, so the dead of all servers come together here. A main
+//! Every process that has lost its parent is the supervisor's child, so the dead of all servers come together here. A main
 //! process is told to the task of its server. This module must not signal anything.
 
 use std::cell::RefCell;

@@ -10,7 +10,7 @@ use crate::context::Context;
 
 /// One thing that needs trust.
 #[derive(Debug)]
-pub(crate) struct Guarded {
+pub(crate) struct TrustItem {
     pub(crate) subject: Subject,
     /// Where a server's entry stands.
     pub(crate) origin: Option<Origin>,
@@ -19,7 +19,7 @@ pub(crate) struct Guarded {
     pub(crate) verdict: Verdict,
 }
 
-impl Guarded {
+impl TrustItem {
     /// One word for tables and scripts.
     pub(crate) fn word(&self) -> &'static str {
         match self.verdict {
@@ -61,17 +61,17 @@ impl Guarded {
 /// Everything that needs trust in this project, servers first, each once.
 ///
 /// The files are read as if nothing had been decided, so that everything shows itself.
-pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<Guarded> {
+pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<TrustItem> {
     let undecided = context.load_files(Decisions::default());
     let verdict = |question: &Question| {
         decisions.verdict(&context.project, &question.subject, &question.fingerprint)
     };
-    let mut servers: Vec<Guarded> = Vec::new();
+    let mut servers: Vec<TrustItem> = Vec::new();
     let mut seen: HashSet<&Subject> = HashSet::new();
     for (question, origin) in server_questions(&undecided) {
         // Of two entries with one name only the higher one can ever start, and one name has one approval.
         if seen.insert(&question.subject) {
-            servers.push(Guarded {
+            servers.push(TrustItem {
                 subject: question.subject.clone(),
                 origin: Some(origin.clone()),
                 fingerprint: question.fingerprint.clone(),
@@ -84,7 +84,7 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<Guarded> {
         .questions
         .iter()
         .filter(|question| matches!(question.subject, Subject::Section { .. }))
-        .map(|question| Guarded {
+        .map(|question| TrustItem {
             subject: question.subject.clone(),
             origin: None,
             fingerprint: question.fingerprint.clone(),
@@ -97,7 +97,7 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<Guarded> {
     let removed = decisions
         .sections(&context.project)
         .filter(|(subject, _)| !present.is_empty() && !present.contains(subject))
-        .map(|(subject, approval)| Guarded {
+        .map(|(subject, approval)| TrustItem {
             subject,
             origin: None,
             fingerprint: Fingerprint::of_nothing(),

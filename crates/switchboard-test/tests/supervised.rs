@@ -1,4 +1,4 @@
-//! Links to servers under a guard: what the guard must not change, and what it adds.
+//! Links to servers under a supervisor: what the supervisor must not change, and what it adds.
 
 #![cfg(target_os = "linux")]
 #![expect(
@@ -15,26 +15,28 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use recorder::{Event, Recorder};
-use switchboard::transport::stdio::{Grace, GuardCommand, Program, ProgramEnd, StdioConnector};
+use switchboard::transport::stdio::{
+    Grace, Program, ProgramEnd, StdioConnector, SupervisorCommand,
+};
 use switchboard::transport::{Closed, Connector, Link, Outgoing, OutgoingKind, TransportErrorKind};
 use switchboard_protocol::Era;
 use switchboard_test::hosted::wait_until;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-/// A server under the guard that all tests share, and whatever else runs in this process.
+/// A server under the supervisor that all tests share, and whatever else runs in this process.
 fn shell(script: &str) -> StdioConnector {
-    shell_under("guarded", script)
+    shell_under("supervised", script)
 }
 
-/// A server under the guard with that name.
-fn shell_under(guard: &str, script: &str) -> StdioConnector {
+/// A server under the supervisor with that name.
+fn shell_under(supervisor: &str, script: &str) -> StdioConnector {
     let mut connector = StdioConnector::new("sh");
     connector.args = vec!["-c".into(), script.into()];
     connector.base_env = std::env::vars_os().collect();
-    connector.guard = Some(GuardCommand {
-        program: env!("CARGO_BIN_EXE_guarded_host").into(),
-        args: vec!["guard".into(), guard.into()],
+    connector.supervisor = Some(SupervisorCommand {
+        program: env!("CARGO_BIN_EXE_supervised_host").into(),
+        args: vec!["supervisor".into(), supervisor.into()],
     });
     connector.grace = Grace {
         after_close: Duration::from_millis(200),
@@ -142,20 +144,20 @@ async fn what_the_system_refuses_is_an_error_of_connecting() {
     let mut no_program = shell("");
     no_program.program = "no-such-program".into();
     check(no_program, TransportErrorKind::ProgramNotFound, "PATH").await;
-    for guard in ["/no/such/guard", "/bin/false"] {
-        let mut no_guard = shell("");
-        no_guard.guard = Some(GuardCommand {
-            program: guard.into(),
+    for supervisor in ["/no/such/supervisor", "/bin/false"] {
+        let mut no_supervisor = shell("");
+        no_supervisor.supervisor = Some(SupervisorCommand {
+            program: supervisor.into(),
             args: Vec::new(),
         });
-        check(no_guard, TransportErrorKind::Spawn, guard).await;
+        check(no_supervisor, TransportErrorKind::Spawn, supervisor).await;
     }
 }
 
 #[tokio::test]
-async fn a_guard_started_by_hand_says_so() {
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_guarded_host"))
-        .args(["guard", "by-hand"])
+async fn a_supervisor_started_by_hand_says_so() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_supervised_host"))
+        .args(["supervisor", "by-hand"])
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
@@ -228,7 +230,7 @@ async fn a_server_that_kills_its_process_group_kills_nobody_else() {
 }
 
 #[tokio::test]
-async fn all_servers_of_a_killed_guard_end_and_the_next_one_gets_another() {
+async fn all_servers_of_a_killed_supervisor_end_and_the_next_one_gets_another() {
     let signals = [Signal::KILL, Signal::TERM];
     let victims = [Victim::Watchdog, Victim::Supervisor];
     let cases = [UNMARKED, DAEMONS[0]]
@@ -240,13 +242,13 @@ async fn all_servers_of_a_killed_guard_end_and_the_next_one_gets_another() {
         println!("{name}: {signal:?} to the {victim:?}");
         let server = shell_under("to-be-killed", &format!("{daemon}\nexec cat"));
         let (first, second) = tokio::join!(connect(&server), connect(&server));
-        let guard = guard("to-be-killed");
-        let mut left = vec![guard, supervisor(guard)];
+        let watchdog = watchdog("to-be-killed");
+        let mut left = vec![watchdog, supervisor(watchdog)];
         for (link, recorder) in [&first, &second] {
             left.push(process(recorder.next().await));
             left.push(pid(link.process().unwrap()));
         }
-        kill_process(victim.of(guard), signal).unwrap();
+        kill_process(victim.of(watchdog), signal).unwrap();
         for (link, recorder) in [first, second] {
             let Event::Closed(closed) = recorder.next().await else {
                 panic!("something was said");
@@ -260,7 +262,7 @@ async fn all_servers_of_a_killed_guard_end_and_the_next_one_gets_another() {
         }
         let (link, recorder) = connect(&server).await;
         process(recorder.next().await);
-        assert_ne!(self::guard("to-be-killed"), guard);
+        assert_ne!(self::watchdog("to-be-killed"), watchdog);
         link.send(message("there")).await.unwrap();
         assert_eq!(recorder.next().await, frame("there"));
         link.close().await;
@@ -268,18 +270,18 @@ async fn all_servers_of_a_killed_guard_end_and_the_next_one_gets_another() {
 }
 
 #[tokio::test]
-async fn a_guard_that_hangs_is_not_waited_for_forever() {
+async fn a_supervisor_that_hangs_is_not_waited_for_forever() {
     for victim in [Victim::Watchdog, Victim::Supervisor] {
         let server = shell_under("to-be-stopped", &format!("{}\nexec cat", UNMARKED.1));
         let (link, recorder) = connect(&server).await;
-        let guard = guard("to-be-stopped");
+        let watchdog = watchdog("to-be-stopped");
         let left = [
             process(recorder.next().await),
             pid(link.process().unwrap()),
-            guard,
-            supervisor(guard),
+            watchdog,
+            supervisor(watchdog),
         ];
-        kill_process(victim.of(guard), Signal::STOP).unwrap();
+        kill_process(victim.of(watchdog), Signal::STOP).unwrap();
         let closing = tokio::time::timeout(Duration::from_secs(20), link.close());
         assert!(closing.await.is_ok(), "{victim:?}");
         drop(link);
@@ -292,7 +294,7 @@ async fn a_guard_that_hangs_is_not_waited_for_forever() {
     }
 }
 
-/// Which of the two processes of a guard something happens to.
+/// Which of the two processes of a supervisor something happens to.
 #[derive(Debug, Clone, Copy)]
 enum Victim {
     Watchdog,
@@ -300,22 +302,22 @@ enum Victim {
 }
 
 impl Victim {
-    fn of(self, guard: Pid) -> Pid {
+    fn of(self, watchdog: Pid) -> Pid {
         match self {
-            Self::Watchdog => guard,
-            Self::Supervisor => supervisor(guard),
+            Self::Watchdog => watchdog,
+            Self::Supervisor => supervisor(watchdog),
         }
     }
 }
 
 #[tokio::test]
-async fn servers_started_at_once_share_one_guard_until_the_last_has_gone() {
+async fn servers_started_at_once_share_one_supervisor_until_the_last_has_gone() {
     let server = shell_under("shared", "echo up; exec cat");
     let links = futures_util::future::join_all((0..10).map(|_| connect(&server))).await;
-    let shared = guard("shared");
+    let shared = watchdog("shared");
     for (link, recorder) in links {
         assert_eq!(recorder.next().await, frame("up"));
-        assert_eq!(guard("shared"), shared);
+        assert_eq!(watchdog("shared"), shared);
         link.close().await;
     }
     wait_until(|| !exists(shared)).await;
@@ -337,15 +339,15 @@ fn exists(process: Pid) -> bool {
     test_kill_process(process).is_ok()
 }
 
-/// The one guard with that name that this process has and that has not ended.
-fn guard(name: &str) -> Pid {
-    let is_guard = |child: &Pid| {
+/// The one running child of this process with that argument: the watchdog of a supervisor.
+fn watchdog(name: &str) -> Pid {
+    let is_watchdog = |child: &Pid| {
         let arguments = std::fs::read(format!("/proc/{}/cmdline", child.as_raw_pid()));
         arguments.is_ok_and(|arguments| arguments.ends_with(format!("\0{name}\0").as_bytes()))
     };
-    let guards: Vec<Pid> = children().into_iter().filter(is_guard).collect();
-    assert_eq!(guards.len(), 1, "{name}");
-    guards[0]
+    let watchdogs: Vec<Pid> = children().into_iter().filter(is_watchdog).collect();
+    assert_eq!(watchdogs.len(), 1, "{name}");
+    watchdogs[0]
 }
 
 /// The supervisor below the watchdog that this process has started.
@@ -386,7 +388,7 @@ fn connecting_and_closing_leaves_nothing_behind() {
         };
         let before = counts();
         for round in 0..15 {
-            for (script, guarded) in [
+            for (script, supervised) in [
                 ("echo up; exec cat", true),
                 ("echo up; exec cat", false),
                 (
@@ -398,8 +400,8 @@ fn connecting_and_closing_leaves_nothing_behind() {
                 let mut connector = shell(script);
                 connector.grace.after_close = Duration::from_millis(1);
                 connector.grace.after_terminate = Duration::from_millis(1);
-                if !guarded {
-                    connector.guard = None;
+                if !supervised {
+                    connector.supervisor = None;
                 }
                 let (link, recorder) = connect(&connector).await;
                 assert_eq!(recorder.next().await, frame("up"));

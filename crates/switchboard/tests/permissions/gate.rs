@@ -1,4 +1,4 @@
-//! The guard as the gate of a host: an in-process server, rules, a person, hooks, and the audit log.
+//! `PermissionGate` in a host: an in-process server, rules, a person, hooks, and the audit log.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use switchboard::host::Host;
 use switchboard::names::CallId;
 use switchboard::options::HostOptions;
 use switchboard::permissions::{
-    Answer, Approver, Engine, GrantPlace, Guard, Offer, Policy, Question, Subject, Wanted,
+    Answer, Approver, Engine, GrantPlace, Offer, PermissionGate, Policy, Question, Subject, Wanted,
 };
 use switchboard::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
@@ -27,10 +27,10 @@ use tokio::sync::Notify;
 
 use crate::machine::{raw, user_engine};
 
-/// A host with the workspace server, its guard, and what was written down.
+/// A host with the workspace server, its gate, and what was written down.
 struct Lab {
     host: Host,
-    guard: Arc<Guard>,
+    gate: Arc<PermissionGate>,
     audit: Audit,
     store: Arc<MemoryStore>,
     folder: tempfile::TempDir,
@@ -86,13 +86,13 @@ impl Lab {
             max_bytes: 1 << 20,
         });
         let audit = Audit::start(Arc::clone(&store) as Arc<dyn Store>, settings, "test");
-        let mut guard = Guard::new(engine).recording(audit.clone());
+        let mut gate = PermissionGate::new(engine).recording(audit.clone());
         if let Some(person) = person {
-            guard = guard.asking(person);
+            gate = gate.asking(person);
         }
-        let guard = Arc::new(guard);
+        let gate = Arc::new(gate);
         let host = Host::with_options(HostOptions {
-            gate: Arc::clone(&guard) as Arc<dyn switchboard::call::gate::Gate>,
+            gate: Arc::clone(&gate) as Arc<dyn switchboard::call::gate::Gate>,
             ..HostOptions::default()
         });
         let folder = tempfile::tempdir().expect("a folder");
@@ -112,7 +112,7 @@ impl Lab {
         host.settled().await;
         Self {
             host,
-            guard,
+            gate,
             audit,
             store,
             folder,
@@ -199,7 +199,7 @@ async fn a_persons_answers_are_kept_to() {
     assert_eq!(lab.read("trusted", "a.txt").await, Ok("hello".into()));
     // Rules that come later ask for themselves: what was granted was the default's question.
     let rule = "[[permissions.rules]]\ntool = 'mcp__workspace'\naction = 'ask'\n";
-    lab.guard.set_engine(user_engine(rule, Policy::agent()));
+    lab.gate.set_engine(user_engine(rule, Policy::agent()));
     let always = grant(TOOL, GrantPlace::User);
     person.answers.lock().expect("answers").push(always);
     assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
@@ -248,7 +248,7 @@ async fn a_grant_covers_what_it_says_and_nothing_else() {
     }
     assert_eq!(person.asked.load(Ordering::Relaxed), 3);
     // It was granted for one server, not for another with the same tool.
-    lab.guard.set_engine(user_engine("", Policy::agent()));
+    lab.gate.set_engine(user_engine("", Policy::agent()));
     person.answers.lock().expect("answers").push(Answer::No);
     lab.read("trusted", "a.txt").await.expect_err("a refusal");
 }
@@ -270,12 +270,12 @@ async fn an_answer_for_good_writes_one_narrow_rule_and_ends_with_it() {
     );
     // As the file says it, it holds; for other arguments it does not.
     let written = "[[permissions.rules]]\ntool = 'mcp__workspace__read_file'\naction = 'allow'\nexact_arguments = '{\"path\":\"a.txt\"}'\n";
-    lab.guard.set_engine(user_engine(written, Policy::agent()));
+    lab.gate.set_engine(user_engine(written, Policy::agent()));
     assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
     person.answers.lock().expect("answers").push(Answer::No);
     lab.read("workspace", "b.txt").await.expect_err("a refusal");
     // Deleted from the file, it is revoked.
-    lab.guard.set_engine(user_engine("", Policy::agent()));
+    lab.gate.set_engine(user_engine("", Policy::agent()));
     person.answers.lock().expect("answers").push(Answer::No);
     lab.read("workspace", "a.txt").await.expect_err("a refusal");
     assert_eq!(person.asked.load(Ordering::Relaxed), 3);
@@ -293,7 +293,7 @@ async fn what_could_not_be_shown_is_not_approved() {
 /// The offers for a call of a built-in tool: a name, the words, and the rule for a file.
 fn offers(tool: &str, arguments: &str) -> Vec<(&'static str, String, Option<NewCondition>)> {
     let person = person(&[Answer::No]);
-    let guard = Guard::new(user_engine("", Policy::agent()))
+    let gate = PermissionGate::new(user_engine("", Policy::agent()))
         .asking(Arc::clone(&person) as Arc<dyn Approver>);
     let arguments = raw(arguments);
     let wanted = Wanted {
@@ -303,7 +303,7 @@ fn offers(tool: &str, arguments: &str) -> Vec<(&'static str, String, Option<NewC
         tool: None,
         previewer: None,
     };
-    let verdict = futures_util::future::FutureExt::now_or_never(guard.permit(wanted).answer());
+    let verdict = futures_util::future::FutureExt::now_or_never(gate.permit(wanted).answer());
     assert!(matches!(verdict, Some(Verdict::Deny { .. })), "{verdict:?}");
     let offers = person.offered.lock().expect("offers");
     let shown = |offer: &Offer| {

@@ -1,6 +1,6 @@
-//! The guard: a small process between the host and its servers, so that nothing outlives the host.
+//! The supervisor: a small process between the host and its servers, so that nothing outlives the host.
 //!
-//! The guard is the same program as the host, started with a hidden subcommand that calls [`run`], once for all servers
+//! The supervisor is the same program as the host, started with a hidden subcommand that calls [`run`], once for all servers
 //! of the host. It owns their process trees: it is their subreaper. It ends the tree of a server when the host asks for
 //! it, when the socket about that server closes, or when the server's main process ends; and it ends everything when the
 //! host goes away (the socket between them closes, whatever the reason) or when a signal tells it to. A host that ends in
@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `watchdog` | the process above it, which ends everything if it is killed |
 //! | `fork` | how the two become two |
-//! | `wire` | what host and guard say to each other |
+//! | `wire` | what host and supervisor say to each other |
 //! | `server` | one server, from its start to its end |
 //! | `confined` | how a server gets into its sandbox |
 //! | `mains` | the main processes of all servers, and the reaping |
@@ -56,7 +56,7 @@ use mains::Mains;
 use server::Server;
 use wire::Descriptors;
 
-use crate::transport::stdio::GuardCommand;
+use crate::transport::stdio::SupervisorCommand;
 
 /// How long a tree may take to end on a signal once nobody waits for it: the host has gone, or the server itself.
 const SHORT_GRACE: Duration = Duration::from_millis(250);
@@ -98,15 +98,15 @@ pub fn supervise() {
 }
 
 /// This program as a supervisor, if it can be one.
-pub(crate) fn own() -> Option<GuardCommand> {
+pub(crate) fn own() -> Option<SupervisorCommand> {
     let program = IS_OWN.load(Ordering::Relaxed).then(std::env::current_exe)?;
-    Some(GuardCommand {
+    Some(SupervisorCommand {
         program: program.ok()?,
         args: vec![ROLE.into()],
     })
 }
 
-/// Runs the guard until the host is done with it and nothing of any server is left.
+/// Runs the supervisor until the host is done with it and nothing of any server is left.
 ///
 /// Standard input has to be the socket that the host gave it.
 pub fn run() -> ExitCode {
@@ -116,7 +116,7 @@ pub fn run() -> ExitCode {
             // Nothing can be done about a standard error that is closed.
             let _ = writeln!(
                 io::stderr(),
-                "the guard of servers cannot work: {error} (it is started by the host, not by hand)"
+                "the supervisor of servers cannot work: {error} (it is started by the host, not by hand)"
             );
             ExitCode::FAILURE
         }
@@ -136,7 +136,7 @@ fn serve() -> io::Result<ExitCode> {
     let host = BlockingStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     host.set_nonblocking(true)?;
     // One thread, the main one, for two reasons: the servers' parent-death signal depends on the thread that starts
-    // them, and a guard should cost next to nothing.
+    // them, and a supervisor should cost next to nothing.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -149,7 +149,7 @@ fn serve() -> io::Result<ExitCode> {
     })
 }
 
-/// What the guard as a whole waits for.
+/// What the supervisor as a whole waits for.
 enum Event {
     /// The host wants a server.
     Start(Descriptors),
@@ -157,7 +157,7 @@ enum Event {
     Child,
     /// The host has gone.
     HostGone,
-    /// Somebody tells the guard to end.
+    /// Somebody tells the supervisor to end.
     EndAll,
 }
 
@@ -186,7 +186,7 @@ async fn watch_over(host: UnixStream, mut signals: Signals) {
             Event::EndAll => break,
         }
     }
-    // A host that is there sees that it needs another guard for its next server.
+    // A host that is there sees that it needs another supervisor for its next server.
     // Standard input is the same socket, so it is not closed by closing it here.
     let _ = rustix::net::shutdown(&host, rustix::net::Shutdown::Both);
     ending.send_replace(true);
@@ -208,7 +208,7 @@ async fn watch_over(host: UnixStream, mut signals: Signals) {
     }
 }
 
-/// Waits until every server has ended by itself or was ended, or somebody tells the guard to end.
+/// Waits until every server has ended by itself or was ended, or somebody tells the supervisor to end.
 async fn outlast(servers: &mut JoinSet<Option<Server>>, mains: &Mains, signals: &mut Signals) {
     loop {
         tokio::select! {
@@ -224,7 +224,7 @@ async fn outlast(servers: &mut JoinSet<Option<Server>>, mains: &Mains, signals: 
     }
 }
 
-/// Guards one server to its end, or until everything ends: then it returns what it has not ended.
+/// Supervisors one server to its end, or until everything ends: then it returns what it has not ended.
 async fn serve_one(
     descriptors: Descriptors,
     mains: Rc<Mains>,
@@ -264,7 +264,7 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// What reaches the guard besides the host's requests.
+/// What reaches the supervisor besides the host's requests.
 struct Signals {
     child: Signal,
     terminate: Signal,

@@ -1,8 +1,8 @@
-//! What host and guard say to each other over their sockets.
+//! What host and supervisor say to each other over their sockets.
 //!
-//! Over the socket that the guard is started with go the [`Descriptors`] of each server, among them a socket for this
+//! Over the socket that the supervisor is started with go the [`Descriptors`] of each server, among them a socket for this
 //! server alone. There the host speaks first: one block of [`Instructions`]. After that it says one byte, [`CLOSE`],
-//! [`LEAVE`] or [`FINISH`], when the server shall end in the orderly way. The guard answers in [`Report`]s of five bytes. The end of a stream is
+//! [`LEAVE`] or [`FINISH`], when the server shall end in the orderly way. The supervisor answers in [`Report`]s of five bytes. The end of a stream is
 //! a message too: the other side has gone. Both ends are the same build, so there is no version, and whatever does not
 //! fit is an error. This module must not act on anything.
 
@@ -39,7 +39,7 @@ pub(crate) const FINISH: u8 = b'F';
 /// every server of every host.
 pub(crate) const MARK: &str = "SWITCHBOARD_SERVER_ID";
 
-/// What the guard needs of the host's descriptors for one server.
+/// What the supervisor needs of the host's descriptors for one server.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     /// The socket about this server.
@@ -52,7 +52,7 @@ pub(crate) struct Descriptors {
     pub(crate) stderr: OwnedFd,
 }
 
-/// What the guard is to start, and how patient it is to be.
+/// What the supervisor is to start, and how patient it is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Instructions {
     /// The process id of the host.
@@ -63,7 +63,7 @@ pub(crate) struct Instructions {
     pub(crate) args: Vec<OsString>,
     /// Its whole environment.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// The folder it starts in; `None` is the guard's own.
+    /// The folder it starts in; `None` is the supervisor's own.
     pub(crate) cwd: Option<PathBuf>,
     /// What it may do; `None` is everything the user may.
     pub(crate) sandbox: Option<Policy>,
@@ -75,7 +75,7 @@ pub(crate) struct Instructions {
     pub(crate) to_finish: Duration,
 }
 
-/// What the guard tells the host.
+/// What the supervisor tells the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The server runs as this process.
@@ -98,8 +98,8 @@ const MAX_INSTRUCTIONS: usize = 64 * 1024 * 1024;
 const HEADER: [u8; 4] = *b"SBG1";
 
 impl Descriptors {
-    /// Passes them to the guard. They are its own from then on, so these here can be closed.
-    pub(crate) fn send(&self, guard: &UnixStream) -> io::Result<()> {
+    /// Passes them to the supervisor. They are its own from then on, so these here can be closed.
+    pub(crate) fn send(&self, supervisor: &UnixStream) -> io::Result<()> {
         let Self {
             control,
             stdin,
@@ -113,7 +113,7 @@ impl Descriptors {
         loop {
             // Descriptors need a byte to travel with. It says nothing.
             let data = [IoSlice::new(b"+")];
-            match rustix::net::sendmsg(guard, &data, &mut ancillary, without_signal()) {
+            match rustix::net::sendmsg(supervisor, &data, &mut ancillary, without_signal()) {
                 Err(rustix::io::Errno::INTR) => {}
                 sent => return Ok(sent.map(drop)?),
             }
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn descriptors_arrive_one_server_after_the_other() {
-        let (host, guard) = UnixStream::pair().unwrap();
+        let (host, supervisor) = UnixStream::pair().unwrap();
         let mut pipes = Vec::new();
         for _ in 0..2 {
             let (control, _) = UnixStream::pair().unwrap();
@@ -451,7 +451,7 @@ mod tests {
         }
         drop(host);
         for (mut inside, mut outside) in pipes {
-            let received = Descriptors::receive(&guard).unwrap().unwrap();
+            let received = Descriptors::receive(&supervisor).unwrap().unwrap();
             inside.write_all(b"in").unwrap();
             drop(inside);
             let mut text = String::new();
@@ -467,7 +467,7 @@ mod tests {
             outside.read_to_string(&mut text).unwrap();
             assert_eq!(text, "out, error");
         }
-        assert!(Descriptors::receive(&guard).unwrap().is_none());
+        assert!(Descriptors::receive(&supervisor).unwrap().is_none());
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! One server under a guard, as the host sees it.
+//! One server under a supervisor, as the host sees it.
 //!
-//! Owns the socket about this server, and one task that reads what the guard reports. The task lives until nothing of
+//! Owns the socket about this server, and one task that reads what the supervisor reports. The task lives until nothing of
 //! the server is left, whoever drops the handle before; if the runtime ends and takes the task along, the socket closes
-//! and the guard ends the server. This module must not touch processes: the guard does, and if it cannot,
-//! `shared_guard`.
+//! and the supervisor ends the server. This module must not touch processes: the supervisor does, and if it cannot,
+//! `shared_supervisor`.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,28 +16,28 @@ use tokio::net::UnixStream;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::shared_guard::{SharedGuard, Trouble};
+use super::shared_supervisor::{SharedSupervisor, Trouble};
 use super::{Pipes, no_process};
-use crate::guard::wire::{CLOSE, FINISH, LEAVE, Report, send_all};
 use crate::sandbox::SandboxError;
+use crate::supervisor::wire::{CLOSE, FINISH, LEAVE, Report, send_all};
 use crate::transport::TransportError;
-use crate::transport::stdio::{Exit, GuardCommand, Life, Recipe, lookup};
+use crate::transport::stdio::{Exit, Launch, Life, SupervisorCommand, lookup};
 
-/// How much longer than the server's own time the guard may take to end it: as long as it tries to kill, and some.
+/// How much longer than the server's own time the supervisor may take to end it: as long as it tries to kill, and some.
 const GUARD_PATIENCE: Duration = Duration::from_secs(8);
 
-/// Starts a server under the guard. Dropping the future ends whatever was begun.
+/// Starts a server under the supervisor. Dropping the future ends whatever was begun.
 pub(super) async fn start(
-    command: GuardCommand,
-    recipe: Recipe,
+    command: SupervisorCommand,
+    launch: Launch,
 ) -> Result<(Handle, Pipes), TransportError> {
-    let longest_end = recipe.grace.after_close + recipe.grace.after_terminate + GUARD_PATIENCE;
-    let to_finish = recipe.to_finish;
-    let handed = SharedGuard::hand_over(&command, recipe).await?;
+    let longest_end = launch.grace.after_close + launch.grace.after_terminate + GUARD_PATIENCE;
+    let to_finish = launch.to_finish;
+    let handed = SharedSupervisor::hand_over(&command, launch).await?;
     let control = UnixStream::from_std(handed.control).map_err(|error| no_process(&error))?;
     let kept = Arc::new(Kept {
         control,
-        guard: handed.guard,
+        supervisor: handed.supervisor,
         server: AtomicI32::new(0),
         overdue: watch::Sender::new(None),
         longest_end,
@@ -72,7 +72,7 @@ impl Handle {
         self.end_by(CLOSE, self.0.longest_end);
     }
 
-    /// Ends it like [`end`](Self::end), and lets the guard see to it when this process is gone.
+    /// Ends it like [`end`](Self::end), and lets the supervisor see to it when this process is gone.
     pub(super) fn leave(&self) {
         self.end_by(LEAVE, self.0.longest_end);
     }
@@ -92,9 +92,9 @@ impl Handle {
         if !is_first {
             return;
         }
-        // A guard that is no longer there needs no telling. One byte always fits.
+        // A supervisor that is no longer there needs no telling. One byte always fits.
         let _ = match self.id() {
-            // Nobody wants what is being started: the guard, or whatever was taken for one, sees us go.
+            // Nobody wants what is being started: the supervisor, or whatever was taken for one, sees us go.
             0 => rustix::net::shutdown(kept.control.as_fd(), rustix::net::Shutdown::Write)
                 .map_err(io::Error::from),
             _ => send_all(&kept.control, &[byte]),
@@ -116,11 +116,11 @@ impl Drop for Handle {
 struct Kept {
     /// The socket about this server.
     control: UnixStream,
-    /// The guard lives as long as anybody holds this.
-    guard: Arc<SharedGuard>,
+    /// The supervisor lives as long as anybody holds this.
+    supervisor: Arc<SharedSupervisor>,
     /// The process id of the server itself, 0 before it runs.
     server: AtomicI32,
-    /// When the guard will have had all the time it needs to end the server, once it has been told to.
+    /// When the supervisor will have had all the time it needs to end the server, once it has been told to.
     overdue: watch::Sender<Option<Instant>>,
     longest_end: Duration,
     /// How long a package runner may go on.
@@ -131,7 +131,7 @@ struct Kept {
 type Reply = oneshot::Sender<Result<(), TransportError>>;
 
 impl Kept {
-    /// Follows what the guard reports, until nothing of the server is left.
+    /// Follows what the supervisor reports, until nothing of the server is left.
     async fn keep(self: Arc<Self>, program: PathBuf, reply: Reply) {
         let mut exit = Exit::Unknown;
         let mut reply = Some(reply);
@@ -166,14 +166,14 @@ impl Kept {
                 Err(trouble) => break Some(trouble),
             }
         };
-        answer(Err(self.guard.ended_too_early()));
+        answer(Err(self.supervisor.ended_too_early()));
         if let Some(trouble) = trouble {
-            self.guard.make_sure(trouble).await;
+            self.supervisor.make_sure(trouble).await;
         }
         self.life.send_replace(Life::Gone(exit));
     }
 
-    /// Waits for the next report, or for a sign that the guard does not do its work.
+    /// Waits for the next report, or for a sign that the supervisor does not do its work.
     async fn next_report(&self) -> Result<Report, Trouble> {
         tokio::select! {
             biased;

@@ -19,7 +19,7 @@ use super::options::{Access, HttpOptions};
 
 /// Who is let in.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct AccessControl {
     access: Access,
     /// Names that are served; `None` where no name leads here.
     hosts: Option<Hosts>,
@@ -36,8 +36,8 @@ struct Hosts {
     named: Vec<(String, Option<u16>)>,
 }
 
-impl Guard {
-    /// The guard of a server that listens on this address; `None` is a socket without one.
+impl AccessControl {
+    /// The access of a server that listens on this address; `None` is a socket without one.
     pub(super) fn new(options: &HttpOptions, own: Option<IpAddr>) -> Self {
         let named = options.allowed_hosts.iter();
         let named = named.filter_map(|host| split_port(host)).collect();
@@ -244,15 +244,15 @@ mod tests {
     use super::*;
     use crate::http::Token;
 
-    /// What the guard says to a request with these headers: a status, or nothing.
+    /// What the access says to a request with these headers: a status, or nothing.
     fn check(options: &HttpOptions, own: &str, headers: &[(&str, &str)], expected: Option<u16>) {
         let mut request = hyper::Request::get("/mcp");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let guard = Guard::new(options, Some(own.parse().unwrap()));
-        let refused = guard.check(&parts).err();
+        let access = AccessControl::new(options, Some(own.parse().unwrap()));
+        let refused = access.check(&parts).err();
         let status = refused.map(|answer| answer.status().as_u16());
         assert_eq!(status, expected, "{own} {headers:?}");
     }
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn a_host_in_the_request_line_has_to_be_right_too() {
         let options = HttpOptions::new(Access::Anybody);
-        let guard = Guard::new(&options, Some("127.0.0.1".parse().unwrap()));
+        let access = AccessControl::new(&options, Some("127.0.0.1".parse().unwrap()));
         for (uri, expected) in [
             ("http://localhost/mcp", None),
             ("http://[::1]:80/mcp", None),
@@ -359,7 +359,7 @@ mod tests {
         ] {
             let request = hyper::Request::get(uri).header("host", "localhost");
             let (parts, ()) = request.body(()).unwrap().into_parts();
-            let refused = guard.check(&parts).err().map(|answer| answer.status());
+            let refused = access.check(&parts).err().map(|answer| answer.status());
             assert_eq!(refused, expected, "{uri}");
         }
     }

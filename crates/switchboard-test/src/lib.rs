@@ -17,6 +17,7 @@
 pub mod authorization;
 pub mod shared;
 pub mod skipped;
+pub mod tool_sets;
 
 #[cfg(feature = "servers")]
 pub mod bench;

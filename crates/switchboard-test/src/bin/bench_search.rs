@@ -1,7 +1,7 @@
 //! Tool search beside two search engines: the same tools, the same questions, one process, one core.
 //!
 //! `cargo xtask bench data` runs it. It prints one line of JSON: medians in nanoseconds, round by round, and the recall
-//! of each where the data is at hand that says which tools a question needs. All three get the same texts and give ten
+//! of each on public query sets where they are beside the repository. All three get the same texts and give ten
 //! results; what they have of settings is left as it comes, apart from English.
 
 #![expect(clippy::print_stdout, reason = "what is measured is its output")]
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use switchboard::catalog::exposed::exposed_name;
 use switchboard::names::ServerName;
 use switchboard::search::{Document, Index};
-use switchboard_test::shared::tool_search_data;
+use switchboard_test::tool_sets::{ListedTool, Question, tool_sets};
 use tantivy::collector::TopDocs;
 use tantivy::query::QueryParser;
 use tantivy::schema::{Field, STORED, Schema, TextFieldIndexing, TextOptions, Value as _};
@@ -48,21 +48,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// A tool to be found.
-#[derive(Clone)]
-struct Tool {
-    server: String,
-    name: String,
-    description: String,
-    schema: String,
-}
-
-/// A question, and the tools it needs, each with those that would do as well.
-struct Question {
-    text: String,
-    needs: Vec<Vec<String>>,
-}
-
 /// Whoever finds tools.
 trait Finder {
     /// The tools for a question, as `server/tool`.
@@ -70,24 +55,23 @@ trait Finder {
 }
 
 fn measure() -> Result<Value, Failure> {
-    let (tools, questions, is_real) = match tool_search_data() {
-        Some(folder) => {
-            let tools = std::fs::read_to_string(folder.join("tools.jsonl"))?;
-            let questions = std::fs::read_to_string(folder.join("queries-dev.jsonl"))?;
-            (read_tools(&tools)?, read_questions(&questions)?, true)
-        }
-        None => (made_up_tools(), made_up_questions(), false),
-    };
-    let recall = if is_real {
-        let recall = |finder: &dyn Finder| recall(finder, &questions);
-        json!({
-            "switchboard": recall(&Ours::of(&tools)),
-            "tantivy": recall(&Tantivy::of(&tools)?),
-            "bm25": recall(&Bm25::of(&tools)),
-        })
-    } else {
-        Value::Null
-    };
+    let sets = tool_sets()?;
+    let mut recalls = Vec::new();
+    for set in sets.iter().flatten() {
+        let recall = |finder: &dyn Finder| set.recall(|question| finder.find(question));
+        recalls.push(json!({
+            "set": set.name,
+            "switchboard": recall(&Ours::of(&set.tools)),
+            "without": recall(&Ours::of(&set.tools).without_file_writers()),
+            "tantivy": recall(&Tantivy::of(&set.tools)?),
+            "bm25": recall(&Bm25::of(&set.tools)),
+        }));
+    }
+    let seen = sets.into_iter().flatten().next();
+    let (tools, questions) = seen.map_or_else(
+        || (made_up_tools(), made_up_questions()),
+        |set| (set.tools, set.questions),
+    );
 
     let many = multiplied(&tools);
     let mut ours = Ours::of(&many);
@@ -111,33 +95,8 @@ fn measure() -> Result<Value, Failure> {
         "tools": many.len(),
         "search": times,
         "update": update,
-        "recall": recall,
+        "recall": recalls,
     }))
-}
-
-fn read_tools(text: &str) -> Result<Vec<Tool>, Failure> {
-    let tools = text.lines().map(|line| {
-        let tool: Value = serde_json::from_str(line)?;
-        let field = |name: &str| tool[name].as_str().unwrap_or_default().to_owned();
-        Ok(Tool {
-            server: field("server"),
-            name: field("name"),
-            description: field("description"),
-            schema: tool["inputSchema"].to_string(),
-        })
-    });
-    tools.collect()
-}
-
-fn read_questions(text: &str) -> Result<Vec<Question>, Failure> {
-    let questions = text.lines().map(|line| {
-        let question: Value = serde_json::from_str(line)?;
-        Ok(Question {
-            text: question["question"].as_str().unwrap_or_default().to_owned(),
-            needs: serde_json::from_value(question["gold"].clone())?,
-        })
-    });
-    questions.collect()
 }
 
 const VERBS: [&str; 12] = [
@@ -189,12 +148,12 @@ const THINGS: [&str; 40] = [
 ];
 
 /// As many tools as verbs and things make, on one server for each thing.
-fn made_up_tools() -> Vec<Tool> {
+fn made_up_tools() -> Vec<ListedTool> {
     let mut tools = Vec::new();
     for (place, thing) in THINGS.iter().enumerate() {
         let beside = THINGS.get((place + 7) % THINGS.len()).unwrap_or(thing);
         for verb in VERBS {
-            tools.push(Tool {
+            tools.push(ListedTool {
                 server: format!("{thing}-service"),
                 name: format!("{verb}_{thing}"),
                 description: format!(
@@ -233,9 +192,9 @@ fn made_up_questions() -> Vec<Question> {
 }
 
 /// Copies of the tools on servers of other names, until there are enough.
-fn multiplied(tools: &[Tool]) -> Vec<Tool> {
+fn multiplied(tools: &[ListedTool]) -> Vec<ListedTool> {
     let copies = (0..).flat_map(|copy| {
-        tools.iter().map(move |tool| Tool {
+        tools.iter().map(move |tool| ListedTool {
             server: format!("{}{copy}", tool.server),
             ..tool.clone()
         })
@@ -265,20 +224,10 @@ fn median(mut times: Vec<u64>) -> u64 {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-fn recall(finder: &dyn Finder, questions: &[Question]) -> f64 {
-    let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
-    let each = questions.iter().map(|question| {
-        let found = finder.find(&question.text);
-        let is_met = |need: &&Vec<String>| need.iter().any(|tool| found.contains(tool));
-        count(question.needs.iter().filter(is_met).count()) / count(question.needs.len())
-    });
-    each.sum::<f64>() / count(questions.len())
-}
-
 struct Ours(Index);
 
 impl Ours {
-    fn of(tools: &[Tool]) -> Self {
+    fn of(tools: &[ListedTool]) -> Self {
         let mut index = Index::new();
         for (server, tools) in by_server(tools) {
             index.replace(&server, "", tools.iter().map(|tool| document(tool)));
@@ -286,8 +235,12 @@ impl Ours {
         Self(index)
     }
 
+    fn without_file_writers(self) -> Self {
+        Self(self.0.without_file_writers())
+    }
+
     /// The time it takes to replace all tools of a server, for the server that has most.
-    fn median_update(&mut self, tools: &[Tool]) -> u64 {
+    fn median_update(&mut self, tools: &[ListedTool]) -> u64 {
         let servers = by_server(tools);
         let largest = servers.into_iter().max_by_key(|(_, tools)| tools.len());
         let Some((server, tools)) = largest else {
@@ -303,8 +256,8 @@ impl Ours {
     }
 }
 
-fn by_server(tools: &[Tool]) -> BTreeMap<ServerName, Vec<&Tool>> {
-    let mut servers: BTreeMap<ServerName, Vec<&Tool>> = BTreeMap::new();
+fn by_server(tools: &[ListedTool]) -> BTreeMap<ServerName, Vec<&ListedTool>> {
+    let mut servers: BTreeMap<ServerName, Vec<&ListedTool>> = BTreeMap::new();
     for tool in tools {
         let server = tool.server.as_str().into();
         servers.entry(server).or_default().push(tool);
@@ -312,7 +265,7 @@ fn by_server(tools: &[Tool]) -> BTreeMap<ServerName, Vec<&Tool>> {
     servers
 }
 
-fn document(tool: &Tool) -> Document<'_> {
+fn document(tool: &ListedTool) -> Document<'_> {
     Document::new(
         exposed_name(&tool.server, &tool.name),
         tool.name.as_str().into(),
@@ -335,7 +288,7 @@ struct Tantivy {
 }
 
 impl Tantivy {
-    fn of(tools: &[Tool]) -> Result<Self, Failure> {
+    fn of(tools: &[ListedTool]) -> Result<Self, Failure> {
         let mut schema = Schema::builder();
         let indexing = TextFieldIndexing::default()
             .set_tokenizer("en_stem")
@@ -388,7 +341,7 @@ struct Bm25 {
 }
 
 impl Bm25 {
-    fn of(tools: &[Tool]) -> Self {
+    fn of(tools: &[ListedTool]) -> Self {
         let texts = tools.iter().map(|tool| {
             let name = tool.name.replace(['_', '-'], " ");
             format!(
@@ -421,7 +374,7 @@ impl Finder for Bm25 {
 }
 
 /// The names and texts of parameters, as our own search reads them.
-fn parameters(tool: &Tool) -> String {
+fn parameters(tool: &ListedTool) -> String {
     let document = document(tool);
     format!(
         "{} {}",

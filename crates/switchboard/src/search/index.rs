@@ -11,9 +11,9 @@ use foldhash::quality::RandomState;
 
 use super::document::Document;
 use super::lexicon::Lexicon;
-use super::needs::Need;
 use super::vocabulary::Vocabulary;
 use super::writer::{Writer, Written, likeness};
+use super::written_file::WrittenFile;
 use crate::catalog::{Catalog, CatalogServer, ServerTools};
 use crate::names::{ExposedName, ServerName, ToolRef};
 
@@ -37,8 +37,10 @@ pub struct Index {
     idle: usize,
     /// How many words there were when the index was last packed.
     packed_words: usize,
-    /// The best tool for each need, once somebody has it.
-    pub(super) implied: Vec<OnceLock<Option<u32>>>,
+    /// The tool that writes each kind of file, looked up when first needed.
+    pub(super) file_writers: Vec<OnceLock<Option<u32>>>,
+    /// Whether such a tool is added to results.
+    pub(super) adds_file_writers: bool,
     writer: Writer,
 }
 
@@ -109,12 +111,20 @@ impl Index {
             tools: 0,
             idle: 0,
             packed_words: 0,
-            implied: Vec::new(),
+            file_writers: Vec::new(),
+            adds_file_writers: true,
             writer: Writer::default(),
         };
         index.learn_synonyms();
-        index.forget_implied();
+        index.forget_file_writers();
         index
+    }
+
+    /// Answers with matching tools only, without the tool that writes a file that the question names. For measuring.
+    #[must_use]
+    pub fn without_file_writers(mut self) -> Self {
+        self.adds_file_writers = false;
+        self
     }
 
     /// How many tools there are.
@@ -173,7 +183,7 @@ impl Index {
             let segment = self.segments.remove(position);
             self.clear(&segment);
             self.idle += segment.capacity as usize;
-            self.forget_implied();
+            self.forget_file_writers();
             self.pack_if_idle();
         }
     }
@@ -239,7 +249,7 @@ impl Index {
         self.fill(&mut segment, written);
         let position = self.position(server).unwrap_or_else(|position| position);
         self.segments.insert(position, segment);
-        self.forget_implied();
+        self.forget_file_writers();
         self.pack_if_idle();
     }
 
@@ -315,9 +325,10 @@ impl Index {
         self.packed_words = self.vocabulary.len();
     }
 
-    fn forget_implied(&mut self) {
-        self.implied.clear();
-        self.implied.resize_with(Need::COUNT, OnceLock::new);
+    fn forget_file_writers(&mut self) {
+        self.file_writers.clear();
+        self.file_writers
+            .resize_with(WrittenFile::COUNT, OnceLock::new);
     }
 
     fn pack_if_idle(&mut self) {
@@ -331,6 +342,7 @@ impl Index {
     /// Drops slots of no segment and words of no tool.
     pub(super) fn pack(&mut self) {
         let mut old = std::mem::take(self);
+        self.adds_file_writers = old.adds_file_writers;
         let mut moved_slots = vec![0_u32; old.slots.len()];
         for segment in &mut old.segments {
             let start = to_u32(self.slots.len());

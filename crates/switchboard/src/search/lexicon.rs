@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use foldhash::quality::RandomState;
 
-use super::needs::{SIGNS, Sign};
 use super::text::Splitter;
+use super::written_file::{FILE_VERBS, FileVerb};
 
 /// Words that stand in every question and in every description.
 const SAYS_NOTHING: &str = "a about above after again against all also am an and any are as at based be because been
@@ -48,8 +48,8 @@ pub(super) struct Entry {
     pub(super) says_little: bool,
     /// Every server has it in its name.
     pub(super) says_server: bool,
-    /// What it is a sign of.
-    pub(super) sign: Option<Sign>,
+    /// What it says about a file named after it.
+    pub(super) file_verb: Option<FileVerb>,
     /// The groups of words that mean the same.
     pub(super) groups: Vec<u16>,
     /// What somebody who writes it may need.
@@ -99,9 +99,9 @@ impl Lexicon {
         for word in stems(SAYS_SERVER) {
             lexicon.entry_mut(word).says_server = true;
         }
-        for (sign, words) in SIGNS {
+        for (verb, words) in FILE_VERBS {
             for word in stems(words) {
-                lexicon.entry_mut(word).sign = Some(*sign);
+                lexicon.entry_mut(word).file_verb = Some(verb);
             }
         }
         for line in table.lines().map(str::trim) {

@@ -22,7 +22,7 @@
 //! | `text`, `stem` | what a word is |
 //! | `lexicon`, `synonyms.txt` | what is known of words: which say little, which mean the same |
 //! | `vocabulary` | the words of the tools, and what a mistyped one stands for |
-//! | `query`, `needs` | a question taken apart, and what it needs without saying so |
+//! | `query`, `written_file` | a question taken apart, and the file it wants written |
 //! | `writer` | how much a word says about a tool |
 //! | `live` | the index that a host keeps of its catalogue |
 
@@ -30,13 +30,13 @@ mod document;
 mod index;
 mod lexicon;
 mod live;
-mod needs;
 mod query;
 mod rank;
 mod stem;
 mod text;
 mod vocabulary;
 mod writer;
+mod written_file;
 
 pub use document::Document;
 pub use index::Index;

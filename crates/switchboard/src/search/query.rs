@@ -1,11 +1,11 @@
-//! A question, taken apart: the words that count and how much, the names in it, and what it needs without saying so.
+//! A question, taken apart: the words that count and how much, the names in it, and the file it wants written.
 //!
 //! Owns what a question is. It knows no tools; how words become scores is the index's business.
 
 use super::document::beginning;
 use super::lexicon::Lexicon;
-use super::needs::{Need, Signs};
 use super::text::{Shape, Splitter};
+use super::written_file::{FileFinder, WrittenFile};
 
 /// The most of a question that is read, in bytes. A page of text is no question any more.
 const MAX_QUERY: usize = 4 * 1024;
@@ -37,8 +37,8 @@ pub(super) struct Query {
     pub(super) pairs: Vec<Word>,
     /// Lower-case texts that may be names of tools.
     pub(super) names: Vec<String>,
-    /// What it needs without saying so.
-    pub(super) needs: Vec<Need>,
+    /// The file it wants written, if it names one.
+    pub(super) written_file: Option<WrittenFile>,
 }
 
 /// A word of a question.
@@ -48,6 +48,8 @@ pub(super) struct Word {
     pub(super) word: Box<str>,
     /// How much it counts.
     pub(super) weight: f32,
+    /// Whether it is capitalized in the middle of a sentence, as names are. A name is never corrected to another word.
+    pub(super) is_name: bool,
 }
 
 /// The names of a question that is a list of names, in its order.
@@ -65,7 +67,9 @@ impl Query {
         if text.len() <= MAX_NAME {
             reader.query.names.push(text.to_lowercase());
         }
-        for chunk in text.split_whitespace() {
+        let mut chunks = text.split_whitespace().peekable();
+        while let Some(chunk) = chunks.next() {
+            reader.capitals(chunk, chunks.peek().copied());
             reader.chunk(chunk);
         }
         reader.finish()
@@ -82,12 +86,43 @@ struct Reader {
     splitter: Splitter,
     query: Query,
     counts: Vec<u16>,
-    signs: Signs,
+    files: FileFinder,
     /// The word before, if it counted.
     before: Option<usize>,
+    /// The word before, whether it counted or not: "back up" is `backup`.
+    joined: String,
+    /// Where the current chunk stands among capitalized ones.
+    capitals: Capitals,
+    /// Whether a sentence has begun before the current chunk.
+    in_sentence: bool,
+}
+
+/// What capital letters say about a chunk of a question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Capitals {
+    /// It is an ordinary word, or the first of a sentence.
+    #[default]
+    None,
+    /// It is a name.
+    Name,
+    /// It is a part of a name of several words: the "New" of "New York".
+    PartOfName,
 }
 
 impl Reader {
+    /// Looks at the capital letters of a chunk and of the one after it.
+    fn capitals(&mut self, chunk: &str, next: Option<&str>) {
+        let goes_on = chunk.ends_with(char::is_alphanumeric);
+        let is_part = goes_on && next.is_some_and(is_capitalized)
+            || self.capitals != Capitals::None && self.in_sentence;
+        self.capitals = match is_capitalized(chunk) {
+            true if is_part => Capitals::PartOfName,
+            true if self.in_sentence => Capitals::Name,
+            _ => Capitals::None,
+        };
+        self.in_sentence = true;
+    }
+
     fn chunk(&mut self, chunk: &str) {
         let may_begin = |character: char| matches!(character, '/' | '~' | '.' | '_');
         let core = chunk
@@ -99,14 +134,13 @@ impl Reader {
             let host = core.split_once("://").map_or(core, |(_, rest)| rest);
             let host = host.split(['/', '?', '#']).next().unwrap_or_default();
             let host = host.strip_prefix("www.").unwrap_or(host);
-            self.signs.address();
             self.text("url");
             self.text(host.rsplit_once('.').map_or(host, |(name, _)| name));
         } else if is_path(core) {
             // Folders and files have any name; what kind of file it is tells more.
             match extension(core) {
                 Some(extension) => {
-                    self.signs.file(&extension);
+                    self.files.file(&extension);
                     self.text("file");
                     self.text(&extension);
                 }
@@ -123,8 +157,11 @@ impl Reader {
             .trim_end_matches(closing)
             .ends_with(['.', '!', '?', ';', '。', '？', '！'])
         {
-            self.signs.end_sentence();
+            self.files.end_sentence();
             self.before = None;
+            self.joined.clear();
+            self.in_sentence = false;
+            self.capitals = Capitals::None;
         }
     }
 
@@ -133,13 +170,29 @@ impl Reader {
             splitter,
             query,
             counts,
-            signs,
+            files,
             before,
+            joined,
+            capitals,
+            in_sentence: _,
         } = self;
+        let is_name = *capitals != Capitals::None;
         splitter.split(text, |word, shape| {
             let entry = Lexicon::get().entry(word);
-            signs.word(entry.and_then(|entry| entry.sign));
-            if entry.is_some_and(|entry| entry.says_nothing) {
+            files.word(entry.and_then(|entry| entry.file_verb));
+            let says_nothing = entry.is_some_and(|entry| entry.says_nothing);
+            let says_little = entry.is_some_and(|entry| entry.says_little);
+            if shape == Shape::Part {
+                if !joined.is_empty() && (says_nothing || says_little) {
+                    query.pairs.push(Word {
+                        word: format!("{joined}{word}").into(),
+                        weight: 1.0,
+                        is_name: false,
+                    });
+                }
+                word.clone_into(joined);
+            }
+            if says_nothing || says_little && *capitals == Capitals::PartOfName {
                 return;
             }
             let known = query.words.iter().position(|known| &*known.word == word);
@@ -147,12 +200,11 @@ impl Reader {
                 Some(place) => place,
                 None if query.words.len() == MAX_WORDS => return,
                 None => {
-                    let weight = match entry {
-                        Some(entry) if entry.says_little => LITTLE,
-                        _ => 1.0,
-                    };
-                    let word = word.into();
-                    query.words.push(Word { word, weight });
+                    query.words.push(Word {
+                        word: word.into(),
+                        weight: if says_little { LITTLE } else { 1.0 },
+                        is_name,
+                    });
                     counts.push(0);
                     query.words.len() - 1
                 }
@@ -169,7 +221,11 @@ impl Reader {
             {
                 let word = format!("{}{}", left.word, right.word).into();
                 let weight = left.weight.max(right.weight);
-                query.pairs.push(Word { word, weight });
+                query.pairs.push(Word {
+                    word,
+                    weight,
+                    is_name: false,
+                });
             }
         });
     }
@@ -182,9 +238,15 @@ impl Reader {
             word.weight *= 2.0 * count / (count + 1.0);
         }
         query.pairs.truncate(MAX_WORDS);
-        query.needs = self.signs.into_needs();
+        query.written_file = self.files.finish();
         query
     }
+}
+
+/// Whether it begins like a name: one capital letter, then a small one. `HTTP` and `camelCase` do not.
+fn is_capitalized(chunk: &str) -> bool {
+    let mut letters = chunk.chars().skip_while(|letter| !letter.is_alphanumeric());
+    letters.next().is_some_and(char::is_uppercase) && letters.next().is_some_and(char::is_lowercase)
 }
 
 fn is_address(chunk: &str) -> bool {
@@ -219,7 +281,6 @@ fn is_identifier(chunk: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::needs::Access;
     use super::*;
 
     fn words(text: &str) -> String {
@@ -255,31 +316,37 @@ mod tests {
         assert_eq!(words("www.example.org"), "url exampl");
     }
 
-    #[track_caller]
-    fn check_needs(text: &str, expected: &[Need]) {
-        assert_eq!(Query::parse(text).needs, expected, "{text}");
+    #[test]
+    fn a_file_is_to_be_written_if_a_verb_says_so() {
+        let words = |text: &str| {
+            let file = Query::parse(text).written_file;
+            file.map(|file| file.words().join(" "))
+        };
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(words(text).as_deref(), expected, "{text}");
+        };
+        check("save it in /a/b.xlsx", Some("excel write sheet"));
+        check("Read /a/b.docx", None);
+        check("Write a poem. Then look at /a/b.md.", None);
+        check("Read /a/b.md, then save /a/c.md", Some("write file"));
+        check("what percentage of it is due tomorrow", None);
     }
 
     #[test]
-    fn needs_are_told_by_their_signs() {
-        let file = Need::of_file;
-        check_needs("a flight for tomorrow", &[Need::CLOCK]);
-        check_needs("trains of next Wednesday", &[Need::CLOCK]);
-        check_needs("the last few days", &[Need::CLOCK]);
-        check_needs("the last of the Mohicans", &[]);
-        check_needs("what percentage is that", &[Need::CALCULATOR]);
-        check_needs("cafés near the station", &[Need::COORDINATES]);
-        check_needs("read https://example.org/a", &[Need::WEB_PAGE]);
-        check_needs("Read /a/b.docx", &[file("docx", Access::Read)]);
-        check_needs("save it in /a/b.xlsx", &[file("xlsx", Access::Write)]);
-        check_needs(
-            "Write a poem. Then look at /a/b.md.",
-            &[file("md", Access::Read)],
+    fn names_are_told_by_their_capitals() {
+        let names = |text: &str| -> Vec<String> {
+            let words = Query::parse(text).words.into_iter();
+            let names = words.filter(|word| word.is_name);
+            names.map(|word| word.word.into_string()).collect()
+        };
+        assert_eq!(
+            names("Play the album of Taylor Swift. Then stop."),
+            ["taylor", "swift"]
         );
-        check_needs(
-            "Read /a/b.md, then save /a/c.md",
-            &[file("md", Access::Read), file("md", Access::Write)],
-        );
+        assert_eq!(names("Translate this HTTP header"), Vec::<String>::new());
+        // The parts of a place are not words of the question.
+        assert_eq!(words("hotels in New York"), "hotel york");
+        assert_eq!(words("a new hotel"), "new hotel");
     }
 
     #[test]
@@ -298,6 +365,8 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(pairs("draw a mind map. Gold!"), ["drawmind", "mindmap"]);
+        assert!(pairs("back up the disk").contains(&"backup".to_owned()));
+        assert!(pairs("look up a word").contains(&"lookup".to_owned()));
     }
 
     #[test]

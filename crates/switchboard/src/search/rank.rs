@@ -2,7 +2,7 @@
 //!
 //! Owns the order of results: BM25 over the terms of the question, then what stands beside a tool: its server's best,
 //! its server's instructions, namesakes on other servers. Equal scores are in the order of the catalogue, so that the
-//! same tools and the same question give the same list. It changes nothing in the index but what is kept of needs.
+//! same tools and the same question give the same list. It changes nothing in the index but the tools it has looked up for files to be written.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -10,15 +10,15 @@ use std::collections::HashSet;
 
 use super::index::{Index, LANES, Posting, Tool, to_u32};
 use super::lexicon::Lexicon;
-use super::needs::Need;
 use super::query::{Query, selected};
+use super::written_file::WrittenFile;
 use crate::names::{ExposedName, ToolRef};
 
 /// How much a word counts that means the same as one of the question.
 const SYNONYM: f32 = 0.6;
 
 /// How much a word counts that a word of the question leads to.
-const LEADS_TO: f32 = 0.5;
+const LEADS_TO: f32 = 0.8;
 
 /// How much a word counts that the question has mistyped or typed in half.
 const GUESSED: f32 = 0.7;
@@ -35,11 +35,11 @@ const NAMESAKE: f32 = 0.8;
 /// The most tools that one search finds. Who wants more wants the catalogue.
 const MAX_HITS: usize = 1000;
 
-/// The most places that go to what the question needs without saying so.
-const MAX_IMPLIED: usize = 3;
-
-/// A tool fits a need only with a word of it in its name; this is what such a word says about it at least.
+/// The weight of a word that is in the name of a tool, at least. A tool that writes files says so in its name.
 const IN_NAME: f32 = 0.65;
+
+/// A shorter list has no place for a tool that the question does not ask for.
+const MIN_PLACES: usize = 3;
 
 /// The fewest characters of a word that is typed in half.
 const MIN_START: usize = 3;
@@ -94,7 +94,7 @@ impl Index {
             self.best(scores, limit)
         });
         let found = Self::spread(found, limit);
-        let found = self.with_implied(found, &query.needs, limit);
+        let found = self.with_file_writer(found, query.written_file, limit);
         let hits = found.into_iter();
         hits.filter_map(|found| self.hit(found.slot, found.score))
             .collect()
@@ -146,11 +146,13 @@ impl Index {
             }
         };
         for word in &query.words {
-            let (word, weight) = (&*word.word, word.weight);
+            let (is_name, weight) = (word.is_name, word.weight);
+            let word = &*word.word;
             let number = self.vocabulary.get(word);
             let leads_to = lexicon.entry(word).map_or(&[][..], |entry| &entry.leads_to);
             if self.reach(number, word) == 0 && leads_to.is_empty() {
-                if let Some(number) = self.guess(word, query.is_short())
+                if !is_name
+                    && let Some(number) = self.guess(word, query.is_short())
                     && let Some(guessed) = self.vocabulary.word(number)
                 {
                     add_word(Some(number), guessed, weight * GUESSED);
@@ -340,46 +342,39 @@ impl Index {
         chosen
     }
 
-    /// Gives the last places to what the question needs without saying so, unless it is there already.
-    fn with_implied(
+    /// Gives the last place to the tool that writes the file that the question names, unless it is there already.
+    fn with_file_writer(
         &self,
         mut chosen: Vec<Candidate>,
-        needs: &[Need],
+        file: Option<WrittenFile>,
         limit: usize,
     ) -> Vec<Candidate> {
-        let mut implied: Vec<u32> = Vec::new();
-        for need in needs.iter().take(MAX_IMPLIED.min(limit / 3)) {
-            if let Some(slot) = self.best_for(*need)
-                && !implied.contains(&slot)
-            {
-                implied.push(slot);
-            }
-        }
-        // Those that are kept anyway need no place of their own; what they free may bring in one more.
-        let kept = |chosen: &[Candidate], places: usize, slot: u32| {
-            let likeness = self.likeness(slot);
-            let mut kept = chosen.iter().take(limit - places);
-            kept.any(|candidate| candidate.likeness == likeness)
+        let file = file.filter(|_| self.adds_file_writers && limit >= MIN_PLACES);
+        let Some(slot) = file.and_then(|file| self.writer_of(file)) else {
+            return chosen;
         };
-        let places = implied.len();
-        implied.retain(|slot| !kept(&chosen, places, *slot));
-        chosen.retain(|candidate| !implied.contains(&candidate.slot));
-        chosen.truncate(limit - implied.len());
-        let least = chosen.last().map_or(1.0, |candidate| candidate.score);
-        let implied = implied.into_iter();
-        chosen.extend(implied.map(|slot| Candidate {
+        let likeness = self.likeness(slot);
+        if chosen
+            .iter()
+            .any(|candidate| candidate.likeness == likeness)
+        {
+            return chosen;
+        }
+        chosen.truncate(limit - 1);
+        let score = chosen.last().map_or(1.0, |candidate| candidate.score);
+        chosen.push(Candidate {
             slot,
-            score: least,
+            score,
             server: 0,
-            likeness: 0,
-        }));
+            likeness,
+        });
         chosen
     }
 
-    /// The best tool for a need: it has all words of it, one of them in its name.
-    fn best_for(&self, need: Need) -> Option<u32> {
-        *self.implied.get(need.place())?.get_or_init(|| {
-            let words = need.words();
+    /// The tool that writes such files best: it has all words of the kind, one of them in its name.
+    fn writer_of(&self, file: WrittenFile) -> Option<u32> {
+        *self.file_writers.get(file.place())?.get_or_init(|| {
+            let words = file.words();
             let mut fits: Vec<(f32, f32, u8)> = vec![(0.0, 0.0, 0); self.slots.len()];
             for (bit, word) in (0_u8..8).zip(&words) {
                 let number = self.vocabulary.get(word).map(Self::term);

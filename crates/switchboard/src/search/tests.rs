@@ -184,7 +184,7 @@ fn selected_tools_are_those_and_no_others() {
 }
 
 #[test]
-fn what_a_question_needs_without_saying_so_is_among_the_results() {
+fn words_lead_to_tools_and_a_file_to_the_tool_that_writes_it() {
     let check = |query: &str, expected: &[&str]| {
         let found = names(&world().search(query, 10));
         for tool in expected {
@@ -207,9 +207,48 @@ fn what_a_question_needs_without_saying_so_is_among_the_results() {
         "Read /home/me/a.xlsx and close every issue in it",
         &["office/excel_read_sheet", "tracker/close_issue"],
     );
-    // It takes no place of what was asked for.
-    let few = world().search("How will the weather be tomorrow?", 1);
-    assert_eq!(names(&few), ["sky/get_weather"]);
+    // It takes no place of what was asked for, and can be left out.
+    let query = "Put the weather into /home/me/weather.md";
+    assert_eq!(names(&world().search(query, 1)), ["sky/get_weather"]);
+    let mut index = Index::new();
+    let query = "Put the weather into /home/me/weather.webm";
+    let tools = ["save_video", "weather_map", "weather_radar", "weather_wind"];
+    let tools = tools.map(|name| Document::new(name.into(), name.into()));
+    index.replace(&"desk".into(), "", tools);
+    let last = |index: &Index| names(&index.search(query, 3)).pop();
+    assert_eq!(last(&index).as_deref(), Some("desk/save_video"));
+    assert_eq!(
+        last(&index.without_file_writers()).as_deref(),
+        Some("desk/weather_wind")
+    );
+}
+
+#[test]
+fn other_forms_of_a_word_are_found() {
+    let mut index = Index::new();
+    let tool = |name: &'static str| Document::new(name.into(), name.into());
+    let tools = [
+        "multiply",
+        "backup_disk",
+        "list_relations",
+        "create_note",
+        "search_pages",
+    ];
+    index.replace(&"desk".into(), "", tools.map(tool));
+    let first = |query: &str| names(&index.search(query, 3)).first().cloned();
+    for (query, expected) in [
+        ("the multiplication of 3 and 4", "desk/multiply"),
+        ("back up my disk", "desk/backup_disk"),
+        ("relationships between tables", "desk/list_relations"),
+        ("look up the capital of France", "desk/search_pages"),
+        ("find out who wrote it", "desk/search_pages"),
+    ] {
+        assert_eq!(first(query).as_deref(), Some(expected), "{query}");
+    }
+    // A name is not a typing mistake, and the parts of one are not words of the question.
+    assert_eq!(first("the weather in New York"), None);
+    assert_eq!(first("songs of Multiplx"), None);
+    assert_eq!(first("multiplx 3 by 4").as_deref(), Some("desk/multiply"));
 }
 
 #[test]

@@ -17,7 +17,11 @@ const LONG: usize = 8;
 
 /// The fewest letters that are left of a word without its ending, and the most that an ending has.
 const MIN_STEM: usize = 5;
-const MAX_ENDING: usize = 5;
+const MAX_ENDING: usize = 7;
+
+/// Two words are related if they share at least two thirds of the longer one.
+const RELATED: usize = 3;
+const RELATED_OF: usize = 2;
 
 /// Words by number and numbers by word.
 #[derive(Debug, Default)]
@@ -85,6 +89,7 @@ impl Vocabulary {
         });
         best.map(|(.., number)| number)
             .or_else(|| self.shortened(word, weight))
+            .or_else(|| self.related(word, weight))
     }
 
     /// The longest known word that this one begins with. A mistake in an ending keeps it from being taken off.
@@ -96,15 +101,46 @@ impl Vocabulary {
             .find(|number| weight(*number) > 0)
     }
 
+    /// The word that shares the longest beginning with this one, most of both: `multiplication` is `multiply`. Then most
+    /// weight, then first in the alphabet.
+    fn related(&self, word: &str, weight: impl Fn(u32) -> usize) -> Option<u32> {
+        let start = word.get(..MIN_STEM).filter(|_| word.is_ascii())?;
+        let candidates = self
+            .beginning_with(start)
+            .filter_map(|(candidate, number)| {
+                let shared = (candidate.bytes().zip(word.bytes()))
+                    .take_while(|(left, right)| left == right)
+                    .count();
+                let longer = candidate.len().max(word.len());
+                let weight = weight(number);
+                (weight > 0 && RELATED * shared >= RELATED_OF * longer)
+                    .then_some((shared, weight, number))
+            });
+        let better = |best: (usize, usize, u32), next: (usize, usize, u32)| {
+            if (next.0, next.1) > (best.0, best.1) {
+                next
+            } else {
+                best
+            }
+        };
+        candidates.reduce(better).map(|(.., number)| number)
+    }
+
+    /// The words that begin like this, in the order of the alphabet.
+    fn beginning_with<'a>(&'a self, start: &'a str) -> impl Iterator<Item = (&'a str, u32)> {
+        let from = (Bound::Included(start), Bound::Unbounded);
+        let begun = self.ordered.range::<str, _>(from);
+        begun
+            .map(|(word, number)| (&**word, *number))
+            .take_while(move |(word, _)| word.starts_with(start))
+    }
+
     /// The word with the most weight that begins like this; the first of the alphabet among equals.
     pub(super) fn complete(&self, start: &str, weight: impl Fn(u32) -> usize) -> Option<u32> {
         /// How many words are looked at.
         const MOST: usize = 64;
-        let from = (Bound::Included(start), Bound::Unbounded);
-        let begun = self.ordered.range::<str, _>(from);
-        begun
-            .take_while(|(word, _)| word.starts_with(start))
-            .map(|(_, number)| (weight(*number), *number))
+        self.beginning_with(start)
+            .map(|(_, number)| (weight(number), number))
             .filter(|(weight, _)| *weight > 0)
             .take(MOST)
             .reduce(|best, next| if next.0 > best.0 { next } else { best })
@@ -166,6 +202,9 @@ mod tests {
         // Of two that are as near, the first of the alphabet.
         check("maal", Some("mail"));
         check("xyzzy", None);
+        // Another ending of the same stem.
+        check("repositioned", None);
+        check("searchlight", Some("search"));
         check("fil", None);
         check("2203", None);
     }

@@ -34,12 +34,12 @@ struct Field {
 
 #[rustfmt::skip]
 impl Field {
-    const NAME: Self = Self { weight: 4.0, by_length: 0.5, length: 3.0 };
+    const NAME: Self = Self { weight: 3.0, by_length: 0.5, length: 3.0 };
     const TITLE: Self = Self { weight: 2.0, by_length: 0.5, length: 3.0 };
     const SERVER: Self = Self { weight: 2.0, by_length: 0.0, length: 2.0 };
     const DESCRIPTION: Self = Self { weight: 1.0, by_length: 0.75, length: 25.0 };
     const PARAMETER_NAMES: Self = Self { weight: 0.7, by_length: 0.5, length: 4.0 };
-    const PARAMETER_TEXTS: Self = Self { weight: 0.3, by_length: 0.7, length: 20.0 };
+    const PARAMETER_TEXTS: Self = Self { weight: 0.6, by_length: 0.4, length: 20.0 };
     const INSTRUCTIONS: Self = Self { weight: 1.0, by_length: 0.75, length: 50.0 };
 }
 

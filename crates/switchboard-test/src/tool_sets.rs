@@ -1,0 +1,121 @@
+//! Tools and questions of public benchmarks, with the tools that each question needs.
+//!
+//! Read from the folder that [`tool_search_data`] finds: LiveMCPBench's tools with half of its questions at the top, other
+//! sets in `sets/`. Nothing here is part of the repository.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::shared::tool_search_data;
+
+/// How many results are looked at: recall@1, @5 and @10.
+pub const DEPTHS: [usize; 3] = [1, 5, 10];
+
+/// The set whose questions were seen while the search was written. The others were not.
+pub const SEEN: &str = "livemcpbench-dev";
+
+/// A set of tools, and questions about them.
+#[derive(Debug)]
+pub struct ToolSet {
+    /// The name of its folder, or [`SEEN`].
+    pub name: String,
+    /// The tools of all its servers.
+    pub tools: Vec<ListedTool>,
+    /// The questions.
+    pub questions: Vec<Question>,
+}
+
+/// A tool to be found.
+#[derive(Debug, Clone)]
+pub struct ListedTool {
+    /// The server that lists it.
+    pub server: String,
+    /// Its name on that server.
+    pub name: String,
+    /// Its description; may be empty.
+    pub description: String,
+    /// Its input schema, as JSON text.
+    pub schema: String,
+}
+
+/// A question and the tools it needs.
+#[derive(Debug)]
+pub struct Question {
+    /// What somebody asks.
+    pub text: String,
+    /// The needed tools as `server/tool`, each with its alternatives.
+    pub needs: Vec<Vec<String>>,
+}
+
+/// All sets, [`SEEN`] first; `None` if they are not beside the repository.
+///
+/// # Errors
+///
+/// A file that cannot be read or is not what its name says.
+pub fn tool_sets() -> Result<Option<Vec<ToolSet>>, String> {
+    let Some(folder) = tool_search_data() else {
+        return Ok(None);
+    };
+    let mut sets = vec![read(SEEN, &folder, "queries-dev.jsonl")?];
+    let mut others: Vec<_> = std::fs::read_dir(folder.join("sets"))
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    others.sort();
+    for folder in others.iter().filter(|path| path.is_dir()) {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        sets.push(read(&name, folder, "queries.jsonl")?);
+    }
+    Ok(Some(sets))
+}
+
+fn read(name: &str, folder: &Path, questions: &str) -> Result<ToolSet, String> {
+    let text = |tool: &Value, key: &str| tool[key].as_str().unwrap_or_default().to_owned();
+    let tools = lines(&folder.join("tools.jsonl"))?.into_iter();
+    let tools = tools.map(|tool| ListedTool {
+        server: text(&tool, "server"),
+        name: text(&tool, "name"),
+        description: text(&tool, "description"),
+        schema: tool["inputSchema"].to_string(),
+    });
+    let questions = lines(&folder.join(questions))?.into_iter().map(|question| {
+        let needs = serde_json::from_value(question["gold"].clone());
+        Ok(Question {
+            text: text(&question, "question"),
+            needs: needs.map_err(|error| format!("{name}: {error}"))?,
+        })
+    });
+    Ok(ToolSet {
+        name: name.to_owned(),
+        tools: tools.collect(),
+        questions: questions.collect::<Result<_, String>>()?,
+    })
+}
+
+fn lines(path: &Path) -> Result<Vec<Value>, String> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let lines = text.lines().map(|line| {
+        serde_json::from_str(line).map_err(|error| format!("{}: {error}", path.display()))
+    });
+    lines.collect()
+}
+
+impl ToolSet {
+    /// The share of needed tools among the first results, for each of [`DEPTHS`], as the mean over all questions.
+    /// `find` gives the ten best tools for a question as `server/tool`.
+    pub fn recall(&self, find: impl Fn(&str) -> Vec<String>) -> [f64; 3] {
+        let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+        let mut sums = [0.0; 3];
+        for question in &self.questions {
+            let found = find(&question.text);
+            for (sum, depth) in sums.iter_mut().zip(DEPTHS) {
+                let first = found.get(..depth.min(found.len())).unwrap_or_default();
+                let is_met = |need: &&Vec<String>| need.iter().any(|tool| first.contains(tool));
+                let met = question.needs.iter().filter(is_met).count();
+                *sum += count(met) / count(question.needs.len());
+            }
+        }
+        sums.map(|sum| sum / count(self.questions.len()))
+    }
+}

@@ -250,6 +250,13 @@ env = { A = "1", B = "2" }
     Machine::new()
         .file(USER, twice)
         .check("one = user https://a.example/mcp ready\ntwo = user https://a.example/mcp ready");
+    // Whatever other scopes there are.
+    let other = r#"{"mcpServers": {"three": {"command": "c"}}}"#;
+    Machine::new().file(USER, twice).file(PLUGIN, other).check(
+        "one = user https://a.example/mcp ready
+         three = plugin c ready
+         two = user https://a.example/mcp ready",
+    );
 }
 
 #[test]

@@ -667,6 +667,50 @@ fn a_restriction_that_is_removed_has_to_be_approved() {
 }
 
 #[test]
+fn a_section_that_changed_is_not_said_to_be_removed() {
+    let deny =
+        |tool: &str| format!("[[permissions.rules]]\ntool = \"{tool}\"\naction = \"deny\"\n");
+    let approved = Machine::new().file(PROJECT, &deny("x")).approve();
+    let config = approved.file(PROJECT, &deny("y")).load();
+    let reasons: Vec<String> = config.questions.iter().map(|each| each.reason()).collect();
+    assert_eq!(reasons, ["changed since it was approved"]);
+}
+
+#[test]
+fn questions_are_the_same_if_all_of_them_is() {
+    let questions = |machine: &Machine| machine.load().questions;
+    let plain = Machine::new().file(PROJECT_JSON, &json("s", "a"));
+    assert_eq!(questions(&plain), questions(&plain));
+    let renamed = Machine::new().file(PROJECT_JSON, &json("t", "a"));
+    assert_ne!(questions(&plain), questions(&renamed));
+    let changed = Machine::new().file(PROJECT_JSON, &json("s", "b"));
+    assert_ne!(questions(&plain), questions(&changed));
+    // The same entry, but another one was approved before.
+    let reconsidered = plain.approve().file(PROJECT_JSON, &json("s", "b"));
+    assert_eq!(questions(&reconsidered).len(), 1);
+    assert_ne!(questions(&reconsidered), questions(&changed));
+}
+
+#[test]
+fn approvals_are_listed_by_name_and_project() {
+    let approved = Machine::new()
+        .file(
+            PROJECT,
+            "[[permissions.rules]]\ntool = \"x\"\naction = \"deny\"\n",
+        )
+        .file(PROJECT_JSON, &json("s", "a"))
+        .approve();
+    let decisions = &approved.inputs.decisions;
+    let names = |project: &str| -> Vec<&str> {
+        let approvals = decisions.approvals(Path::new(project));
+        approvals.map(|(name, _)| name).collect()
+    };
+    assert_eq!(names("/p"), [".mcp.toml#permissions", "s"]);
+    assert!(names("/elsewhere").is_empty());
+    assert!(!approved.load().has_errors());
+}
+
+#[test]
 fn an_approval_of_an_earlier_version_asks_again_and_says_why() {
     let machine = Machine::new().file(
         PROJECT_JSON,

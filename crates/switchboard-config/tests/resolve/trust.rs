@@ -658,6 +658,10 @@ fn a_restriction_that_is_removed_has_to_be_approved() {
     let mut gone = Machine::new().file(PROJECT_JSON, &json("s", "a"));
     gone.inputs.decisions = with.inputs.decisions;
     assert_eq!(gone.load().servers[0].status.word(), "untrusted");
+    // A user who trusts the whole project by a flag is not asked.
+    gone.inputs.trust_project = true;
+    assert_eq!(gone.load().servers[0].status.word(), "ready");
+    gone.inputs.trust_project = false;
     // Approved, it is as if it had never been.
     let question = gone.load().questions.remove(0);
     let fingerprint = question.fingerprint.clone();

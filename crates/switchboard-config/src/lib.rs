@@ -15,6 +15,7 @@ pub mod format;
 pub mod mask;
 pub mod policy;
 pub mod redact;
+pub mod reference;
 pub mod resolve;
 pub mod schema;
 pub mod scope;

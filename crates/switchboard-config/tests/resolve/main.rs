@@ -8,6 +8,7 @@ use std::path::Path;
 
 use machine::*;
 use switchboard_config::diagnostic::Severity;
+use switchboard_config::document::EnterpriseMode;
 use switchboard_config::files::{InMemory, project_root};
 use switchboard_config::resolve::Status;
 use switchboard_config::settings::Setting;
@@ -516,6 +517,63 @@ fn a_file_named_by_hand_is_local_and_needs_no_trust() {
          shadowed s of project: local scope has the same name, at /elsewhere/x.json:1:17
          error /elsewhere/absent.toml:1:1: the file does not exist; check the path given to --config",
     );
+}
+
+#[test]
+fn a_file_named_by_hand_beats_the_local_one_and_not_the_enterprise() {
+    let mut machine = Machine::new()
+        .file("/x.toml", &toml("s", "hand"))
+        .file(LOCAL, &toml("s", "local"));
+    machine.inputs.extra_files = vec!["/x.toml".into()];
+    let command = |machine: &Machine| machine.load().server("s").unwrap().entry.command.clone();
+    assert_eq!(command(&machine).as_deref(), Some("hand"));
+    assert_eq!(machine.load().enterprise, None);
+    let found = |machine: &Machine, path: &str| {
+        let config = machine.load();
+        let looked = config
+            .looked
+            .iter()
+            .find(|looked| looked.path == Path::new(path));
+        looked.map(|looked| looked.found)
+    };
+    assert_eq!(found(&machine, LOCAL), Some(true));
+    assert_eq!(found(&machine, USER), Some(false));
+    // An enterprise file that keeps others out keeps this one out as well, and is not even looked past.
+    let machine = machine.file(ENTERPRISE, "mode = \"exclusive\"\n");
+    let config = machine.load();
+    assert!(config.servers.is_empty(), "{:?}", config.servers);
+    assert_eq!(config.enterprise, Some(EnterpriseMode::Exclusive));
+    assert_eq!(found(&machine, "/x.toml"), None);
+}
+
+#[test]
+fn an_enterprise_file_that_cannot_be_read_keeps_all_others_out() {
+    let mut machine = Machine::new().file(USER, &toml("s", "user"));
+    machine.files = machine.files.file(ENTERPRISE, [0xFF, 0xFE]);
+    let config = machine.load();
+    assert!(config.servers.is_empty(), "{:?}", config.servers);
+    assert!(config.has_errors());
+}
+
+#[test]
+fn a_name_to_use_instead_is_free() {
+    let taken = |names: &[&str]| {
+        let servers = names.iter().map(|name| toml(name, name));
+        Machine::new()
+            .file(USER, &servers.collect::<String>())
+            .load()
+    };
+    for (names, expected) in [
+        (&["b-c", "b_c"][..], "b-c-user"),
+        (&["b-c", "b_c", "b-c-user"], "b-c-user-2"),
+        (&["b-c", "b_c", "b-c-user", "b-c-user-2"], "b-c-user-3"),
+    ] {
+        let config = taken(names);
+        let Status::Refused { instead, .. } = &config.server("b_c").unwrap().status else {
+            panic!("{:?}", config.servers);
+        };
+        assert_eq!(instead, expected);
+    }
 }
 
 #[test]

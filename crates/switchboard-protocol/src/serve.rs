@@ -46,6 +46,28 @@ pub enum Opening<'a> {
     },
 }
 
+impl Opening<'_> {
+    /// The decision alone, to pass on.
+    pub const fn opened(&self) -> Opened {
+        match *self {
+            Self::Stateless { revision, .. } => Opened::Stateless(revision),
+            Self::Handshake { revision } => Opened::Handshake(revision),
+            Self::Stateful { revision } => Opened::Stateful(revision),
+        }
+    }
+}
+
+/// An [`Opening`] without what the request declares: what one layer decided, so that the next does not decide it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// By itself, in this revision.
+    Stateless(Revision),
+    /// As a handshake, to be answered with this revision.
+    Handshake(Revision),
+    /// Within what a handshake settled; `None` for a `ping` before any handshake.
+    Stateful(Option<Revision>),
+}
+
 /// A request that is not served.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{error}")]

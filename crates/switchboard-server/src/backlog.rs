@@ -118,6 +118,8 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
+    use switchboard::service::Answered;
+
     use super::*;
 
     fn drained(backlog: &mut Backlog) -> Vec<(u64, String)> {
@@ -143,7 +145,7 @@ mod tests {
         assert!(backlog.push("question".into(), Purpose::Message));
         assert!(backlog.is_over());
         assert!(!backlog.push("late report".into(), Purpose::Report));
-        assert!(backlog.push("answer".into(), Purpose::Answer(None)));
+        assert!(backlog.push("answer".into(), Purpose::Answer(Answered::Result)));
         assert_eq!(
             drained(&mut backlog),
             numbered(&[(1, "report"), (2, "question"), (3, "answer")])

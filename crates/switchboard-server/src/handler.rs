@@ -1,8 +1,9 @@
 //! What stands behind a front end.
 //!
 //! A [`Handler`] begins an [`Exchange`] for each client; the front end gives the exchange the frames that come in, each
-//! with the [`Sink`] its answers go to, and takes from the sinks what goes out. Frames are bytes on both sides: a gateway
-//! forwards them as they are, a [`Service`] is served through its [`Conversation`].
+//! with the [`Sink`] its answers go to, and takes from the sinks what goes out. A frame that comes in is parsed by the
+//! front end, once, within its limits; what goes out is bytes, with a [`Purpose`](switchboard::service::Purpose) beside
+//! them that says all a front end needs to know. A [`Service`] is served through its [`Conversation`].
 //!
 //! What a client is depends on the front end:
 //!
@@ -15,10 +16,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
-use switchboard::service::{Conversation, Service, Sink};
+use switchboard::service::{ClientFrame, Conversation, Service, Sink};
 use switchboard_protocol::headers::ReceivedHeaders;
 use switchboard_protocol::param_headers::ParamHeaders;
 use switchboard_protocol::types::method::{CallTool, Request as _};
@@ -52,7 +52,7 @@ pub trait Handler: Send + Sync + 'static {
 pub trait Exchange: Send + Sync + 'static {
     /// Takes a frame in: one message, or a batch. Answers, and all that belongs to them, go to `sink`, which is let go of
     /// when nothing will follow. Must not block.
-    fn receive(&self, frame: &Bytes, sink: &Arc<dyn Sink>);
+    fn receive(&self, frame: ClientFrame, sink: &Arc<dyn Sink>);
 
     /// Compares the headers of a stateless request with its body, as far as only the handler can (`Mcp-Param-*`).
     fn check_headers(
@@ -150,7 +150,7 @@ struct ServiceExchange {
 }
 
 impl Exchange for ServiceExchange {
-    fn receive(&self, frame: &Bytes, sink: &Arc<dyn Sink>) {
+    fn receive(&self, frame: ClientFrame, sink: &Arc<dyn Sink>) {
         self.conversation.receive_on(frame, sink);
     }
 

@@ -10,14 +10,12 @@ use hyper::body::Incoming as RequestBody;
 use hyper::header::{HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::{Method as Verb, Request, StatusCode};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use switchboard::service::{Answered, ClientFrame, ClientMessage, ClientRequest};
 use switchboard_protocol::headers::{self, ReceivedHeaders};
 use switchboard_protocol::meta::DeclaredMeta;
-use switchboard_protocol::serve::{self, Opening, Serving};
+use switchboard_protocol::serve::{self, Opened, Serving};
 use switchboard_protocol::{
-    Era, ErrorCode, ErrorObject, Feature, Incoming, Limits, Message, Method, ParseError, Quirk,
-    Received, Revision, parse,
+    Era, ErrorCode, ErrorObject, Feature, Limits, Method, ParseError, Revision,
 };
 use tokio::time::timeout;
 
@@ -112,59 +110,47 @@ impl Endpoint {
     async fn post(&self, head: &Parts, body: &mut RequestBody) -> Result<Answer, Answer> {
         check_post(&head.headers)?;
         let limits = &self.options.limits;
-        let frame = body::read(body, limits.max_body_bytes, limits.body_deadline)
+        let body = body::read(body, limits.max_body_bytes, limits.body_deadline)
             .await
             .map_err(|unread| unreadable_body(unread, limits.max_body_bytes))?;
         let within = Limits {
             max_bytes: limits.max_body_bytes,
             ..Limits::DEFAULT
         };
-        let incoming = parse(&frame, &within).map_err(|error| unreadable(&error))?;
+        let frame = ClientFrame::parse(&body, &within);
         let received = received(&head.headers);
-        match incoming {
-            Incoming::Single(single) if is_other_version(&single) => {
-                let id = match &single.message {
-                    Message::Request { id, .. } => Some(id),
-                    _ => None,
-                };
-                let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, "jsonrpc must be \"2.0\"");
-                Err(answer::error(StatusCode::BAD_REQUEST, id, &error))
+        match frame.single() {
+            Some(Err(error)) => Err(unreadable(error)),
+            Some(Ok(ClientMessage::OtherVersion { id })) => {
+                let error = ClientMessage::other_version();
+                Err(answer::error(StatusCode::BAD_REQUEST, id.as_ref(), &error))
             }
-            Incoming::Single(single) => match single.message {
-                Message::Request { id, method, params } => {
-                    let request = Asked {
-                        method: &method,
-                        params,
-                    };
-                    self.request(&frame, &received, &request)
-                        .await
-                        .map_err(|refused| refused.about(&id))
-                }
-                Message::Notification { .. } if speaks_stateless(&received) => {
-                    // In that era a client cancels by hanging up, so there is nothing left to be told.
-                    Ok(answer::empty(StatusCode::ACCEPTED))
-                }
-                _ => self.tell(&frame, &received),
-            },
-            Incoming::Batch(members) => {
-                let messages: Vec<Message<'_>> = members
-                    .into_iter()
-                    .map(|member| member.map(|received| received.message))
-                    .collect::<Result<_, _>>()
-                    .map_err(|error| unreadable(&error))?;
-                self.batch(&frame, &received, &messages).await
+            Some(Ok(ClientMessage::Request(request))) => {
+                let id = request.id.clone();
+                let route = self
+                    .classify(&received, request)
+                    .map_err(|refused| refused.about(&id))?;
+                self.request(frame, &received, route)
+                    .await
+                    .map_err(|refused| refused.about(&id))
             }
+            Some(Ok(ClientMessage::Notification { .. })) if speaks_stateless(&received) => {
+                // In that era a client cancels by hanging up, so there is nothing left to be told.
+                Ok(answer::empty(StatusCode::ACCEPTED))
+            }
+            Some(Ok(_)) => self.tell(frame, &received),
+            None => self.batch(frame, &received).await,
         }
     }
 
-    /// A single request, in either era.
-    async fn request(
+    /// Which session a single request belongs to, if any, and how it opens.
+    fn classify(
         &self,
-        frame: &Bytes,
         received: &ReceivedHeaders<'_>,
-        asked: &Asked<'_>,
-    ) -> Result<Answer, Refused> {
-        let declared = DeclaredMeta::read(asked.params).protocol_version;
+        request: &ClientRequest,
+    ) -> Result<Route, Refused> {
+        let (method, params) = (request.method.as_str(), request.params());
+        let declared = DeclaredMeta::read(params).protocol_version;
         let declares_stateless = declared
             .as_deref()
             .and_then(|version| version.parse::<Revision>().ok())
@@ -174,10 +160,10 @@ impl Endpoint {
             Err(_) if declares_stateless => None,
             session => session?,
         };
-        if declares_stateless && Method::from_name(asked.method) == Some(Method::Initialize) {
+        if declares_stateless && request.method.is(Method::Initialize) {
             // No revision of that era has the method, and the client says that it speaks one.
             let version = declared.as_deref().unwrap_or_default();
-            headers::check_standard(received, version, asked.method, asked.params)
+            headers::check_standard(received, version, method, params)
                 .map_err(|mismatch| Refused::of(400, mismatch.to_error()))?;
             let code = ErrorCode::METHOD_NOT_FOUND;
             let error = ErrorObject::new(code, "method not found: initialize");
@@ -187,15 +173,28 @@ impl Endpoint {
             supported: &Revision::ALL,
             settled: session.as_ref().map(|session| session.revision),
         };
-        let opening = serve::classify_http(serving, received, asked.method, asked.params)
+        let opening = serve::classify_http(serving, received, method, params)
             .map_err(|refusal| Refused::of(refusal.http_status, refusal.error))?;
-        match (opening, session) {
-            (Opening::Handshake { .. }, _) => self.handshake(frame).await.map_err(Refused::Whole),
-            (Opening::Stateful { .. }, Some(session)) => {
-                Ok(self.within_session(&session, frame).await)
-            }
-            (Opening::Stateful { .. } | Opening::Stateless { .. }, _) => {
-                self.by_itself(frame, received, asked).await
+        Ok(Route {
+            opened: opening.opened(),
+            session,
+        })
+    }
+
+    /// A single request, in either era.
+    async fn request(
+        &self,
+        frame: ClientFrame,
+        received: &ReceivedHeaders<'_>,
+        route: Route,
+    ) -> Result<Answer, Refused> {
+        let Route { opened, session } = route;
+        let frame = frame.opened(opened);
+        match (opened, session) {
+            (Opened::Handshake(_), _) => self.handshake(frame).await.map_err(Refused::Whole),
+            (Opened::Stateful(_), Some(session)) => Ok(self.within_session(&session, frame).await),
+            (Opened::Stateful(_) | Opened::Stateless(_), _) => {
+                self.by_itself(frame, received).await
             }
         }
     }
@@ -203,21 +202,22 @@ impl Endpoint {
     /// A request that stands for itself: its exchange ends with the answer, or with the connection.
     async fn by_itself(
         &self,
-        frame: &Bytes,
+        frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
-        asked: &Asked<'_>,
     ) -> Result<Answer, Refused> {
         // In this era there is nothing that no request asked for.
         let exchange = self.handler.open(&Client::Request, Arc::new(|_: Bytes| {}));
-        exchange
-            .check_headers(received, asked.method, asked.params)
-            .map_err(|error| Refused::of(error.code.http_status(), error))?;
+        if let Some(Ok(ClientMessage::Request(request))) = frame.single() {
+            exchange
+                .check_headers(received, request.method.as_str(), request.params())
+                .map_err(|error| Refused::of(error.code.http_status(), error))?;
+        }
         let stream = EventStream::new(self.options.limits.max_queued_bytes, 0);
         exchange.receive(frame, &stream.sink());
         Ok(match self.first(&stream).await {
             None => answer::unavailable("the server is about to end"),
-            Some(First::Answer(document, error)) => {
-                let status = error.map_or(200, ErrorCode::http_status);
+            Some(First::Answer(document, answered)) => {
+                let status = answered.error().map_or(200, ErrorCode::http_status);
                 answer::json(answer::status(status), document)
             }
             Some(First::Nothing) => answer::no_events(),
@@ -236,7 +236,7 @@ impl Endpoint {
     }
 
     /// A request, or several, within a session. It goes on when the connection is lost.
-    async fn within_session(&self, session: &Arc<Session>, frame: &Bytes) -> Answer {
+    async fn within_session(&self, session: &Arc<Session>, frame: ClientFrame) -> Answer {
         let connected = session.connect();
         let limits = &self.options.limits;
         let stream = EventStream::new(limits.max_queued_bytes, limits.max_replay_bytes / 4);
@@ -260,7 +260,7 @@ impl Endpoint {
     }
 
     /// Begins a session.
-    async fn handshake(&self, frame: &Bytes) -> Result<Answer, Answer> {
+    async fn handshake(&self, frame: ClientFrame) -> Result<Answer, Answer> {
         let limits = &self.options.limits;
         let beginning = self.sessions.begin(&*self.handler, limits);
         let beginning = beginning.ok_or_else(|| {
@@ -272,10 +272,10 @@ impl Endpoint {
             answered = stream.answer() => answered,
             () = self.stop.boxed() => return Err(answer::unavailable("the server is about to end")),
         };
-        let Some((document, error)) = answered else {
+        let Some((document, answered)) = answered else {
             return Ok(answer::no_events());
         };
-        let Some(revision) = settled(&document).filter(|_| error.is_none()) else {
+        let Answered::Handshake(revision) = answered else {
             // Whatever went wrong, there is no session to name.
             return Ok(answer::json(StatusCode::OK, document));
         };
@@ -292,7 +292,7 @@ impl Endpoint {
     }
 
     /// Messages that want no answer.
-    fn tell(&self, frame: &Bytes, received: &ReceivedHeaders<'_>) -> Result<Answer, Answer> {
+    fn tell(&self, frame: ClientFrame, received: &ReceivedHeaders<'_>) -> Result<Answer, Answer> {
         let session = self.needed_session(received)?;
         let _connected = session.connect();
         session.exchange.receive(frame, &session.sink);
@@ -302,32 +302,32 @@ impl Endpoint {
     /// Several messages at once, which only one revision has.
     async fn batch(
         &self,
-        frame: &Bytes,
+        frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
-        messages: &[Message<'_>],
     ) -> Result<Answer, Answer> {
+        if let Some(error) = frame.messages().iter().find_map(|one| one.as_ref().err()) {
+            return Err(unreadable(error));
+        }
         let session = self.needed_session(received)?;
-        let is_array = frame.trim_ascii_start().first() == Some(&b'[');
-        if !is_array || !session.revision.has(Feature::Batches) {
+        if !frame.is_array() || !session.revision.has(Feature::Batches) {
             let why = format!(
                 "the body must be a single message in revision {}",
                 session.revision
             );
             return Err(answer::refuse(StatusCode::BAD_REQUEST, why));
         }
-        let is_initialize = |message: &Message<'_>| {
-            message.method().and_then(Method::from_name) == Some(Method::Initialize)
-        };
-        if messages.iter().any(is_initialize) {
+        let mut messages = frame.messages().iter().flatten();
+        if messages.any(|message| message.requests(Method::Initialize)) {
             return Err(answer::refuse(
                 StatusCode::BAD_REQUEST,
                 "initialize must not be part of a batch",
             ));
         }
-        let wants_answer = |message: &Message<'_>| matches!(message, Message::Request { .. });
-        if !messages.iter().any(wants_answer) {
+        let mut messages = frame.messages().iter().flatten();
+        if !messages.any(ClientMessage::is_answered) {
             return self.tell(frame, received);
         }
+        let frame = frame.in_session(session.revision);
         Ok(self.within_session(&session, frame).await)
     }
 
@@ -436,25 +436,10 @@ impl Endpoint {
 const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// A request, as far as the front end looks at it.
-struct Asked<'a> {
-    method: &'a str,
-    params: Option<&'a RawValue>,
-}
-
-/// The revision that the answer to a handshake settles.
-fn settled(document: &[u8]) -> Option<Revision> {
-    #[derive(Deserialize)]
-    struct Document {
-        result: Hello,
-    }
-    #[derive(Deserialize)]
-    struct Hello {
-        #[serde(rename = "protocolVersion")]
-        protocol_version: String,
-    }
-    let document: Document = serde_json::from_slice(document).ok()?;
-    document.result.protocol_version.parse().ok()
+/// Where a single request goes.
+struct Route {
+    opened: Opened,
+    session: Option<Arc<Session>>,
 }
 
 fn unreadable_body(unread: Unread, max_bytes: usize) -> Answer {
@@ -498,14 +483,4 @@ fn no_session_named() -> Answer {
         StatusCode::BAD_REQUEST,
         "the request belongs to a session and names none (Mcp-Session-Id)",
     )
-}
-
-/// Whether a message is of another JSON-RPC than 2.0, or is no answer and does not say of which.
-fn is_other_version(received: &Received<'_>) -> bool {
-    let is_answer = !matches!(
-        received.message,
-        Message::Request { .. } | Message::Notification { .. }
-    );
-    received.quirks.contains(Quirk::OtherVersion)
-        || received.quirks.contains(Quirk::NoVersion) && !is_answer
 }

@@ -277,8 +277,8 @@ impl Drop for Connected {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use futures_util::future::BoxFuture;
+    use switchboard::service::ClientFrame;
     use tokio::time::advance;
 
     use super::*;
@@ -293,7 +293,7 @@ mod tests {
     }
 
     impl Exchange for Idle {
-        fn receive(&self, _frame: &Bytes, _sink: &Arc<dyn Sink>) {}
+        fn receive(&self, _frame: ClientFrame, _sink: &Arc<dyn Sink>) {}
 
         fn in_flight(&self) -> usize {
             self.0

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use switchboard::service::{Purpose, Sink};
-use switchboard_protocol::ErrorCode;
+use switchboard::service::{Answered, Purpose, Sink};
 
 use crate::backlog::{Backlog, Waiting};
 
@@ -42,7 +41,7 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum First {
     /// The answer, before anything else: it need not be a stream.
-    Answer(Bytes, Option<ErrorCode>),
+    Answer(Bytes, Answered),
     /// Something else.
     Other,
     /// Nothing at all: it has ended.
@@ -103,10 +102,10 @@ impl EventStream {
     }
 
     /// Waits for the answer and drops what comes before it; `None` where there is none.
-    pub(super) async fn answer(&self) -> Option<(Bytes, Option<ErrorCode>)> {
+    pub(super) async fn answer(&self) -> Option<(Bytes, Answered)> {
         loop {
             match self.first().await {
-                First::Answer(frame, error) => return Some((frame, error)),
+                First::Answer(frame, answered) => return Some((frame, answered)),
                 First::Nothing => return None,
                 First::Other => {
                     let mut state = self.lock();
@@ -167,10 +166,10 @@ impl EventStream {
 impl State {
     fn take_first(&mut self) -> Option<First> {
         match self.first {
-            Some(Purpose::Answer(error)) => {
+            Some(Purpose::Answer(answered)) => {
                 let answer = self.backlog.pop()?;
                 self.first = self.backlog.purpose();
-                Some(First::Answer(answer.frame, error))
+                Some(First::Answer(answer.frame, answered))
             }
             Some(_) => Some(First::Other),
             None => self.is_finished.then_some(First::Nothing),
@@ -262,6 +261,8 @@ impl Drop for StreamSink {
 
 #[cfg(test)]
 mod tests {
+    use switchboard_protocol::ErrorCode;
+
     use super::*;
 
     fn next(reader: &mut Reader) -> (String, u64) {
@@ -283,8 +284,9 @@ mod tests {
         let stream = EventStream::new(1_000, 1_000);
         let sink = stream.sink();
         assert_eq!(stream.first_now(), None);
-        sink.send("answer".into(), Purpose::Answer(Some(ErrorCode(-1))));
-        let first = First::Answer("answer".into(), Some(ErrorCode(-1)));
+        let answered = Answered::Error(ErrorCode(-1));
+        sink.send("answer".into(), Purpose::Answer(answered));
+        let first = First::Answer("answer".into(), answered);
         assert_eq!(stream.first_now(), Some(first));
         assert_eq!(stream.first_now(), None);
         drop(sink);
@@ -293,7 +295,7 @@ mod tests {
         let stream = EventStream::new(1_000, 1_000);
         let sink = stream.sink();
         sink.send("report".into(), Purpose::Report);
-        sink.send("answer".into(), Purpose::Answer(None));
+        sink.send("answer".into(), Purpose::Answer(Answered::Result));
         assert_eq!(stream.first_now(), Some(First::Other));
         let mut reader = stream.read(None);
         assert_eq!(next(&mut reader), seen("report", 1));

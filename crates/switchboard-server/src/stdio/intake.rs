@@ -8,14 +8,16 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use switchboard::service::{Purpose, Sink};
+use switchboard::json::SharedJson;
+use switchboard::service::{ClientFrame, ClientMessage, Purpose, Sink};
 use switchboard_protocol::types::method::{Cancelled, Notification as _};
-use switchboard_protocol::{Incoming, Limits, Message, Method, RequestId, parse};
+use switchboard_protocol::{Limits, Method, RequestId};
 
+use super::StdioOptions;
 use super::outbox::Outbox;
 use crate::handler::Exchange;
 
-/// What a frame costs beside its bytes.
+/// What each message of a frame costs beside its bytes.
 const OVERHEAD: usize = 64;
 
 /// Takes frames in for an exchange.
@@ -30,18 +32,20 @@ pub(super) struct Intake<'a> {
     next_ticket: u64,
     /// From how many held bytes on nothing more is read.
     limit: usize,
+    /// What a frame is parsed within, whether it waits or not.
+    limits: Limits,
 }
 
 /// A frame that waits.
 struct Held {
-    frame: Bytes,
+    frame: ClientFrame,
     /// What it is handled for: `None` is for nothing in particular.
     ticket: Option<(RequestId<'static>, u64)>,
 }
 
 impl Held {
     fn cost(&self) -> usize {
-        self.frame.len() + OVERHEAD
+        self.frame.size() + OVERHEAD * self.frame.messages().len()
     }
 }
 
@@ -50,7 +54,7 @@ impl<'a> Intake<'a> {
         exchange: &'a dyn Exchange,
         sink: &'a Arc<dyn Sink>,
         outbox: &'a Outbox,
-        limit: usize,
+        options: &StdioOptions,
     ) -> Self {
         Self {
             exchange,
@@ -60,14 +64,19 @@ impl<'a> Intake<'a> {
             held_bytes: 0,
             tickets: HashMap::new(),
             next_ticket: 0,
-            limit,
+            limit: options.max_queued_bytes,
+            limits: Limits {
+                max_bytes: options.max_line_bytes,
+                ..Limits::DEFAULT
+            },
         }
     }
 
     /// Takes a frame in, now or when its turn comes.
-    pub(super) fn take(&mut self, frame: Bytes) {
+    pub(super) fn take(&mut self, frame: &Bytes) {
+        let frame = ClientFrame::parse(frame, &self.limits);
         if self.held.is_empty() && !self.outbox.is_over() {
-            self.exchange.receive(&frame, self.sink);
+            self.exchange.receive(frame, self.sink);
         } else {
             self.take_while_behind(frame);
         }
@@ -101,31 +110,30 @@ impl<'a> Intake<'a> {
                 self.tickets.get(&id) == Some(&ticket) && self.tickets.remove(&id).is_some()
             });
             if is_wanted {
-                self.exchange.receive(&held.frame, self.sink);
+                self.exchange.receive(held.frame, self.sink);
             }
         }
     }
 
-    fn take_while_behind(&mut self, frame: Bytes) {
-        let id = match parse(&frame, &Limits::DEFAULT) {
-            Ok(Incoming::Single(received)) => match received.message {
-                Message::Request { id, .. } => Some(id.into_owned()),
-                Message::Notification { method, params }
-                    if Method::from_name(&method) == Some(Method::Cancelled) =>
-                {
-                    let cancelled = Cancelled::decode_params(params);
-                    let id = cancelled.ok().and_then(|cancelled| cancelled.request_id);
-                    // A request that has not begun is just not begun.
-                    let begun = id.is_none_or(|id| self.tickets.remove(&id.into_owned()).is_none());
-                    if begun {
-                        self.exchange.receive(&frame, self.sink);
-                    }
-                    return;
+    fn take_while_behind(&mut self, frame: ClientFrame) {
+        let id = match frame.single() {
+            Some(Ok(ClientMessage::Request(request))) => Some(request.id.clone()),
+            Some(Ok(ClientMessage::OtherVersion { id: Some(id) })) => Some(id.clone()),
+            Some(Ok(ClientMessage::Notification { method, params }))
+                if method.is(Method::Cancelled) =>
+            {
+                let cancelled = Cancelled::decode_params(params.as_ref().map(SharedJson::raw));
+                let id = cancelled.ok().and_then(|cancelled| cancelled.request_id);
+                // A request that has not begun is just not begun.
+                let begun = id.is_none_or(|id| self.tickets.remove(&id.into_owned()).is_none());
+                if begun {
+                    self.exchange.receive(frame, self.sink);
                 }
-                _ => return self.exchange.receive(&frame, self.sink),
-            },
+                return;
+            }
+            Some(Ok(_)) => return self.exchange.receive(frame, self.sink),
             // These are answered, one way or another.
-            Ok(Incoming::Batch(_)) | Err(_) => None,
+            Some(Err(_)) | None => None,
         };
         let ticket = id.and_then(|id| self.ticket(id));
         let held = Held { frame, ticket };

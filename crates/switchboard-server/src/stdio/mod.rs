@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use switchboard::service::{Purpose, Sink};
+use switchboard::service::{Answered, Purpose, Sink};
 use switchboard::transport::stdio::frames::{Frame, Frames};
 use switchboard_protocol::{ErrorCode, ErrorObject, encode, salvage};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -90,7 +90,7 @@ where
     let outbox = Arc::new(Outbox::new(options.max_queued_bytes));
     let sink = Arc::clone(&outbox) as Arc<dyn Sink>;
     let exchange = handler.open(&Client::Stdio, Arc::clone(&sink));
-    let intake = Intake::new(&*exchange, &sink, &outbox, options.max_queued_bytes);
+    let intake = Intake::new(&*exchange, &sink, &outbox, options);
     let reading = read(intake, reader, options.max_line_bytes);
     let mut writing = std::pin::pin!(write(&outbox, writer));
     let ended = tokio::select! {
@@ -135,12 +135,12 @@ async fn read<R: AsyncRead + Unpin>(
         })?;
         if read == 0 {
             if let Some(rest) = frames.rest() {
-                intake.take(Bytes::copy_from_slice(rest));
+                intake.take(&Bytes::copy_from_slice(rest));
             }
             return Ok(());
         }
         frames.split(|frame| match frame {
-            Frame::Line(line) => intake.take(line),
+            Frame::Line(line) => intake.take(&line),
             Frame::Oversized(start) => intake.refuse(too_long(start, max_line_bytes)),
         });
     }
@@ -196,5 +196,5 @@ fn too_long(start: &[u8], limit: usize) -> Option<(Bytes, Purpose)> {
     let error = ErrorObject::new(code, format!("the message is longer than {limit} bytes"));
     let mut frame = Vec::new();
     encode::error(&mut frame, salvaged.id.as_ref(), &error).ok()?;
-    Some((frame.into(), Purpose::Answer(Some(code))))
+    Some((frame.into(), Purpose::Answer(Answered::Error(code))))
 }

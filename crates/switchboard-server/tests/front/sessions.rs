@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use switchboard::service::Sink;
-use switchboard_protocol::Revision;
+use switchboard::service::{ClientFrame, Sink};
+use switchboard_protocol::{Limits, Revision};
 use switchboard_server::http::{Access, HttpOptions, HttpServer};
 use switchboard_server::{Client, Exchange, Handler, ServiceHandler, SessionKey};
 
@@ -209,12 +209,13 @@ impl Greeted {
     fn greet(&self) {
         let greeting = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
         let nowhere: Arc<dyn Sink> = Arc::new(|_: Bytes| {});
-        self.0.receive(&greeting.into(), &nowhere);
+        let greeting = ClientFrame::parse(&greeting.into(), &Limits::DEFAULT);
+        self.0.receive(greeting, &nowhere);
     }
 }
 
 impl Exchange for Greeted {
-    fn receive(&self, frame: &Bytes, sink: &Arc<dyn Sink>) {
+    fn receive(&self, frame: ClientFrame, sink: &Arc<dyn Sink>) {
         self.0.receive(frame, sink);
     }
 

@@ -345,6 +345,40 @@ async fn a_client_that_does_not_read_holds_up_only_itself() {
     assert_eq!(soon(serving).await.unwrap().unwrap(), Ended::Input);
 }
 
+/// A request that waits was parsed within the limits of the front end: one that is longer than the default is cancelled
+/// like any other.
+#[tokio::test]
+async fn a_long_request_that_waits_is_cancelled_before_it_begins() {
+    const MIB: usize = 1024 * 1024;
+    let mut options = StdioOptions::default();
+    options.max_line_bytes = 32 * MIB;
+    options.max_queued_bytes = 18 * MIB;
+    let mut client = Client::with(options, 64 * 1024);
+    client.greet().await;
+    // One answer is being written, the other one fills the queue.
+    let bytes = 19 * MIB;
+    for id in [1, 2] {
+        client
+            .call(id, "big", &format!(r#"{{"bytes":{bytes}}}"#))
+            .await;
+    }
+    client.bench.ended.reaches(2).await;
+    let padding = "x".repeat(17 * MIB);
+    client
+        .call(3, "big", &format!(r#"{{"bytes":1,"text":"{padding}"}}"#))
+        .await;
+    client
+        .say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#)
+        .await;
+    client.call(4, "big", r#"{"bytes":3}"#).await;
+    for id in [1, 2] {
+        assert_eq!(client.line().await, text(id, &"x".repeat(bytes)));
+    }
+    assert_eq!(client.line().await, text(4, "xxx"));
+    assert_eq!(client.bench.begun.now(), 3);
+    assert_eq!(client.end().await, Ended::Input);
+}
+
 #[tokio::test]
 async fn reports_are_left_out_for_a_client_that_does_not_read() {
     let mut options = StdioOptions::default();

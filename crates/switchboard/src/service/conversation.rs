@@ -13,20 +13,21 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use serde_json::value::RawValue;
+use switchboard_protocol::serve::Opened;
 use switchboard_protocol::types::capabilities::ClientCapabilities;
 use switchboard_protocol::types::meta::ResultMeta;
 use switchboard_protocol::types::method::{Cancelled, Notification};
 use switchboard_protocol::types::{self, RawObject};
 use switchboard_protocol::{
-    ErrorCode, ErrorObject, Incoming, Limits, Message, Method, ParseError, ParseErrorKind, Quirk,
-    Received, RequestId, Revision, encode, parse, serve,
+    ErrorCode, ErrorObject, Limits, Method, ParseError, ParseErrorKind, RequestId, Revision, encode,
 };
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::asked::Asked;
 use super::changes::{Change, Listener};
-use super::sink::BatchSink;
+use super::frame::{Classified, ClientFrame, ClientMessage, ClientRequest, MethodName};
+use super::sink::{Answered, BatchSink};
 use super::subscriptions::Subscriptions;
 use super::{Cancellation, Purpose, Service, Sink, dispatch};
 use crate::json::SharedJson;
@@ -57,14 +58,19 @@ impl Conversation {
         Self(core)
     }
 
-    /// Takes a frame in. Whatever it holds is begun in order before this returns.
+    /// Parses a frame and takes it in, for a transport that has bounded its size. Whatever it holds is begun in order
+    /// before this returns.
     pub fn receive(&self, frame: &Bytes) {
-        self.0.receive(frame, &self.0.sink);
+        let limits = Limits {
+            max_bytes: usize::MAX,
+            ..Limits::DEFAULT
+        };
+        self.0
+            .receive(ClientFrame::parse(frame, &limits), &self.0.sink);
     }
 
-    /// As [`receive`](Self::receive), for a transport where each request has a stream of its own: the answer, and
-    /// what belongs to the request, goes to `sink`.
-    pub fn receive_on(&self, frame: &Bytes, sink: &Arc<dyn Sink>) {
+    /// Takes in a frame that the front end has parsed. The answer, and what belongs to the request, goes to `sink`.
+    pub fn receive_on(&self, frame: ClientFrame, sink: &Arc<dyn Sink>) {
         self.0.receive(frame, sink);
     }
 
@@ -139,6 +145,7 @@ pub(super) struct Request {
     pub(super) sink: Arc<dyn Sink>,
     pub(super) id: RequestId<'static>,
     pub(super) method: Method,
+    pub(super) opened: Opened,
     pub(super) params: Option<SharedJson>,
     pub(super) cancellation: Cancellation,
 }
@@ -155,18 +162,18 @@ type Running = Pin<Box<dyn Future<Output = Option<Answer>> + Send>>;
 /// What a request ends in.
 struct Answer {
     frame: Bytes,
-    error: Option<ErrorCode>,
+    answered: Answered,
 }
 
 impl Answer {
-    fn result(id: &RequestId<'_>, result: &str) -> Self {
+    fn result(id: &RequestId<'_>, result: &str, answered: Answered) -> Self {
         let mut frame = Vec::with_capacity(result.len() + 48);
         let written = switchboard_protocol::trusted(result)
             .is_some_and(|result| encode::response(&mut frame, id, result).is_ok());
         if written {
             return Self {
                 frame: frame.into(),
-                error: None,
+                answered,
             };
         }
         let error = ErrorObject::new(
@@ -179,12 +186,12 @@ impl Answer {
     fn error(id: &RequestId<'_>, error: &ErrorObject<'_>) -> Self {
         Self {
             frame: error_frame(Some(id), error),
-            error: Some(error.code),
+            answered: Answered::Error(error.code),
         }
     }
 
     fn send(self, sink: &Arc<dyn Sink>) {
-        sink.send(self.frame, Purpose::Answer(self.error));
+        sink.send(self.frame, Purpose::Answer(self.answered));
     }
 }
 
@@ -194,28 +201,17 @@ impl Core {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn receive(self: &Arc<Self>, frame: &Bytes, sink: &Arc<dyn Sink>) {
-        // Whoever handed the frame over has bounded its size.
-        let limits = Limits {
-            max_bytes: usize::MAX,
-            ..Limits::DEFAULT
-        };
-        match parse(frame, &limits) {
-            Ok(incoming) => {
-                let batch = is_batch(frame, &incoming)
-                    .then(|| Arc::new(BatchSink::new(sink)) as Arc<dyn Sink>);
-                let sink = batch.as_ref().unwrap_or(sink);
-                for message in incoming.into_messages() {
-                    match message {
-                        Ok(received) if is_other_version(&received) => {
-                            refuse_version(&received.message, sink);
-                        }
-                        Ok(received) => self.take(frame, received.message, sink),
-                        Err(error) => self.refuse(&error, sink),
-                    }
-                }
+    fn receive(self: &Arc<Self>, frame: ClientFrame, sink: &Arc<dyn Sink>) {
+        let batch = frame
+            .is_array()
+            .then(|| Arc::new(BatchSink::new(sink)) as Arc<dyn Sink>);
+        let sink = batch.as_ref().unwrap_or(sink);
+        let classified = frame.classified();
+        for message in frame.into_messages() {
+            match message {
+                Ok(message) => self.take(message, classified, sink),
+                Err(error) => self.refuse(&error, sink),
             }
-            Err(error) => self.refuse(&error, sink),
         }
     }
 
@@ -230,30 +226,41 @@ impl Core {
         refuse_unreadable(error, sink);
     }
 
-    fn take(self: &Arc<Self>, frame: &Bytes, message: Message<'_>, sink: &Arc<dyn Sink>) {
+    fn take(
+        self: &Arc<Self>,
+        message: ClientMessage,
+        classified: Classified,
+        sink: &Arc<dyn Sink>,
+    ) {
         match message {
-            Message::Request { id, method, params } => {
-                let id = id.into_owned();
-                if let Err(error) = self.begin(frame, &id, &method, params, sink) {
+            ClientMessage::Request(request) => {
+                let id = request.id.clone();
+                if let Err(error) = self.begin(request, classified, sink) {
                     Answer::error(&id, &error).send(sink);
                 }
             }
-            Message::Notification { method, params } => {
-                if Method::from_name(&method) == Some(Method::Cancelled) {
-                    self.cancel(params);
+            ClientMessage::Notification { method, params } => {
+                if method.is(Method::Cancelled) {
+                    self.cancel(params.as_ref().map(SharedJson::raw));
                 }
             }
-            Message::Response { id, result } => {
-                self.asked.answered(&id, Ok(result.to_owned()));
+            ClientMessage::Response { id, result } => {
+                self.asked.answered(&id, Ok(result.raw().to_owned()));
             }
-            Message::Error {
+            ClientMessage::Error {
                 id: Some(id),
                 error,
             } => {
-                self.asked.answered(&id, Err(error.into_owned()));
+                self.asked.answered(&id, Err(error));
             }
-            Message::Error { id: None, error } => {
+            ClientMessage::Error { id: None, error } => {
                 tracing::debug!(%error, "the client reports an error that belongs to no request");
+            }
+            ClientMessage::OtherVersion { id: Some(id) } => {
+                Answer::error(&id, &ClientMessage::other_version()).send(sink);
+            }
+            ClientMessage::OtherVersion { id: None } => {
+                tracing::debug!("a message that is not of JSON-RPC 2.0 is ignored");
             }
         }
     }
@@ -261,29 +268,25 @@ impl Core {
     /// Begins a request. What can be answered at once is, without a task of its own.
     fn begin(
         self: &Arc<Self>,
-        frame: &Bytes,
-        id: &RequestId<'static>,
-        method: &str,
-        params: Option<&RawValue>,
+        request: ClientRequest,
+        classified: Classified,
         sink: &Arc<dyn Sink>,
     ) -> Result<(), ErrorObject<'static>> {
-        let Some(known) = Method::from_name(method) else {
+        let open = |request: &ClientRequest| {
+            let settled = || Some(self.state().settled.as_ref()?.revision);
+            classified.open(settled, request.method.as_str(), request.params())
+        };
+        let MethodName::Known(method) = request.method else {
             // How it would have opened counts first: a client that forgot its `_meta` is told so.
-            let settled = self
-                .state()
-                .settled
-                .as_ref()
-                .map(|settled| settled.revision);
-            serve::classify(dispatch::serving(settled), method, params)
-                .map_err(|refusal| refusal.error)?;
-            return Err(dispatch::method_not_found(method));
+            open(&request)?;
+            return Err(dispatch::method_not_found(request.method.as_str()));
         };
         {
             let state = self.state();
             if state.closed {
                 return Ok(());
             }
-            if state.running.contains_key(id) {
+            if state.running.contains_key(&request.id) {
                 return Err(ErrorObject::new(
                     ErrorCode::INVALID_REQUEST,
                     "a request with this id is still running",
@@ -296,12 +299,14 @@ impl Core {
                 format!("{MAX_IN_FLIGHT} requests are running already; wait until some are done"),
             ));
         };
+        let opened = open(&request)?;
         let request = Arc::new(Request {
             core: Arc::clone(self),
             sink: Arc::clone(sink),
-            id: id.clone(),
-            method: known,
-            params: params.map(|params| SharedJson::part_of(frame, params)),
+            id: request.id,
+            method,
+            opened,
+            params: request.params,
             cancellation: Cancellation::default(),
         });
         let mut running: Running = Box::pin(run(Arc::clone(&request)));
@@ -409,7 +414,13 @@ async fn run(request: Arc<Request>) -> Option<Answer> {
         .catch_unwind()
         .await;
     match answer {
-        Ok(Ok(Some(result))) => Some(Answer::result(&request.id, &result)),
+        Ok(Ok(Some(result))) => {
+            let answered = match request.opened {
+                Opened::Handshake(revision) => Answered::Handshake(revision),
+                Opened::Stateful(_) | Opened::Stateless(_) => Answered::Result,
+            };
+            Some(Answer::result(&request.id, &result, answered))
+        }
         Ok(Ok(None)) => None,
         Ok(Err(error)) => Some(Answer::error(&request.id, &error)),
         Err(_) => {
@@ -438,38 +449,8 @@ fn refuse_unreadable(error: &ParseError, sink: &Arc<dyn Sink>) {
     let object = ErrorObject::new(code, error.to_string());
     sink.send(
         error_frame(error.id.as_ref(), &object),
-        Purpose::Answer(Some(code)),
+        Purpose::Answer(Answered::Error(code)),
     );
-}
-
-/// Whether a message is of another JSON-RPC than this one, or does not say of which. An answer to a question of ours is
-/// known by its id, so it need not say so.
-fn is_other_version(received: &Received<'_>) -> bool {
-    let is_answer = !matches!(
-        received.message,
-        Message::Request { .. } | Message::Notification { .. }
-    );
-    received.quirks.contains(Quirk::OtherVersion)
-        || received.quirks.contains(Quirk::NoVersion) && !is_answer
-}
-
-/// Answers a message of another JSON-RPC, as far as there is something to answer.
-fn refuse_version(message: &Message<'_>, sink: &Arc<dyn Sink>) {
-    if let Message::Request { id, .. } = message {
-        let id = id.clone().into_owned();
-        let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, OTHER_VERSION);
-        Answer::error(&id, &error).send(sink);
-    } else {
-        tracing::debug!("a message that is not of JSON-RPC 2.0 is ignored");
-    }
-}
-
-/// What is wrong with a message of another JSON-RPC.
-const OTHER_VERSION: &str = "jsonrpc must be \"2.0\"";
-
-/// Whether the messages came as a JSON array, and so are answered as one. Messages that merely share a line are not.
-fn is_batch(frame: &[u8], incoming: &Incoming<'_>) -> bool {
-    matches!(incoming, Incoming::Batch(_)) && frame.trim_ascii_start().first() == Some(&b'[')
 }
 
 fn server_meta(service: &dyn Service) -> RawObject<'static> {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use switchboard_protocol::method::Sender;
-use switchboard_protocol::serve::{self, Opening, Serving};
+use switchboard_protocol::serve::Opened;
 use switchboard_protocol::types::cache::CacheScope;
 use switchboard_protocol::types::capabilities::{
     ListCapability, ResourcesCapability, ServerCapabilities,
@@ -41,14 +41,6 @@ const LIST_LIFETIME: u64 = 300_000;
 /// How many proposals a completion may have.
 const MAX_PROPOSALS: usize = 100;
 
-/// What is served, and what an `initialize` has settled.
-pub(super) fn serving(settled: Option<Revision>) -> Serving<'static> {
-    Serving {
-        supported: &Revision::ALL,
-        settled,
-    }
-}
-
 /// The answer to a method that is not there.
 pub(super) fn method_not_found(method: &str) -> ErrorObject<'static> {
     ErrorObject::new(
@@ -59,19 +51,11 @@ pub(super) fn method_not_found(method: &str) -> ErrorObject<'static> {
 
 /// Answers a request with its encoded result; `None` where there is nothing to answer.
 pub(super) async fn answer(request: &Arc<Request>) -> Result<Option<String>, ErrorObject<'static>> {
-    let settled = request
-        .core
-        .state()
-        .settled
-        .as_ref()
-        .map(|settled| settled.revision);
-    let opening = serve::classify(serving(settled), request.method.name(), request.params())
-        .map_err(|refusal| refusal.error)?;
-    let revision = match opening {
-        Opening::Handshake { revision } => return initialize(request, revision).map(Some),
+    let revision = match request.opened {
+        Opened::Handshake(revision) => return initialize(request, revision).map(Some),
         // Nothing but a ping opens without a revision.
-        Opening::Stateful { revision } => revision.unwrap_or(Revision::LATEST_STATEFUL),
-        Opening::Stateless { revision, .. } => revision,
+        Opened::Stateful(revision) => revision.unwrap_or(Revision::LATEST_STATEFUL),
+        Opened::Stateless(revision) => revision,
     };
     let service = &*request.core.service;
     if !is_served(request.method, revision, service) {

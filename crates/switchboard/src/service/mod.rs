@@ -8,6 +8,7 @@
 //! | where | what |
 //! |---|---|
 //! | this file | the trait, what it may answer, and shorthands for answers |
+//! | `frame` | what a client sent, parsed once |
 //! | `conversation` | one client: frames in, frames out, what is running, what was cancelled |
 //! | `dispatch` | one request: how it opens, which method of the service it is, what its era adds to the answer |
 //! | `context` | what a service can do while it answers: progress, log messages, questions to the client |
@@ -60,6 +61,7 @@ mod changes;
 mod context;
 mod conversation;
 mod dispatch;
+mod frame;
 mod sink;
 mod subscriptions;
 
@@ -83,7 +85,8 @@ pub use cancellation::Cancellation;
 pub use changes::Changes;
 pub use context::RequestContext;
 pub use conversation::{Conversation, MAX_IN_FLIGHT};
-pub use sink::{Purpose, Sink};
+pub use frame::{ClientFrame, ClientMessage, ClientRequest, MethodName};
+pub use sink::{Answered, Purpose, Sink};
 
 /// What a method of a [`Service`] answers, once it is done.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, Failure>>;

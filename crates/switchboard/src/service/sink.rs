@@ -6,19 +6,40 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use switchboard_protocol::ErrorCode;
+use switchboard_protocol::{ErrorCode, Revision};
 
 /// What a frame is for, and so what a transport may do with it when its client lags behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It answers a request or a whole batch; with the code where the answer is an error.
-    Answer(Option<ErrorCode>),
+    /// It answers a request or a whole batch.
+    Answer(Answered),
     /// It must arrive: a question to the client, or what belongs to one.
     Message,
     /// It tells how far a request is, or what happens meanwhile. It may be left out.
     Report,
     /// It tells that something changed. One of several that are the same is enough.
     Change,
+}
+
+/// What an answer says, for a front end that chooses a status by it or opens a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered {
+    /// A result, or the answers to a batch.
+    Result,
+    /// The result of a handshake that settled this revision.
+    Handshake(Revision),
+    /// An error with this code.
+    Error(ErrorCode),
+}
+
+impl Answered {
+    /// The code of an error.
+    pub const fn error(self) -> Option<ErrorCode> {
+        match self {
+            Self::Error(code) => Some(code),
+            Self::Result | Self::Handshake(_) => None,
+        }
+    }
 }
 
 /// Where frames for the client go, each a whole JSON-RPC message on one line.
@@ -94,6 +115,7 @@ impl Drop for BatchSink {
             batch.extend_from_slice(answer);
         }
         batch.push(b']');
-        self.inner.send(batch.into(), Purpose::Answer(None));
+        self.inner
+            .send(batch.into(), Purpose::Answer(Answered::Result));
     }
 }

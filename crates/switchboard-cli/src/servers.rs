@@ -17,7 +17,7 @@ use switchboard::names::ServerName;
 use switchboard::permissions::SecretPlaces;
 use switchboard::remembered::{self, Outline, Remembered};
 use switchboard::sandbox::Policy;
-use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::spec::{ConnectionKey, ServerIdentity, ServerSpec};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::stdio::SupervisorCommand;
 use switchboard::workspace::{self, Workspace};
@@ -126,7 +126,7 @@ impl Servers {
             return vec![Outline {
                 name: workspace::NAME.into(),
                 key: embedded_key(context),
-                identity: embedded_key(context),
+                identity: ServerIdentity::of_connection(embedded_key(context)),
                 rules: ToolRules::default().with_settings(&self.config.settings),
             }];
         }

@@ -17,19 +17,17 @@ use switchboard_config::redact::Redactor;
 use switchboard_config::resolve::Server;
 use switchboard_config::secret::Secret;
 use switchboard_config::settings::{Setting, Settings};
-use switchboard_config::trust::Fingerprint;
 use url::Url;
 
 use crate::audit::{Audit, What};
 use crate::auth::vault::{MemoryVault, Vault};
 use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, Renewals, SecretSource};
 use crate::catalog::ToolRules;
-use crate::link_key::key;
 use crate::names::ServerName;
 use crate::roots::Roots;
 use crate::sandbox::{Policy, State};
 use crate::service::Service;
-use crate::spec::{ConnectionKey, ServerSpec, Start};
+use crate::spec::{ConnectionKey, ServerIdentity, ServerSpec, Start};
 use crate::supervisor;
 use crate::transport::http::{
     HeadersHelper, HttpClient, HttpSettings, LegacyConnector, ProxySettings, RemoteServer,
@@ -130,10 +128,11 @@ impl Connectors {
     ) -> Result<ServerSpec, ConnectorError> {
         let redactor = Redactor::of_entry(entry, |name| self.variable(name));
         let connector = self.connector(name, entry, settings, &redactor)?;
+        let key = ConnectionKey::of_entry(name, entry);
         Ok(ServerSpec {
-            identity: identity(name, entry),
+            identity: ServerIdentity::of_entry(name, entry),
             redactor,
-            ..self.with_connector(name, entry, settings, connector, key(name, entry))
+            ..self.with_connector(name, entry, settings, connector, key)
         })
     }
 
@@ -487,15 +486,4 @@ pub fn project_files(folder: &Path) -> Vec<PathBuf> {
 
 fn max_message_bytes(settings: &Settings) -> usize {
     usize::try_from(settings.count(Setting::MaxMessageBytes)).unwrap_or(usize::MAX)
-}
-
-/// Who the server of an entry is: what an approval of it would bind, but for what it is allowed to do. A secret that
-/// is renewed makes it no other server, and neither does a program that was updated.
-pub(crate) fn identity(name: &str, entry: &ServerEntry) -> ConnectionKey {
-    let fingerprint = Fingerprint::identity_of(entry);
-    let mut parts: Vec<&[u8]> = vec![name.as_bytes()];
-    for component in &fingerprint.components {
-        parts.extend([component.name.as_bytes(), component.digest.as_bytes()]);
-    }
-    ConnectionKey::of(&parts)
 }

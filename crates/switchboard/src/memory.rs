@@ -14,8 +14,8 @@ use switchboard_store::{
 
 use crate::peer::Pages;
 use crate::pins::{self, ContentKind, Judgement, Listing, PINS, PinPolicy};
-use crate::remembered::{Outline, Remembered, keys};
-use crate::spec::{ConnectionKey, ServerSpec};
+use crate::remembered::{Outline, Remembered, list_keys, pin_keys};
+use crate::spec::{ConnectionKey, ServerIdentity, ServerSpec};
 
 /// Facts about servers, kept under what their links depend on.
 #[derive(Debug, Clone)]
@@ -56,8 +56,8 @@ impl Memory {
     pub(crate) async fn catalog(&self, outline: &Outline) -> Remembered {
         let read = |space, keys: Vec<Key>| async move { self.0.get_many(space, &keys).await };
         let one = std::slice::from_ref(outline);
-        let lists = read(CATALOGS, keys(one, |outline| outline.key)).await;
-        let pins = read(PINS, keys(one, |outline| outline.identity)).await;
+        let lists = read(CATALOGS, list_keys(one)).await;
+        let pins = read(PINS, pin_keys(one)).await;
         match (lists, pins) {
             (Ok(lists), Ok(pins)) => Remembered::of_records(lists, pins)
                 .pop()
@@ -76,7 +76,7 @@ impl Memory {
     /// Compares what a server lists with its pins, and pins what is new.
     pub(crate) async fn compare(
         &self,
-        identity: ConnectionKey,
+        identity: ServerIdentity,
         listing: Listing<'_>,
         policy: PinPolicy,
     ) -> Judgement {
@@ -92,7 +92,7 @@ impl Memory {
         policy: PinPolicy,
     ) -> (Pages, Option<Revision>) {
         let admitted = pins::admit(&*self.0, &spec.name, spec.identity, kind, pages, policy).await;
-        if let Ok(key) = kind.key(spec.key) {
+        if let Ok(key) = kind.key(&spec.key.to_hex()) {
             let write = Write::new(admitted.record);
             let put = self.0.put(CATALOGS, &key, write).await;
             if let Err(error) = put {
@@ -106,10 +106,10 @@ impl Memory {
     /// read.
     pub(crate) async fn content_revision(
         &self,
-        identity: ConnectionKey,
+        identity: ServerIdentity,
         kind: ContentKind,
     ) -> Option<Revision> {
-        let key = kind.key(identity).ok()?;
+        let key = kind.key(&identity.to_hex()).ok()?;
         let record = self.0.get(PINS, &key).await.ok()??;
         Some(record.revision)
     }
@@ -117,7 +117,7 @@ impl Memory {
     /// Which write a server's pins come from; `None` if there are none.
     pub(crate) async fn pins_revision(
         &self,
-        identity: ConnectionKey,
+        identity: ServerIdentity,
     ) -> Result<Option<Revision>, StoreError> {
         pins::revision(&*self.0, identity).await
     }

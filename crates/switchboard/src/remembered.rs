@@ -16,22 +16,20 @@ use crate::catalog::impersonation::KnownServers;
 use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
-use crate::connectors;
-use crate::link_key;
 use crate::memory::{CATALOGS, Memory};
 use crate::names::ServerName;
 use crate::pins::{self, ContentKind, Listing, PINS};
-use crate::spec::{ConnectionKey, ServerSpec};
+use crate::spec::{ConnectionKey, ServerIdentity, ServerSpec};
 
 /// What is needed of a server to find and read what is remembered of it.
 #[derive(Debug, Clone)]
 pub struct Outline {
     /// Its name.
     pub name: ServerName,
-    /// What its link depends on.
+    /// What its lists are cached under.
     pub key: ConnectionKey,
-    /// Who it is: what its pins are kept under.
-    pub identity: ConnectionKey,
+    /// What its pins are kept under.
+    pub identity: ServerIdentity,
     /// Which of its tools are offered, and how.
     pub rules: ToolRules,
 }
@@ -42,8 +40,8 @@ impl Outline {
         let entry = server.effective();
         Self {
             name: server.name.as_str().into(),
-            key: link_key::key(&server.name, entry),
-            identity: connectors::identity(&server.name, entry),
+            key: ConnectionKey::of_entry(&server.name, entry),
+            identity: ServerIdentity::of_entry(&server.name, entry),
             rules: ToolRules::of(entry).with_settings(settings),
         }
     }
@@ -100,7 +98,7 @@ impl Remembered {
         }
     }
 
-    /// What the records say that [`keys`] lead to.
+    /// What the records say that [`list_keys`] and [`pin_keys`] lead to.
     pub(crate) fn of_records(lists: Vec<Option<Record>>, pins: Vec<Option<Record>>) -> Vec<Self> {
         let mut pairs = lists.into_iter().zip(pins).map(|(lists, pins)| {
             let value = |record: Option<Record>| record.map(|record| record.value);
@@ -142,12 +140,20 @@ impl Remembered {
     }
 }
 
-/// The keys of everything that is kept of these servers, for each its tools first and then the other lists.
-pub(crate) fn keys(outlines: &[Outline], of: fn(&Outline) -> ConnectionKey) -> Vec<Key> {
-    let keys = outlines.iter().flat_map(|outline| {
-        let server = of(outline);
-        let contents = ContentKind::ALL.map(|kind| kind.key(server));
-        [Key::new(server.to_hex())].into_iter().chain(contents)
+/// The keys of the cached lists of these servers, for each its tools first and then the other lists.
+pub(crate) fn list_keys(outlines: &[Outline]) -> Vec<Key> {
+    records(outlines.iter().map(|outline| outline.key.to_hex()))
+}
+
+/// The keys of the pins of these servers, in the order of [`list_keys`].
+pub(crate) fn pin_keys(outlines: &[Outline]) -> Vec<Key> {
+    records(outlines.iter().map(|outline| outline.identity.to_hex()))
+}
+
+fn records(servers: impl Iterator<Item = String>) -> Vec<Key> {
+    let keys = servers.flat_map(|server| {
+        let contents = ContentKind::ALL.map(|kind| kind.key(&server));
+        [Key::new(server)].into_iter().chain(contents)
     });
     // A digest in hexadecimal is always a key.
     keys.filter_map(Result::ok).collect()
@@ -158,8 +164,8 @@ pub fn lists<E>(
     outlines: &[Outline],
     read: impl Fn(Space, &[Key]) -> Result<Vec<Option<Record>>, E>,
 ) -> Result<Vec<Remembered>, E> {
-    let lists = read(CATALOGS, &keys(outlines, |outline| outline.key))?;
-    let pins = read(PINS, &keys(outlines, |outline| outline.identity))?;
+    let lists = read(CATALOGS, &list_keys(outlines))?;
+    let pins = read(PINS, &pin_keys(outlines))?;
     Ok(Remembered::of_records(lists, pins))
 }
 
@@ -206,7 +212,7 @@ mod tests {
         let outline = |name: &str| Outline {
             name: name.into(),
             key: ConnectionKey::of(&[name.as_bytes()]),
-            identity: ConnectionKey::of(&[name.as_bytes()]),
+            identity: ServerIdentity::of_connection(ConnectionKey::of(&[b"other"])),
             rules: ToolRules::of(&switchboard_config::entry::ServerEntry::default()),
         };
         let outlines = ["a", "b"].map(outline);
@@ -221,7 +227,7 @@ mod tests {
         let write = Write::new(kept.to_bytes());
         store.put(CATALOGS, &key, write).await.unwrap();
 
-        let asked = keys(&outlines, |outline| outline.key);
+        let asked = list_keys(&outlines);
         let found = store.get_many(CATALOGS, &asked).await.unwrap();
         let read = |space: Space, keys: &[Key]| {
             assert_eq!(keys.len(), 6);

@@ -15,6 +15,8 @@ use crate::roots::Roots;
 use crate::sandbox::State;
 use crate::transport::Connector;
 
+pub use crate::identity::{ConnectionKey, ServerIdentity};
+
 /// A server to manage.
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
@@ -22,11 +24,10 @@ pub struct ServerSpec {
     pub name: ServerName,
     /// How a link to it is made.
     pub connector: Arc<dyn Connector>,
-    /// What the link depends on. When it differs from before, the server is connected anew; when only the rest
-    /// differs, it is not.
+    /// When it differs from before, the server is connected again; when only the rest differs, it is not.
     pub key: ConnectionKey,
-    /// Who it is, whatever its secrets and deadlines are: its pins are kept under this.
-    pub identity: ConnectionKey,
+    /// Which server it is, whatever its secrets and deadlines are.
+    pub identity: ServerIdentity,
     /// Whether it may connect.
     pub enabled: bool,
     /// Whether start-up waits for it.
@@ -65,34 +66,6 @@ pub enum Start {
     Lazy,
 }
 
-/// What a link depends on, as a digest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ConnectionKey([u8; 32]);
-
-impl ConnectionKey {
-    /// The key of anything that identifies a link.
-    pub fn of(parts: &[&[u8]]) -> Self {
-        use sha2::{Digest as _, Sha256};
-        let mut digest = Sha256::new();
-        for part in parts {
-            digest.update((part.len() as u64).to_le_bytes());
-            digest.update(part);
-        }
-        Self(digest.finalize().into())
-    }
-
-    /// The key as text, to remember things under.
-    pub fn to_hex(self) -> String {
-        use std::fmt::Write as _;
-        self.0
-            .iter()
-            .fold(String::with_capacity(64), |mut hex, byte| {
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
-    }
-}
-
 impl ServerSpec {
     /// How long a call of this tool may be silent.
     pub fn timeout_of(&self, tool: &str) -> Duration {
@@ -100,7 +73,7 @@ impl ServerSpec {
         own.map_or(self.tool_timeout, |(_, timeout)| *timeout)
     }
 
-    /// A server with the defaults of the program.
+    /// A server with the defaults of the program, which is another one where its key is another.
     pub fn new(
         name: impl Into<ServerName>,
         connector: Arc<dyn Connector>,
@@ -110,7 +83,7 @@ impl ServerSpec {
             name: name.into(),
             connector,
             key,
-            identity: key,
+            identity: ServerIdentity::of_connection(key),
             enabled: true,
             required: false,
             start: Start::Eager,

@@ -271,6 +271,81 @@ pub struct OAuthEntry {
     pub dpop: Option<bool>,
 }
 
+/// The value of a field that is set.
+#[derive(Debug, Clone, Copy)]
+pub enum FieldValue<'e> {
+    /// Text that may be shown once it is masked.
+    Text(&'e str),
+    /// Text that is never shown.
+    Secret(&'e Secret),
+    /// Several texts.
+    List(&'e [String]),
+    /// A number.
+    Number(u16),
+    /// Yes or no.
+    Flag(bool),
+}
+
+impl OAuthEntry {
+    /// The fields that are set, by name. Approvals and connection keys hash them in this order.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, FieldValue<'_>)> {
+        // Taken apart in full, so that whoever adds a field has to name it here.
+        let Self {
+            client_id,
+            client_secret,
+            client_secret_env_var,
+            scopes,
+            issuer,
+            metadata_url,
+            resource,
+            callback_port,
+            redirect_uri,
+            grant_type,
+            private_key_file,
+            private_key_env_var,
+            key_id,
+            client_metadata_url,
+            idp_token_endpoint,
+            idp_client_id,
+            idp_client_secret_env_var,
+            assertion_file,
+            assertion_env_var,
+            dpop,
+        } = self;
+        fn text(text: &Option<String>) -> Option<FieldValue<'_>> {
+            text.as_deref().map(FieldValue::Text)
+        }
+        let scopes = (!scopes.is_empty()).then_some(FieldValue::List(scopes));
+        let fields = [
+            (
+                "client_secret",
+                client_secret.as_ref().map(FieldValue::Secret),
+            ),
+            ("client_id", text(client_id)),
+            ("client_secret_env_var", text(client_secret_env_var)),
+            ("issuer", text(issuer)),
+            ("metadata_url", text(metadata_url)),
+            ("resource", text(resource)),
+            ("callback_port", callback_port.map(FieldValue::Number)),
+            ("redirect_uri", text(redirect_uri)),
+            ("grant_type", text(grant_type)),
+            ("private_key_file", text(private_key_file)),
+            ("private_key_env_var", text(private_key_env_var)),
+            ("key_id", text(key_id)),
+            ("client_metadata_url", text(client_metadata_url)),
+            ("idp_token_endpoint", text(idp_token_endpoint)),
+            ("idp_client_id", text(idp_client_id)),
+            ("idp_client_secret_env_var", text(idp_client_secret_env_var)),
+            ("assertion_file", text(assertion_file)),
+            ("assertion_env_var", text(assertion_env_var)),
+            ("scopes", scopes),
+            ("dpop", dpop.map(FieldValue::Flag)),
+        ];
+        let set = fields.into_iter();
+        set.filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
 /// The `tools.NAME` table of an entry.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolEntry {

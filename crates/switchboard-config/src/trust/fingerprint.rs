@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::bound::{BoundFile, FileContent, Leads};
-use crate::entry::{OAuthEntry, RootsEntry, ServerEntry, ToolEntry};
+use crate::entry::{FieldValue, OAuthEntry, RootsEntry, Sandbox, ServerEntry, ToolEntry};
 use crate::mask;
 use crate::secret::Secret;
 
@@ -129,9 +129,7 @@ impl Fingerprint {
             trust_annotations.filter(|trusts| *trusts),
         );
         components.flag("pin", pin.filter(|pins| !pins));
-        let sandbox =
-            sandbox.map(|sandbox| format!("{} network={:?}", sandbox.mode.name(), sandbox.network));
-        components.text("sandbox", &sandbox.unwrap_or_default());
+        components.text("sandbox", &sandbox.map(sandbox_text).unwrap_or_default());
         match roots {
             None => {}
             Some(RootsEntry::Workspace) => components.text("roots", "workspace"),
@@ -215,6 +213,16 @@ impl Fingerprint {
         };
         names.into_iter().filter(changed).map(row).collect()
     }
+}
+
+/// A sandbox as approvals bind it. The words are those of the first approvals that had one.
+fn sandbox_text(sandbox: Sandbox) -> String {
+    let network = match sandbox.network {
+        None => "None",
+        Some(true) => "Some(true)",
+        Some(false) => "Some(false)",
+    };
+    format!("{} network={network}", sandbox.mode.name())
 }
 
 #[derive(Default)]
@@ -311,58 +319,18 @@ impl Components {
     }
 
     fn oauth(&mut self, oauth: &OAuthEntry) {
-        let OAuthEntry {
-            client_id,
-            client_secret,
-            client_secret_env_var,
-            scopes,
-            issuer,
-            metadata_url,
-            resource,
-            callback_port,
-            redirect_uri,
-            grant_type,
-            private_key_file,
-            private_key_env_var,
-            key_id,
-            client_metadata_url,
-            idp_token_endpoint,
-            idp_client_id,
-            idp_client_secret_env_var,
-            assertion_file,
-            assertion_env_var,
-            dpop,
-        } = oauth;
-        if let Some(secret) = client_secret {
-            let shown = secret.shown().to_owned();
-            self.push("oauth.client_secret", shown, secret.expose());
+        for (field, value) in oauth.fields() {
+            let name = format!("oauth.{field}");
+            match value {
+                FieldValue::Text(text) => self.push(&name, mask::url(text).into_owned(), text),
+                FieldValue::Secret(secret) => {
+                    self.push(&name, secret.shown().to_owned(), secret.expose());
+                }
+                FieldValue::List(texts) => self.texts(&name, texts),
+                FieldValue::Number(number) => self.text(&name, &number.to_string()),
+                FieldValue::Flag(flag) => self.flag(&name, Some(flag)),
+            }
         }
-        let port = callback_port.map(|port| port.to_string());
-        let texts = [
-            ("client_id", client_id),
-            ("client_secret_env_var", client_secret_env_var),
-            ("issuer", issuer),
-            ("metadata_url", metadata_url),
-            ("resource", resource),
-            ("callback_port", &port),
-            ("redirect_uri", redirect_uri),
-            ("grant_type", grant_type),
-            ("private_key_file", private_key_file),
-            ("private_key_env_var", private_key_env_var),
-            ("key_id", key_id),
-            ("client_metadata_url", client_metadata_url),
-            ("idp_token_endpoint", idp_token_endpoint),
-            ("idp_client_id", idp_client_id),
-            ("idp_client_secret_env_var", idp_client_secret_env_var),
-            ("assertion_file", assertion_file),
-            ("assertion_env_var", assertion_env_var),
-        ];
-        for (name, text) in texts {
-            let text = text.as_deref().unwrap_or_default();
-            self.push(&format!("oauth.{name}"), mask::url(text).into_owned(), text);
-        }
-        self.texts("oauth.scopes", scopes);
-        self.flag("oauth.dpop", *dpop);
     }
 
     /// Files by what is in them. One that cannot be read has no digest, and so cannot be approved.

@@ -5,7 +5,7 @@
 //! their names.
 
 use super::fingerprint::{Components, Fingerprint};
-use crate::entry::ServerEntry;
+use crate::entry::{OAuthEntry, ServerEntry};
 use crate::expand::references;
 use crate::mask;
 use crate::secret::Secret;
@@ -68,6 +68,38 @@ const STEERING_PREFIXES: &[&str] = &[
 impl Fingerprint {
     /// What makes a server the one that it is: what it runs or reaches, and which secrets it is given.
     pub fn identity_of(entry: &ServerEntry) -> Self {
+        // Taken apart in full, so that whoever adds a field decides whether it makes another server.
+        let ServerEntry {
+            transport: _,
+            command,
+            args,
+            env,
+            env_vars,
+            inherit_env,
+            cwd,
+            url,
+            headers,
+            headers_helper,
+            bearer_token_env_var,
+            oauth,
+            // How it is reached, and what it may do, leave it the same server.
+            ca_file: _,
+            sandbox: _,
+            roots: _,
+            enabled: _,
+            required: _,
+            startup_timeout: _,
+            tool_timeout: _,
+            tool_max: _,
+            enabled_tools: _,
+            disabled_tools: _,
+            tools: _,
+            trust_annotations: _,
+            pin: _,
+            shared: _,
+            idle_shutdown: _,
+        } = entry;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let mut components = Components::default();
         components.text(
             "transport",
@@ -75,60 +107,76 @@ impl Fingerprint {
                 .effective_transport()
                 .map_or("", |transport| transport.name()),
         );
-        components.text("command", entry.command.as_deref().unwrap_or_default());
-        components.list("args", &entry.args, &mask::arguments(&entry.args));
-        pairs(&mut components, "env", &entry.env, steers);
-        components.texts("env_vars", &entry.env_vars);
-        components.text(
-            "inherit_env",
-            if entry.inherit_env == Some(true) {
-                "true"
-            } else {
-                ""
-            },
+        components.text("command", &text(command));
+        components.list("args", args, &mask::arguments(args));
+        pairs(&mut components, "env", env, steers);
+        components.texts("env_vars", env_vars);
+        let inherits = *inherit_env == Some(true);
+        components.text("inherit_env", if inherits { "true" } else { "" });
+        components.text("cwd", &text(cwd));
+        let url = text(url);
+        components.push("url", mask::url(&url).into_owned(), &url);
+        pairs(&mut components, "headers", headers, |_, _| false);
+        components.list(
+            "headers_helper",
+            headers_helper,
+            &mask::arguments(headers_helper),
         );
-        components.text("cwd", entry.cwd.as_deref().unwrap_or_default());
-        let url = entry.url.as_deref().unwrap_or_default();
-        components.push("url", mask::url(url).into_owned(), url);
-        pairs(&mut components, "headers", &entry.headers, |_, _| false);
-        if !entry.headers_helper.is_empty() {
-            let shown = mask::arguments(&entry.headers_helper);
-            components.list("headers_helper", &entry.headers_helper, &shown);
-        }
-        components.text(
-            "bearer_token_env_var",
-            entry.bearer_token_env_var.as_deref().unwrap_or_default(),
-        );
-        if let Some(oauth) = &entry.oauth {
-            let secret = oauth
-                .client_secret
-                .as_ref()
-                .map(Secret::expose)
-                .unwrap_or_default();
-            let parts = [
-                oauth.client_id.as_deref().unwrap_or_default().to_owned(),
-                oauth.client_secret_env_var.clone().unwrap_or_default(),
-                references(secret).join(","),
-                oauth.issuer.clone().unwrap_or_default(),
-                oauth.metadata_url.clone().unwrap_or_default(),
-                oauth.resource.clone().unwrap_or_default(),
-                oauth.redirect_uri.clone().unwrap_or_default(),
-                oauth.scopes.join(","),
-                oauth.grant_type.clone().unwrap_or_default(),
-                oauth.private_key_file.clone().unwrap_or_default(),
-                oauth.private_key_env_var.clone().unwrap_or_default(),
-                oauth.key_id.clone().unwrap_or_default(),
-                oauth.client_metadata_url.clone().unwrap_or_default(),
-                oauth.idp_token_endpoint.clone().unwrap_or_default(),
-                oauth.idp_client_id.clone().unwrap_or_default(),
-                oauth.idp_client_secret_env_var.clone().unwrap_or_default(),
-                oauth.assertion_file.clone().unwrap_or_default(),
-                oauth.assertion_env_var.clone().unwrap_or_default(),
-            ];
-            components.texts("oauth", &parts);
+        components.text("bearer_token_env_var", &text(bearer_token_env_var));
+        if let Some(oauth) = oauth {
+            components.texts("oauth", &oauth_parts(oauth));
         }
         components.into_fingerprint()
     }
+}
+
+/// Who logs in, where, and as what, each in its place.
+fn oauth_parts(oauth: &OAuthEntry) -> [String; 18] {
+    let OAuthEntry {
+        client_id,
+        client_secret,
+        client_secret_env_var,
+        scopes,
+        issuer,
+        metadata_url,
+        resource,
+        redirect_uri,
+        grant_type,
+        private_key_file,
+        private_key_env_var,
+        key_id,
+        client_metadata_url,
+        idp_token_endpoint,
+        idp_client_id,
+        idp_client_secret_env_var,
+        assertion_file,
+        assertion_env_var,
+        // How the login is carried out.
+        callback_port: _,
+        dpop: _,
+    } = oauth;
+    let secret = client_secret.as_ref().map_or("", Secret::expose);
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    [
+        text(client_id),
+        text(client_secret_env_var),
+        references(secret).join(","),
+        text(issuer),
+        text(metadata_url),
+        text(resource),
+        text(redirect_uri),
+        scopes.join(","),
+        text(grant_type),
+        text(private_key_file),
+        text(private_key_env_var),
+        text(key_id),
+        text(client_metadata_url),
+        text(idp_token_endpoint),
+        text(idp_client_id),
+        text(idp_client_secret_env_var),
+        text(assertion_file),
+        text(assertion_env_var),
+    ]
 }
 
 /// Whether a variable decides which code runs or whom it talks to: by its name, or because its value is an

@@ -21,7 +21,7 @@ use crate::catalog::{SetAside, SetAsideReason};
 use crate::json::SharedJson;
 use crate::names::ServerName;
 use crate::peer::{ListKind, Pages};
-use crate::spec::ConnectionKey;
+use crate::spec::ServerIdentity;
 
 /// What is pinned besides tools and instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,9 +80,9 @@ impl ContentKind {
         }
     }
 
-    /// The key of a record about this kind, beside that of the tools.
-    pub(crate) fn key(self, server: ConnectionKey) -> Result<Key, StoreError> {
-        Key::new(format!("{}/{}", server.to_hex(), self.member()))
+    /// The key of a record about this kind, beside that of the tools, which is the digest of the server in hexadecimal.
+    pub(crate) fn key(self, tools: &str) -> Result<Key, StoreError> {
+        Key::new(format!("{tools}/{}", self.member()))
     }
 }
 
@@ -272,14 +272,14 @@ pub(super) fn part_of<'d>(definition: &'d SharedJson, part: &str) -> Option<&'d 
 pub(crate) async fn admit(
     store: &dyn Store,
     server: &ServerName,
-    identity: ConnectionKey,
+    identity: ServerIdentity,
     kind: ContentKind,
     pages: &Pages,
     policy: PinPolicy,
 ) -> Admitted {
     let items = Items::of_pages(kind, &pages.pages);
     let (mut judgement, mut revision) = (None, None);
-    let updated = match kind.key(identity) {
+    let updated = match kind.key(&identity.to_hex()) {
         Ok(key) => {
             let updated = update(store, PINS, &key, |record| {
                 let (judged, write) = judge(kind, record.map(|record| &record.value), &items);

@@ -36,7 +36,7 @@ use switchboard_store::{Key, Revision, Space, Store, StoreError, Write, update};
 
 use crate::catalog::{CatalogTool, Part, Reach, ServerTools, SetAsideReason};
 use crate::names::{ServerName, WireName};
-use crate::spec::ConnectionKey;
+use crate::spec::ServerIdentity;
 use book::Book;
 pub use content::ContentKind;
 pub(crate) use content::admit;
@@ -145,7 +145,7 @@ impl Judgement {
 /// store fails is judged by the policy.
 pub(crate) async fn compare(
     store: &dyn Store,
-    identity: ConnectionKey,
+    identity: ServerIdentity,
     listing: Listing<'_>,
     policy: PinPolicy,
 ) -> Judgement {
@@ -252,7 +252,7 @@ fn everything(listing: Listing<'_>) -> Option<ServerTools> {
 /// Which write a server's pins come from.
 pub(crate) async fn revision(
     store: &dyn Store,
-    identity: ConnectionKey,
+    identity: ServerIdentity,
 ) -> Result<Option<Revision>, StoreError> {
     let key = Key::new(identity.to_hex())?;
     let record = store.get(PINS, &key).await?;

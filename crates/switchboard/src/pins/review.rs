@@ -17,7 +17,7 @@ use crate::catalog::{CatalogTool, Part, Reach, ServerTools};
 use crate::json::SharedJson;
 use crate::names::{ServerName, WireName};
 use crate::remembered::{Outline, Remembered};
-use crate::spec::ConnectionKey;
+use crate::spec::ServerIdentity;
 
 /// How what one server offers stands against its pins.
 #[derive(Debug)]
@@ -357,7 +357,7 @@ impl ContentReview {
     async fn approve(
         &self,
         store: &dyn Store,
-        identity: ConnectionKey,
+        identity: ServerIdentity,
         subjects: &[Subject],
     ) -> Result<(), StoreError> {
         let approved = subjects.iter().filter_map(|subject| match subject {
@@ -371,7 +371,7 @@ impl ContentReview {
         if approved.is_empty() {
             return Ok(());
         }
-        let key = self.kind.key(identity)?;
+        let key = self.kind.key(&identity.to_hex())?;
         update(store, PINS, &key, |record| {
             let pinned = record.and_then(|record| Items::read(self.kind, &record.value));
             // A record that cannot be read is replaced by what the server has now, all of it.

@@ -8,6 +8,7 @@ use crate::catalog::{ListLimits, Provenance, ServerCatalog, ToolRules};
 use crate::json::SharedJson;
 use crate::pins::review::{Review, Standing, Subject};
 use crate::remembered::{Outline, Remembered};
+use crate::spec::ConnectionKey;
 
 /// A server that lists these tools.
 struct Listed {
@@ -44,8 +45,8 @@ fn listed(tools: &[(&str, &str)], instructions: Option<&str>) -> Listed {
     }
 }
 
-fn identity() -> ConnectionKey {
-    ConnectionKey::of(&[b"s"])
+fn identity() -> ServerIdentity {
+    ServerIdentity::of_connection(ConnectionKey::of(&[b"s"]))
 }
 
 async fn compared(store: &MemoryStore, listed: &Listed) -> Judgement {
@@ -126,7 +127,7 @@ async fn pins_that_cannot_be_read_hold_everything_back_until_it_is_approved_anew
 
     let outline = Outline {
         name: now.server.clone(),
-        key: identity(),
+        key: ConnectionKey::of(&[b"s"]),
         identity: identity(),
         rules: ToolRules::default(),
     };

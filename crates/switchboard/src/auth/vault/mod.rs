@@ -26,7 +26,7 @@ use futures_util::future::BoxFuture;
 use switchboard_config::secret::Secret;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::spec::ConnectionKey;
+use crate::digest::Digest;
 
 /// Keeps secrets.
 pub trait Vault: fmt::Debug + Send + Sync + 'static {
@@ -54,8 +54,8 @@ pub struct VaultKey(String);
 impl VaultKey {
     /// The key of anything that identifies a secret, such as an issuer and a resource.
     pub fn of(parts: &[&str]) -> Self {
-        let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
-        Self(ConnectionKey::of(&parts).to_hex())
+        let parts = parts.iter().map(|part| part.as_bytes());
+        Self(Digest::of(parts).to_hex())
     }
 
     /// The key as text: 64 hexadecimal digits.

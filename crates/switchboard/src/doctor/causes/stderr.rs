@@ -15,68 +15,76 @@ pub(super) fn explain(symptoms: &Symptoms<'_>) -> Option<Finding> {
         return None;
     }
     let log = Log::new(symptoms);
-    MARKS.iter().find_map(|mark| mark(&log))
+    CAUSES.iter().find_map(|cause| cause.explain(&log))
 }
 
 /// Explains a failure of a server in a sandbox that says it was refused something.
 pub(super) fn refused_by_sandbox(symptoms: &Symptoms<'_>) -> Option<Finding> {
-    if !symptoms.is_confined {
-        return None;
-    }
-    let log = Log::new(symptoms);
-    let line = log.line_with(REFUSALS)?;
-    Some(by_line(
-        "sandbox-refused",
-        "it was refused something, probably by its sandbox",
-        line,
-        "see what it wanted: a server that writes files needs sandbox = \"workspace\" and may write below the project's \
-         folder only, one that calls others needs network = true; `npx` and `uvx` want to write their caches, so install \
-         the program first and start it by its own name, or use sandbox = \"own-files\" and make the folders of the caches \
-         first (mkdir -p ~/.npm ~/.cache)",
-    ))
+    let log = symptoms.is_confined.then(|| Log::new(symptoms))?;
+    REFUSED.explain(&log)
 }
 
-/// How programs say that the system refused them something.
-const REFUSALS: &[&str] = &[
-    "permission denied",
-    "eacces",
-    "eperm",
-    "permissionerror",
-    "operation not permitted",
-    "read-only file system",
-];
+/// A cause that lines of the log give away.
+enum Cause {
+    /// The first line that matches is quoted.
+    Line(LineCause),
+    /// A line that asks for a variable of the environment.
+    Variable,
+}
 
-type Mark = fn(&Log<'_>) -> Option<Finding>;
+/// A cause with a fixed explanation.
+struct LineCause {
+    code: &'static str,
+    /// Patterns of the line, in groups: a line of an earlier group is preferred wherever it is. See [`matches`].
+    patterns: &'static [&'static [&'static str]],
+    /// The log must also have a line with one of these, unless there are none.
+    beside: &'static [&'static str],
+    /// `{name}` stands for what the line has in single quotes.
+    what: &'static str,
+    remedy: &'static str,
+}
 
-/// Asked in order: the most telling first, the vague ones last.
-const MARKS: &[Mark] = &[
-    docker_without_rights,
-    docker_not_running,
-    docker_terminal,
-    docker_image,
-    npm_package,
-    npm_version,
-    npm_no_program,
-    npm_registry,
-    npm_cache,
-    python_package,
-    python_no_program,
-    python_registry,
-    program_missing,
-    node_version,
-    python_version,
-    node_module,
-    python_module,
-    variable_missing,
-    certificate,
-    credentials,
-    port_taken,
-    out_of_memory,
-    library_missing,
-    arguments,
-    file_missing,
-    permission,
-];
+impl Cause {
+    fn explain(&self, log: &Log<'_>) -> Option<Finding> {
+        match self {
+            Self::Line(cause) => cause.explain(log),
+            Self::Variable => missing_variable(log),
+        }
+    }
+}
+
+impl LineCause {
+    fn explain(&self, log: &Log<'_>) -> Option<Finding> {
+        if !self.beside.is_empty() && !log.has(self.beside) {
+            return None;
+        }
+        let line = self
+            .patterns
+            .iter()
+            .find_map(|group| log.line_with(group))?;
+        let name = || between(line, '\'').map_or_else(|| "of that name".to_owned(), quoted);
+        let what = match self.what.split_once("{name}") {
+            Some((before, after)) => format!("{before}{}{after}", name()),
+            None => self.what.to_owned(),
+        };
+        let evidence = format!("it wrote: {}", quoted(line));
+        Some(error(self.code, what, evidence, self.remedy))
+    }
+}
+
+/// Whether a line has all parts of a pattern, which ` & ` separates. A part that begins with `^` begins the line, and one
+/// that ends with `$` ends it. Both are lowercase.
+fn matches(line: &str, pattern: &str) -> bool {
+    pattern.split(" & ").all(|part| {
+        if let Some(start) = part.strip_prefix('^') {
+            line.starts_with(start)
+        } else if let Some(end) = part.strip_suffix('$') {
+            line.ends_with(end)
+        } else {
+            line.contains(part)
+        }
+    })
+}
 
 /// What a server wrote, and what helps to read it.
 pub(super) struct Log<'a> {
@@ -96,323 +104,26 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// `env: ‘node’: No such file or directory`, `sh: 1: foo: not found`.
+    /// The line that says that a program was not found.
     pub(super) fn program_missing(&self) -> Option<&'a str> {
-        self.line_where(|line| {
-            (line.contains("env: ") && line.contains("no such file or directory"))
-                || line.contains("command not found")
-                || line.contains("is not recognized as an internal or external command")
-                || (line.starts_with("sh: ") && line.ends_with(": not found"))
-                || (line.contains("spawn ") && line.contains("enoent"))
-        })
+        self.line_with(PROGRAM_MISSING)
     }
 
-    /// The first line that holds one of these, which are lowercase.
-    pub(super) fn line_with(&self, marks: &[&str]) -> Option<&'a str> {
-        self.line_where(|line| marks.iter().any(|mark| line.contains(mark)))
-    }
-
-    /// The first line whose lowercase form is like that.
-    fn line_where(&self, is_it: impl Fn(&str) -> bool) -> Option<&'a str> {
+    /// The first line that matches one of these patterns.
+    pub(super) fn line_with(&self, patterns: &[&str]) -> Option<&'a str> {
+        let is_it = |lower: &str| patterns.iter().any(|pattern| matches(lower, pattern));
         let found = self.lines.iter().find(|(_, lower)| is_it(lower));
         found.map(|(line, _)| *line)
     }
 
-    pub(super) fn has(&self, marks: &[&str]) -> bool {
-        self.line_with(marks).is_some()
+    pub(super) fn has(&self, patterns: &[&str]) -> bool {
+        self.line_with(patterns).is_some()
     }
 }
 
-/// A finding that rests on a line.
-fn by_line(
-    code: &'static str,
-    what: impl Into<String>,
-    line: &str,
-    remedy: impl Into<String>,
-) -> Finding {
-    error(code, what, format!("it wrote: {}", quoted(line)), remedy)
-}
-
-fn docker_without_rights(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&["permission denied while trying to connect to the docker"])?;
-    Some(by_line(
-        "docker-without-rights",
-        "you may not use Docker",
-        line,
-        "add your user to the group `docker` and log in again, or use rootless Docker",
-    ))
-}
-
-fn docker_not_running(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "cannot connect to the docker daemon",
-        "is the docker daemon running",
-        "docker desktop is not running",
-        "dockerdesktoplinuxengine",
-        "cannot connect to podman",
-    ])?;
-    Some(by_line(
-        "docker-not-running",
-        "Docker is not running",
-        line,
-        "start Docker Desktop, or the service: sudo systemctl start docker",
-    ))
-}
-
-fn docker_terminal(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&["the input device is not a tty"])?;
-    Some(by_line(
-        "docker-terminal",
-        "Docker was told to use a terminal, and there is none",
-        line,
-        "take -t out of `args`: -i alone is right for a server",
-    ))
-}
-
-fn docker_image(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "pull access denied",
-        "manifest unknown",
-        "repository does not exist",
-        "invalid reference format",
-    ])?;
-    Some(by_line(
-        "docker-image",
-        "there is no such image",
-        line,
-        "look for a typing mistake in the image's name and tag; a private one wants `docker login` first",
-    ))
-}
-
-fn npm_package(log: &Log<'_>) -> Option<Finding> {
-    let line = log
-        .line_with(&["is not in this registry", "is not in the npm registry"])
-        .or_else(|| log.line_with(&["404 not found - get"]))
-        .or_else(|| log.line_with(&["code e404"]))?;
-    let what = match between(line, '\'') {
-        Some(package) => format!("npm knows no package {}", quoted(package)),
-        None => "npm knows no package of that name".to_owned(),
-    };
-    Some(by_line(
-        "package-not-found",
-        what,
-        line,
-        "look for a typing mistake in `args`; a private package wants its registry and token in ~/.npmrc",
-    ))
-}
-
-fn npm_version(log: &Log<'_>) -> Option<Finding> {
-    let line = log
-        .line_with(&["no matching version found for"])
-        .or_else(|| log.line_with(&["code etarget"]))?;
-    Some(by_line(
-        "package-version",
-        "npm has the package, but not in that version",
-        line,
-        "correct the version after the @ in `args`, or leave it out",
-    ))
-}
-
-fn npm_no_program(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&["could not determine executable to run"])?;
-    Some(by_line(
-        "package-without-program",
-        "the package has no program to run",
-        line,
-        "it may be a library, or name its program otherwise: npx -y --package=PACKAGE PROGRAM",
-    ))
-}
-
-fn npm_registry(log: &Log<'_>) -> Option<Finding> {
-    const NETWORK: [&str; 6] = [
-        "enotfound",
-        "econnrefused",
-        "etimedout",
-        "eai_again",
-        "econnreset",
-        "network request",
-    ];
-    let line = log.line_where(|line| {
-        line.contains("npm err") && NETWORK.iter().any(|mark| line.contains(mark))
-    })?;
-    Some(by_line(
-        "registry-unreachable",
-        "npm cannot reach its registry",
-        line,
-        "see whether you are online; behind a proxy, name HTTPS_PROXY in `env_vars`: servers get a small environment \
-         here. An installed package needs no registry",
-    ))
-}
-
-fn npm_cache(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_where(|line| {
-        line.contains("npm err")
-            && ["eacces", "eperm", "erofs"]
-                .iter()
-                .any(|mark| line.contains(mark))
-    })?;
-    Some(by_line(
-        "npm-cache",
-        "npm may not write where it keeps its packages",
-        line,
-        "give the folder back to your user (sudo chown -R $(id -u) ~/.npm); it was made by another, mostly by sudo",
-    ))
-}
-
-fn python_package(log: &Log<'_>) -> Option<Finding> {
-    let line = log
-        .line_with(&["was not found in the package registry"])
-        .or_else(|| log.line_with(&["no matching distribution found for"]))
-        .or_else(|| log.line_with(&["could not find a version that satisfies"]))
-        .or_else(|| log.line_with(&["no solution found when resolving"]))?;
-    Some(by_line(
-        "package-not-found",
-        "the Python package, or that version of it, was not found",
-        line,
-        "look for a typing mistake in `args`; for a package that needs another Python, uvx --python 3.12 PACKAGE",
-    ))
-}
-
-fn python_no_program(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&["an executable named", "no executables are provided by"])?;
-    Some(by_line(
-        "package-without-program",
-        "the package has no program of that name",
-        line,
-        "name both: uvx --from PACKAGE PROGRAM",
-    ))
-}
-
-fn python_registry(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "failed to fetch: `http",
-        "error sending request for url",
-        "newconnectionerror",
-        "failed to establish a new connection",
-    ])?;
-    Some(by_line(
-        "registry-unreachable",
-        "the package index cannot be reached",
-        line,
-        "see whether you are online; behind a proxy, name HTTPS_PROXY in `env_vars`: servers get a small environment \
-         here. An installed package needs no index",
-    ))
-}
-
-fn program_missing(log: &Log<'_>) -> Option<Finding> {
-    let line = log.program_missing()?;
-    Some(by_line(
-        "inner-program-not-found",
-        "a program that it starts was not found",
-        line,
-        "install that program; if you have it, add its folder to PATH in `env`: servers get the PATH Switchboard was \
-         started with, which on a desktop is not your shell's",
-    ))
-}
-
-fn node_version(log: &Log<'_>) -> Option<Finding> {
-    let line = log
-        .line_with(&[
-            "unsupported engine",
-            "ebadengine",
-            "engine \"node\" is incompatible",
-            "requires node",
-            "unsupported node",
-            "node.js version",
-            "err_require_esm",
-            "err_unknown_builtin_module",
-            "no such built-in module",
-            "does not provide an export named",
-        ])
-        .or_else(|| {
-            const GLOBALS: [&str; 7] = [
-                "fetch",
-                "headers",
-                "readablestream",
-                "structuredclone",
-                "webassembly",
-                "crypto",
-                "file",
-            ];
-            log.line_where(|line| {
-                GLOBALS.iter().any(|global| {
-                    line.contains(&format!("referenceerror: {global} is not defined"))
-                })
-            })
-        })
-        .or_else(|| {
-            // Python's message has no quote; a SyntaxError of Node comes with a trace through its internals.
-            let is_node = log.has(&["node:internal", "internal/modules", "at wrapsafe", "vm.js"]);
-            log.line_with(&["syntaxerror:"]).filter(|_| is_node)
-        })?;
-    Some(by_line(
-        "node-version",
-        "it wants another version of Node.js",
-        line,
-        "see `node --version`; install the newest LTS (nvm install --lts), and write the full path of its npx as \
-         `command` if several are installed",
-    ))
-}
-
-fn python_version(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "requires a different python",
-        "requires-python",
-        "requires python",
-        "the current python version",
-        "syntaxerror: invalid syntax",
-    ])?;
-    Some(by_line(
-        "python-version",
-        "it wants another version of Python",
-        line,
-        "with uv: uvx --python 3.12 PACKAGE; otherwise write the full path of a newer Python as `command`",
-    ))
-}
-
-fn node_module(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "cannot find module",
-        "cannot find package",
-        "err_module_not_found",
-    ])?;
-    Some(by_line(
-        "module-missing",
-        "a file or module it needs is not there",
-        line,
-        "if it is the server's own file, correct its path in `args` (relative ones are taken from `cwd`) or build it; \
-         if it is a package, run `npm install` in its folder, or clear the cache of npx (~/.npm/_npx)",
-    ))
-}
-
-fn python_module(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&["modulenotfounderror", "no module named"])?;
-    Some(by_line(
-        "module-missing",
-        "a Python module it needs is not installed",
-        line,
-        "start it with the Python of its own environment (command = \"/…/.venv/bin/python\"), or with uv: uv run \
-         --directory FOLDER …",
-    ))
-}
-
-fn variable_missing(log: &Log<'_>) -> Option<Finding> {
-    const SAYS_SO: [&str; 12] = [
-        "environment variable",
-        "env var",
-        "is not set",
-        "not set",
-        "is required",
-        "must be set",
-        "must be provided",
-        "missing",
-        "not provided",
-        "is undefined",
-        "not defined",
-        "keyerror",
-    ];
+fn missing_variable(log: &Log<'_>) -> Option<Finding> {
     let (line, name) = log.lines.iter().find_map(|(line, lower)| {
-        let says_so = SAYS_SO.iter().any(|mark| lower.contains(mark));
+        let says_so = VARIABLE_MISSING.iter().any(|mark| lower.contains(mark));
         let name = variable_in(line).filter(|_| says_so)?;
         Some((*line, name))
     })?;
@@ -428,145 +139,9 @@ fn variable_missing(log: &Log<'_>) -> Option<Finding> {
              it in `env`"
         )
     };
-    Some(by_line(
-        "variable-missing",
-        format!("it wants the variable {name}"),
-        line,
-        remedy,
-    ))
-}
-
-fn certificate(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "self_signed_cert",
-        "self signed certificate",
-        "self-signed certificate",
-        "unable_to_verify_leaf",
-        "unable_to_get_issuer_cert",
-        "certificate_verify_failed",
-        "unable to get local issuer certificate",
-        "invalid peer certificate",
-    ])?;
-    Some(by_line(
-        "inner-certificate",
-        "it does not trust a certificate on its way out",
-        line,
-        "behind a company's proxy, tell it the company's authority in `env`: NODE_EXTRA_CA_CERTS (Node), SSL_CERT_FILE \
-         (Python, uv)",
-    ))
-}
-
-fn credentials(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "401 unauthorized",
-        "status code 401",
-        "invalid api key",
-        "invalid_api_key",
-        "invalid token",
-        "bad credentials",
-        "authentication failed",
-        "invalid access token",
-    ])?;
-    Some(by_line(
-        "inner-credentials",
-        "the service behind it refuses its credentials",
-        line,
-        "the token in `env` is wrong or has expired: get a new one",
-    ))
-}
-
-fn port_taken(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&["eaddrinuse", "address already in use"])?;
-    Some(by_line(
-        "port-taken",
-        "the port it wants to listen on is taken",
-        line,
-        "another copy may run: end it, or give this one another port; a server that listens wants a `url` instead of \
-         a `command`",
-    ))
-}
-
-fn out_of_memory(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "heap out of memory",
-        "memoryerror",
-        "cannot allocate memory",
-    ])?;
-    Some(by_line(
-        "out-of-memory",
-        "it ran out of memory",
-        line,
-        "give it less to do, or more memory (NODE_OPTIONS=--max-old-space-size=4096 in `env`, for Node)",
-    ))
-}
-
-fn library_missing(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "error while loading shared libraries",
-        "version `glibc",
-        "library not loaded",
-        "exec format error",
-    ])?;
-    Some(by_line(
-        "library-missing",
-        "it is not built for this system",
-        line,
-        "install the library it names, or a build of the server for this system and processor",
-    ))
-}
-
-fn arguments(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "unrecognized arguments",
-        "unrecognized option",
-        "unknown option",
-        "unknown argument",
-        "unexpected argument",
-        "arguments are required",
-        "missing required argument",
-        "usage:",
-    ])?;
-    Some(by_line(
-        "arguments",
-        "it does not like its arguments",
-        line,
-        "compare `args` with its documentation: each argument is a text of its own in the list",
-    ))
-}
-
-fn file_missing(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "no such file or directory",
-        "filenotfounderror",
-        "enoent",
-        "cannot find the path",
-        "cannot access",
-        "does not exist",
-        "is not a directory",
-        "can't open file",
-    ])?;
-    Some(by_line(
-        "file-missing",
-        "a file or folder it needs does not exist",
-        line,
-        "correct the path in `args` or `env` (relative ones are taken from `cwd`, or the project's folder; ~ is not \
-         expanded, ${home} is)",
-    ))
-}
-
-fn permission(log: &Log<'_>) -> Option<Finding> {
-    let line = log.line_with(&[
-        "permission denied",
-        "eacces",
-        "permissionerror",
-        "operation not permitted",
-    ])?;
-    Some(by_line(
-        "permission-denied",
-        "it may not use a file or folder it needs",
-        line,
-        "see who owns what it names, and chmod or chown it",
-    ))
+    let what = format!("it wants the variable {name}");
+    let evidence = format!("it wrote: {}", quoted(line));
+    Some(error("variable-missing", what, evidence, remedy))
 }
 
 /// What stands between the first two of these marks.
@@ -587,3 +162,368 @@ fn variable_in(line: &str) -> Option<&str> {
         has_underscore && is_upper && starts_well && !word.starts_with("ERR_") && word.len() <= 64
     })
 }
+
+/// How programs ask for a variable.
+const VARIABLE_MISSING: &[&str] = &[
+    "environment variable",
+    "env var",
+    "is not set",
+    "not set",
+    "is required",
+    "must be set",
+    "must be provided",
+    "missing",
+    "not provided",
+    "is undefined",
+    "not defined",
+    "keyerror",
+];
+
+/// `env: ‘node’: No such file or directory`, `sh: 1: foo: not found`.
+const PROGRAM_MISSING: &[&str] = &[
+    "env:  & no such file or directory",
+    "command not found",
+    "is not recognized as an internal or external command",
+    "^sh:  & : not found$",
+    "spawn  & enoent",
+];
+
+const REFUSED: LineCause = LineCause {
+    code: "sandbox-refused",
+    patterns: &[&[
+        "permission denied",
+        "eacces",
+        "eperm",
+        "permissionerror",
+        "operation not permitted",
+        "read-only file system",
+    ]],
+    what: "it was refused something, probably by its sandbox",
+    remedy: "see what it wanted: a server that writes files needs sandbox = \"workspace\" and may write below the project's \
+             folder only, one that calls others needs network = true; `npx` and `uvx` want to write their caches, so install \
+             the program first and start it by its own name, or use sandbox = \"own-files\" and make the folders of the \
+             caches first (mkdir -p ~/.npm ~/.cache)",
+    ..BARE
+};
+
+/// Nothing, to start from.
+const BARE: LineCause = LineCause {
+    code: "",
+    patterns: &[],
+    beside: &[],
+    what: "",
+    remedy: "",
+};
+
+/// Asked in order: the most telling first, the vague ones last.
+const CAUSES: &[Cause] = &[
+    Cause::Line(LineCause {
+        code: "docker-without-rights",
+        patterns: &[&["permission denied while trying to connect to the docker"]],
+        what: "you may not use Docker",
+        remedy: "add your user to the group `docker` and log in again, or use rootless Docker",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "docker-not-running",
+        patterns: &[&[
+            "cannot connect to the docker daemon",
+            "is the docker daemon running",
+            "docker desktop is not running",
+            "dockerdesktoplinuxengine",
+            "cannot connect to podman",
+        ]],
+        what: "Docker is not running",
+        remedy: "start Docker Desktop, or the service: sudo systemctl start docker",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "docker-terminal",
+        patterns: &[&["the input device is not a tty"]],
+        what: "Docker was told to use a terminal, and there is none",
+        remedy: "take -t out of `args`: -i alone is right for a server",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "docker-image",
+        patterns: &[&[
+            "pull access denied",
+            "manifest unknown",
+            "repository does not exist",
+            "invalid reference format",
+        ]],
+        what: "there is no such image",
+        remedy: "look for a typing mistake in the image's name and tag; a private one wants `docker login` first",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "package-not-found",
+        patterns: &[
+            &["is not in this registry", "is not in the npm registry"],
+            &["404 not found - get"],
+            &["code e404"],
+        ],
+        what: "npm knows no package {name}",
+        remedy: "look for a typing mistake in `args`; a private package wants its registry and token in ~/.npmrc",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "package-version",
+        patterns: &[&["no matching version found for"], &["code etarget"]],
+        what: "npm has the package, but not in that version",
+        remedy: "correct the version after the @ in `args`, or leave it out",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "package-without-program",
+        patterns: &[&["could not determine executable to run"]],
+        what: "the package has no program to run",
+        remedy: "it may be a library, or name its program otherwise: npx -y --package=PACKAGE PROGRAM",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "registry-unreachable",
+        patterns: &[&[
+            "npm err & enotfound",
+            "npm err & econnrefused",
+            "npm err & etimedout",
+            "npm err & eai_again",
+            "npm err & econnreset",
+            "npm err & network request",
+        ]],
+        what: "npm cannot reach its registry",
+        remedy: "see whether you are online; behind a proxy, name HTTPS_PROXY in `env_vars`: servers get a small \
+                 environment here. An installed package needs no registry",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "npm-cache",
+        patterns: &[&["npm err & eacces", "npm err & eperm", "npm err & erofs"]],
+        what: "npm may not write where it keeps its packages",
+        remedy: "give the folder back to your user (sudo chown -R $(id -u) ~/.npm); it was made by another, mostly by sudo",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "package-not-found",
+        patterns: &[
+            &["was not found in the package registry"],
+            &["no matching distribution found for"],
+            &["could not find a version that satisfies"],
+            &["no solution found when resolving"],
+        ],
+        what: "the Python package, or that version of it, was not found",
+        remedy: "look for a typing mistake in `args`; for a package that needs another Python, uvx --python 3.12 PACKAGE",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "package-without-program",
+        patterns: &[&["an executable named", "no executables are provided by"]],
+        what: "the package has no program of that name",
+        remedy: "name both: uvx --from PACKAGE PROGRAM",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "registry-unreachable",
+        patterns: &[&[
+            "failed to fetch: `http",
+            "error sending request for url",
+            "newconnectionerror",
+            "failed to establish a new connection",
+        ]],
+        what: "the package index cannot be reached",
+        remedy: "see whether you are online; behind a proxy, name HTTPS_PROXY in `env_vars`: servers get a small \
+                 environment here. An installed package needs no index",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "inner-program-not-found",
+        patterns: &[PROGRAM_MISSING],
+        what: "a program that it starts was not found",
+        remedy: "install that program; if you have it, add its folder to PATH in `env`: servers get the PATH Switchboard \
+                 was started with, which on a desktop is not your shell's",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        patterns: &[
+            &[
+                "unsupported engine",
+                "ebadengine",
+                "engine \"node\" is incompatible",
+                "requires node",
+                "unsupported node",
+                "node.js version",
+                "err_require_esm",
+                "err_unknown_builtin_module",
+                "no such built-in module",
+                "does not provide an export named",
+            ],
+            &[
+                "referenceerror: fetch is not defined",
+                "referenceerror: headers is not defined",
+                "referenceerror: readablestream is not defined",
+                "referenceerror: structuredclone is not defined",
+                "referenceerror: webassembly is not defined",
+                "referenceerror: crypto is not defined",
+                "referenceerror: file is not defined",
+            ],
+        ],
+        ..NODE_VERSION
+    }),
+    Cause::Line(LineCause {
+        // Python's message has no quote; a SyntaxError of Node comes with a trace through its internals.
+        patterns: &[&["syntaxerror:"]],
+        beside: &["node:internal", "internal/modules", "at wrapsafe", "vm.js"],
+        ..NODE_VERSION
+    }),
+    Cause::Line(LineCause {
+        code: "python-version",
+        patterns: &[&[
+            "requires a different python",
+            "requires-python",
+            "requires python",
+            "the current python version",
+            "syntaxerror: invalid syntax",
+        ]],
+        what: "it wants another version of Python",
+        remedy: "with uv: uvx --python 3.12 PACKAGE; otherwise write the full path of a newer Python as `command`",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "module-missing",
+        patterns: &[&[
+            "cannot find module",
+            "cannot find package",
+            "err_module_not_found",
+        ]],
+        what: "a file or module it needs is not there",
+        remedy: "if it is the server's own file, correct its path in `args` (relative ones are taken from `cwd`) or build \
+                 it; if it is a package, run `npm install` in its folder, or clear the cache of npx (~/.npm/_npx)",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "module-missing",
+        patterns: &[&["modulenotfounderror", "no module named"]],
+        what: "a Python module it needs is not installed",
+        remedy: "start it with the Python of its own environment (command = \"/…/.venv/bin/python\"), or with uv: uv run \
+                 --directory FOLDER …",
+        ..BARE
+    }),
+    Cause::Variable,
+    Cause::Line(LineCause {
+        code: "inner-certificate",
+        patterns: &[&[
+            "self_signed_cert",
+            "self signed certificate",
+            "self-signed certificate",
+            "unable_to_verify_leaf",
+            "unable_to_get_issuer_cert",
+            "certificate_verify_failed",
+            "unable to get local issuer certificate",
+            "invalid peer certificate",
+        ]],
+        what: "it does not trust a certificate on its way out",
+        remedy: "behind a company's proxy, tell it the company's authority in `env`: NODE_EXTRA_CA_CERTS (Node), \
+                 SSL_CERT_FILE (Python, uv)",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "inner-credentials",
+        patterns: &[&[
+            "401 unauthorized",
+            "status code 401",
+            "invalid api key",
+            "invalid_api_key",
+            "invalid token",
+            "bad credentials",
+            "authentication failed",
+            "invalid access token",
+        ]],
+        what: "the service behind it refuses its credentials",
+        remedy: "the token in `env` is wrong or has expired: get a new one",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "port-taken",
+        patterns: &[&["eaddrinuse", "address already in use"]],
+        what: "the port it wants to listen on is taken",
+        remedy: "another copy may run: end it, or give this one another port; a server that listens wants a `url` instead \
+                 of a `command`",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "out-of-memory",
+        patterns: &[&[
+            "heap out of memory",
+            "memoryerror",
+            "cannot allocate memory",
+        ]],
+        what: "it ran out of memory",
+        remedy: "give it less to do, or more memory (NODE_OPTIONS=--max-old-space-size=4096 in `env`, for Node)",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "library-missing",
+        patterns: &[&[
+            "error while loading shared libraries",
+            "version `glibc",
+            "library not loaded",
+            "exec format error",
+        ]],
+        what: "it is not built for this system",
+        remedy: "install the library it names, or a build of the server for this system and processor",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "arguments",
+        patterns: &[&[
+            "unrecognized arguments",
+            "unrecognized option",
+            "unknown option",
+            "unknown argument",
+            "unexpected argument",
+            "arguments are required",
+            "missing required argument",
+            "usage:",
+        ]],
+        what: "it does not like its arguments",
+        remedy: "compare `args` with its documentation: each argument is a text of its own in the list",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "file-missing",
+        patterns: &[&[
+            "no such file or directory",
+            "filenotfounderror",
+            "enoent",
+            "cannot find the path",
+            "cannot access",
+            "does not exist",
+            "is not a directory",
+            "can't open file",
+        ]],
+        what: "a file or folder it needs does not exist",
+        remedy: "correct the path in `args` or `env` (relative ones are taken from `cwd`, or the project's folder; ~ is \
+                 not expanded, ${home} is)",
+        ..BARE
+    }),
+    Cause::Line(LineCause {
+        code: "permission-denied",
+        patterns: &[&[
+            "permission denied",
+            "eacces",
+            "permissionerror",
+            "operation not permitted",
+        ]],
+        what: "it may not use a file or folder it needs",
+        remedy: "see who owns what it names, and chmod or chown it",
+        ..BARE
+    }),
+];
+
+const NODE_VERSION: LineCause = LineCause {
+    code: "node-version",
+    what: "it wants another version of Node.js",
+    remedy: "see `node --version`; install the newest LTS (nvm install --lts), and write the full path of its npx as \
+             `command` if several are installed",
+    ..BARE
+};

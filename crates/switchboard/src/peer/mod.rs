@@ -171,28 +171,17 @@ impl Peer {
         options: &RequestOptions,
     ) -> Result<SharedJson, RequestError> {
         let _upkeep = self.0.usage.upkeep(method);
-        let first = self.exchange(method, params, options).await?;
+        let first = self.0.exchange(method, params, options).await?;
         self.follow(method, params, first, options).await
     }
 
-    /// Sends a request and waits for the first answer, which may be a question or a task.
-    async fn exchange(
-        &self,
-        method: Method,
-        params: Option<&RawValue>,
-        options: &RequestOptions,
-    ) -> Result<SharedJson, RequestError> {
-        self.0.exchange(method, params, options).await
-    }
-
     /// Calls a tool and waits for the first answer, which may be a question or a task.
-    pub(crate) async fn call(
-        &self,
-        call: ToolCall<'_>,
-        options: &RequestOptions,
-    ) -> Result<SharedJson, RequestError> {
-        let params = Params::Call(call);
-        self.0.send(Method::ToolsCall, params, options).await
+    pub(crate) fn call<'a>(
+        &'a self,
+        call: ToolCall<'a>,
+        options: &'a RequestOptions,
+    ) -> impl Future<Output = Result<SharedJson, RequestError>> + 'a {
+        self.0.send(Method::ToolsCall, Params::Call(call), options)
     }
 
     /// Follows the first answer of a request to its result.
@@ -272,7 +261,7 @@ impl Peer {
         // Whatever is asked, it is no use of the server.
         let _upkeep = self.0.usage.upkeep(Method::Ping);
         let options = RequestOptions::within(deadline);
-        match self.exchange(method, None, &options).await {
+        match self.0.exchange(method, None, &options).await {
             Ok(_) | Err(RequestError::Rejected(_) | RequestError::Malformed(_)) => Ok(()),
             Err(RequestError::Refused(refusal)) if refusal.status == TOO_MANY_REQUESTS => Ok(()),
             Err(error) => Err(error),
@@ -339,14 +328,14 @@ impl std::fmt::Debug for Peer {
 }
 
 impl Shared {
-    /// One request and its answer.
-    async fn exchange(
-        &self,
+    /// One request and its first answer, which may be a question or a task.
+    fn exchange<'a>(
+        &'a self,
         method: Method,
-        params: Option<&RawValue>,
-        options: &RequestOptions,
-    ) -> Result<SharedJson, RequestError> {
-        self.send(method, Params::Any(params), options).await
+        params: Option<&'a RawValue>,
+        options: &'a RequestOptions,
+    ) -> impl Future<Output = Result<SharedJson, RequestError>> + 'a {
+        self.send(method, Params::Any(params), options)
     }
 
     async fn send(

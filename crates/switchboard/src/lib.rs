@@ -36,6 +36,7 @@ mod error;
 pub mod events;
 pub mod find;
 pub mod handler;
+mod helper_process;
 pub mod hooks;
 pub mod host;
 mod id_map;

@@ -1,7 +1,6 @@
 //! A hook that is a program: JSON on its standard input, its answer on its standard output.
 //!
-//! Owns one run: started by its words with no shell between, in a process group of its own, bounded in time and output,
-//! and ended with all it started when time is up or nobody waits any longer.
+//! Owns what it is told and what its answer means; [`crate::helper_process`] runs it.
 //!
 //! | it ends with | which means |
 //! |---|---|
@@ -11,7 +10,6 @@
 //! | anything else, a signal, no end in time, too much output, no JSON | it failed |
 
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -19,12 +17,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use switchboard_config::policy::HookEvent;
 use switchboard_config::text::visible;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use tokio::process::Command;
 
 use super::{Hook, HookAnswer, HookDecision, HookInput};
 use crate::catalog::text::neutralise;
+use crate::helper_process::{self, Bounds, Finished, RunError};
 use crate::json::SharedJson;
 
 /// How much a hook may print. A result that it puts in place of another can be large.
@@ -33,8 +30,6 @@ const MAX_OUTPUT: u64 = 16 << 20;
 const MAX_COMPLAINT: u64 = 64 << 10;
 /// How much of a reason is passed on, in characters.
 const MAX_REASON: usize = 2000;
-/// How long output may still come once the program has ended, from what it left running.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A program that looks at calls.
 #[derive(Debug, Clone)]
@@ -84,19 +79,30 @@ impl CommandHook {
 
     async fn ask(&self, call: HookInput<'_>) -> Result<HookAnswer, HookError> {
         let told = told(call, &self.folder);
-        let child = self.command().spawn();
-        let child = child.map_err(|error| self.error(format!("cannot be started: {error}")))?;
-        let mut running = Running::new(child);
-        let finished = timeout(self.timeout, running.finish(&told)).await;
-        let Ok(finished) = finished else {
-            let seconds = self.timeout.as_secs_f32();
-            return Err(self.error(format!("did not end within {seconds} seconds")));
+        let bounds = Bounds {
+            deadline: self.timeout,
+            output: MAX_OUTPUT,
+            complaint: MAX_COMPLAINT,
         };
-        let (status, output, complaint) =
-            finished.map_err(|error| self.error(format!("cannot be read from: {error}")))?;
-        if output.len() as u64 > MAX_OUTPUT {
+        let finished = helper_process::run(&mut self.command(), Some(&told), bounds).await;
+        let finished = finished.map_err(|error| {
+            self.error(match error {
+                RunError::Start(error) => format!("cannot be started: {error}"),
+                RunError::Read(error) => format!("cannot be read from: {error}"),
+                RunError::Timeout => {
+                    format!("did not end within {} seconds", self.timeout.as_secs_f32())
+                }
+            })
+        })?;
+        if finished.is_too_long {
             return Err(self.error("printed more than 16 MiB".to_owned()));
         }
+        let Finished {
+            status,
+            output,
+            complaint,
+            ..
+        } = finished;
         if status.code() == Some(2) {
             return Ok(HookAnswer {
                 decision: Some(HookDecision::Block),
@@ -120,16 +126,10 @@ impl CommandHook {
         command
             .args(&self.arguments)
             .current_dir(&self.folder)
-            .env("SWITCHBOARD_PROJECT_DIR", &self.folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+            .env("SWITCHBOARD_PROJECT_DIR", &self.folder);
         for name in &self.withheld {
             command.env_remove(name);
         }
-        #[cfg(unix)]
-        command.process_group(0);
         command
     }
 
@@ -179,98 +179,6 @@ fn told(call: HookInput<'_>, folder: &std::path::Path) -> Vec<u8> {
     };
     // Texts and JSON that was checked already: this cannot fail, and an empty input would only fail the hook.
     serde_json::to_vec(&told).unwrap_or_default()
-}
-
-/// A hook that runs; dropping it ends it and what it started.
-struct Running {
-    child: Child,
-    #[cfg(unix)]
-    group: Option<rustix::process::Pid>,
-}
-
-impl Running {
-    fn new(child: Child) -> Self {
-        Self {
-            #[cfg(unix)]
-            group: child
-                .id()
-                .and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)),
-            child,
-        }
-    }
-
-    async fn finish(&mut self, told: &[u8]) -> std::io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
-        let (mut output, mut complaint) = (Vec::new(), Vec::new());
-        let mut input = self.child.stdin.take();
-        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
-        let status = {
-            let talk = async {
-                let write = async {
-                    if let Some(mut input) = input.take() {
-                        // A hook need not read what it is told.
-                        let _ = input.write_all(told).await;
-                    }
-                    Ok(())
-                };
-                let read_output = read(stdout, MAX_OUTPUT + 1, &mut output);
-                let read_complaint = read(stderr, MAX_COMPLAINT, &mut complaint);
-                tokio::try_join!(write, read_output, read_complaint).map(drop)
-            };
-            let mut talk = std::pin::pin!(talk);
-            let status = tokio::select! {
-                said = &mut talk => {
-                    said?;
-                    None
-                }
-                status = self.child.wait() => Some(status?),
-            };
-            match status {
-                Some(status) => {
-                    match timeout(LAST_WORDS, talk).await {
-                        Ok(said) => said?,
-                        // Somebody it left running holds the pipes. While that is one of its group, the group's number
-                        // belongs to nobody else.
-                        Err(_) => self.end_group(),
-                    }
-                    status
-                }
-                None => self.child.wait().await?,
-            }
-        };
-        Ok((status, output, complaint))
-    }
-
-    #[cfg(unix)]
-    fn end_group(&self) {
-        if let Some(group) = self.group {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-    }
-
-    #[cfg(not(unix))]
-    #[expect(clippy::unused_self, reason = "the same signature on every platform")]
-    fn end_group(&self) {}
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Only while it has not been waited for is the number surely its own.
-        if self.child.id().is_some() {
-            self.end_group();
-        }
-    }
-}
-
-/// Reads at most so much. Dropping the pipe then ends a program that goes on.
-async fn read(
-    pipe: Option<impl AsyncRead + Unpin>,
-    most: u64,
-    into: &mut Vec<u8>,
-) -> std::io::Result<()> {
-    if let Some(pipe) = pipe {
-        pipe.take(most).read_to_end(into).await?;
-    }
-    Ok(())
 }
 
 /// What it complained about, as a reason that is safe to show.

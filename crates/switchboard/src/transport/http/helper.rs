@@ -1,19 +1,16 @@
 //! A command that prints headers.
 //!
-//! Owns one run of it: started by its arguments with no shell between, bounded in time and output, and ended with
-//! all it started when time is up or nobody waits any longer. What it prints is a JSON object of strings, or lines
-//! of `Name: value`.
+//! Owns what it prints: a JSON object of strings, or lines of `Name: value`. [`crate::helper_process`] runs it.
 
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use switchboard_config::redact::Redactor;
 use switchboard_config::secret::Secret;
 use switchboard_config::text::visible;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
+use crate::helper_process::{self, Bounds, RunError};
 use crate::transport::{TransportError, TransportErrorKind};
 
 /// More than any set of headers needs.
@@ -57,58 +54,59 @@ impl HeadersHelper {
 
     /// Runs it once.
     pub(super) async fn run(&self) -> Result<Vec<(String, Secret)>, TransportError> {
-        let mut running = Running(self.command().spawn().map_err(|error| {
-            let (kind, reason) = match error.kind() {
-                std::io::ErrorKind::NotFound => (
-                    TransportErrorKind::ProgramNotFound,
-                    "does not exist".to_owned(),
+        let bounds = Bounds {
+            deadline: self.deadline,
+            output: MAX_OUTPUT,
+            complaint: MAX_OUTPUT,
+        };
+        let finished = helper_process::run(&mut self.command(), None, bounds).await;
+        let finished = finished.map_err(|error| {
+            let (kind, reason) = match error {
+                RunError::Start(error) => match error.kind() {
+                    std::io::ErrorKind::NotFound => (
+                        TransportErrorKind::ProgramNotFound,
+                        "does not exist".to_owned(),
+                    ),
+                    std::io::ErrorKind::PermissionDenied => (
+                        TransportErrorKind::ProgramNotExecutable,
+                        "cannot be run".to_owned(),
+                    ),
+                    _ => (
+                        TransportErrorKind::Spawn,
+                        format!("cannot be started: {error}"),
+                    ),
+                },
+                RunError::Read(error) => (
+                    TransportErrorKind::Io,
+                    format!("cannot be read from: {error}"),
                 ),
-                std::io::ErrorKind::PermissionDenied => (
-                    TransportErrorKind::ProgramNotExecutable,
-                    "cannot be run".to_owned(),
-                ),
-                _ => (
-                    TransportErrorKind::Spawn,
-                    format!("cannot be started: {error}"),
+                RunError::Timeout => (
+                    TransportErrorKind::Timeout,
+                    format!("did not end within {} seconds", self.deadline.as_secs_f32()),
                 ),
             };
             self.error(kind, &reason)
-        })?);
-        let finished = tokio::time::timeout(self.deadline, running.finish()).await;
-        let (status, output, complaint) = match finished {
-            Ok(Ok(finished)) => finished,
-            Ok(Err(error)) => {
-                let reason = format!("cannot be read from: {error}");
-                return Err(self.error(TransportErrorKind::Io, &reason));
-            }
-            Err(_) => {
-                let reason = format!("did not end within {} seconds", self.deadline.as_secs_f32());
-                return Err(self.error(TransportErrorKind::Timeout, &reason));
-            }
-        };
-        if !status.success() && !is_too_long(&output) {
-            let reason = format!("failed ({status}){}", last_line(&complaint));
+        })?;
+        if finished.is_too_long {
+            return Err(self.error(TransportErrorKind::Invalid, "printed more than 64 KiB"));
+        }
+        if !finished.status.success() {
+            let complaint = last_line(&finished.complaint);
+            let reason = format!("failed ({}){complaint}", finished.status);
             return Err(self.error(TransportErrorKind::Spawn, &reason));
         }
-        parse(&output).map_err(|reason| self.error(TransportErrorKind::Invalid, reason))
+        parse(&finished.output).map_err(|reason| self.error(TransportErrorKind::Invalid, reason))
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command
-            .args(&self.arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+        command.args(&self.arguments);
         for (name, value) in &self.environment {
             command.env(name, value.expose());
         }
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        #[cfg(unix)]
-        command.process_group(0);
         command
     }
 
@@ -120,43 +118,7 @@ impl HeadersHelper {
     }
 }
 
-/// A helper that runs; dropping it ends it and what it started.
-struct Running(Child);
-
-impl Running {
-    async fn finish(&mut self) -> std::io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
-        let (output, complaint) = (self.0.stdout.take(), self.0.stderr.take());
-        let (output, complaint) = tokio::try_join!(read(output), read(complaint))?;
-        Ok((self.0.wait().await?, output, complaint))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Only while it has not been waited for is the number still its own.
-        #[cfg(unix)]
-        if let Some(id) = self.0.id()
-            && let Ok(id) = i32::try_from(id)
-            && let Some(group) = rustix::process::Pid::from_raw(id)
-        {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-    }
-}
-
-async fn read(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if let Some(pipe) = pipe {
-        // One byte more, to tell too much from just enough. Dropping the pipe then ends a helper that goes on.
-        pipe.take(MAX_OUTPUT + 1).read_to_end(&mut bytes).await?;
-    }
-    Ok(bytes)
-}
-
 fn parse(output: &[u8]) -> Result<Vec<(String, Secret)>, &'static str> {
-    if is_too_long(output) {
-        return Err("printed more than 64 KiB");
-    }
     let text = std::str::from_utf8(output).map_err(|_| "printed something other than text")?;
     if text.trim_start().starts_with('{') {
         // What the parser says could quote a secret, so it is left out.
@@ -179,10 +141,6 @@ fn parse(output: &[u8]) -> Result<Vec<(String, Secret)>, &'static str> {
             Ok((name.trim().to_owned(), Secret::new(value.trim())))
         })
         .collect()
-}
-
-fn is_too_long(output: &[u8]) -> bool {
-    u64::try_from(output.len()).is_ok_and(|length| length > MAX_OUTPUT)
 }
 
 /// The last thing it complained about.
@@ -221,7 +179,6 @@ mod tests {
             "token",
             Err("printed neither a JSON object nor lines of `Name: value`"),
         );
-        check(&"x".repeat(70_000), Err("printed more than 64 KiB"));
     }
 
     #[cfg(unix)]

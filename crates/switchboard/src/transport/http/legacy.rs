@@ -19,14 +19,14 @@ use url::Url;
 
 use super::address::shown_link;
 use super::channel::{Channel, Content, Exchange, content, content_type, protocol_headers};
+use super::delivery::{Begun, TAKE_DEADLINE, closed, deliver, plain, taken};
 use super::events::{EventStream, looks_like_json, read_body};
 use super::lifetime::{Lifetime, lock};
 use super::sse::Decoded;
-use super::streamable::{TAKE_DEADLINE, closed, not_taken, plain};
 use super::{HttpClient, RemoteServer};
 use crate::transport::{
     Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, OutgoingKind,
-    RequestFailure, Sending, TransportError, TransportErrorKind, sending, sent,
+    RequestFailure, Sending, Sent, TransportError, TransportErrorKind,
 };
 
 /// Events that may come before the one that names the endpoint.
@@ -156,11 +156,7 @@ struct Shared {
 
 impl Link for LegacyLink {
     fn send(&self, message: Outgoing) -> Sending<'_> {
-        match self.begin(message) {
-            Ok(None) => sent(Ok(())),
-            Ok(Some(taken)) => sending(async { taken.await.unwrap_or_else(|_| Err(closed())) }),
-            Err(error) => sent(Err(error)),
-        }
+        taken(self.begin(message))
     }
 
     fn abandon(&self, request: u64) -> Abandoned {
@@ -184,10 +180,7 @@ impl Drop for LegacyLink {
 }
 
 impl LegacyLink {
-    fn begin(
-        &self,
-        message: Outgoing,
-    ) -> Result<Option<oneshot::Receiver<Result<(), TransportError>>>, TransportError> {
+    fn begin(&self, message: Outgoing) -> Begun {
         let mut headers = protocol_headers(message.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let exchange = Exchange {
@@ -259,19 +252,11 @@ impl Shared {
         }
     }
 
-    async fn tell(&self, exchange: Exchange, report: oneshot::Sender<Result<(), TransportError>>) {
-        let answer = tokio::time::timeout(TAKE_DEADLINE, self.channel.exchange(&exchange)).await;
-        let outcome = match answer {
-            Ok(Ok(response)) => {
-                let _ = report.send(Ok(()));
-                // The server has taken the message; what its body was worth changes nothing.
-                let _ = self.take(response).await;
-                return;
-            }
-            Ok(Err(failure)) => plain(failure),
-            Err(_) => not_taken(),
-        };
-        let _ = report.send(Err(outcome));
+    async fn tell(&self, exchange: Exchange, report: oneshot::Sender<Sent>) {
+        if let Some(response) = deliver(&self.channel, &exchange, report).await {
+            // The server has taken the message; what its body was worth changes nothing.
+            let _ = self.take(response).await;
+        }
     }
 
     /// Reads the body of a POST's answer. It should be empty or say `Accepted`; some servers put a message there.

@@ -18,6 +18,7 @@ mod address;
 mod answer;
 mod channel;
 mod client;
+mod delivery;
 mod events;
 mod failure;
 mod headers;

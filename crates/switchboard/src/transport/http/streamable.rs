@@ -19,17 +19,16 @@ use tokio::sync::{oneshot, watch};
 use super::address::Address;
 use super::answer::{Answers, Delivered};
 use super::channel::{Channel, Content, Exchange, content, content_type, protocol_headers};
+use super::delivery::{Begun, TAKE_DEADLINE, closed, deliver, taken};
 use super::events::{EventStream, looks_like_json, read_body};
 use super::legacy::LegacyConnector;
 use super::lifetime::{Lifetime, lock};
 use super::{HttpClient, RemoteServer, failure};
 use crate::transport::{
     Abandoned, Closed, Connector, Destination, Inbound, Link, Outgoing, OutgoingKind,
-    RequestFailure, Sending, TransportError, TransportErrorKind, sending, sent,
+    RequestFailure, Sending, Sent, TransportError, TransportErrorKind,
 };
 
-/// How long the server may take to take a message that is no request, and then once more for what it says to it.
-pub(super) const TAKE_DEADLINE: Duration = Duration::from_secs(30);
 /// How long deleting the session may take.
 const DELETE_DEADLINE: Duration = Duration::from_secs(2);
 /// The longest session id that is sent back.
@@ -119,11 +118,7 @@ struct Handshake {
 
 impl Link for StreamableLink {
     fn send(&self, message: Outgoing) -> Sending<'_> {
-        match self.begin(message) {
-            Ok(None) => sent(Ok(())),
-            Ok(Some(taken)) => sending(async { taken.await.unwrap_or_else(|_| Err(closed())) }),
-            Err(error) => sent(Err(error)),
-        }
+        taken(self.begin(message))
     }
 
     fn abandon(&self, request: u64) -> Abandoned {
@@ -169,10 +164,7 @@ impl Drop for StreamableLink {
 
 impl StreamableLink {
     /// Puts a message on its way. What is returned tells when the server has taken it, unless it is a request.
-    fn begin(
-        &self,
-        message: Outgoing,
-    ) -> Result<Option<oneshot::Receiver<Result<(), TransportError>>>, TransportError> {
+    fn begin(&self, message: Outgoing) -> Begun {
         let era = message.era;
         let exchange = self.shared.post(message.payload, message.headers, era)?;
         let shared = Arc::clone(&self.shared);
@@ -262,21 +254,10 @@ impl Shared {
     }
 
     /// Sends a message that is no request.
-    async fn tell(&self, exchange: Exchange, report: oneshot::Sender<Result<(), TransportError>>) {
-        let answer = tokio::time::timeout(TAKE_DEADLINE, self.channel.exchange(&exchange)).await;
-        let response = match answer {
-            Ok(Ok(response)) => response,
-            Ok(Err(failure)) => {
-                let _ = report.send(Err(plain(failure)));
-                return;
-            }
-            Err(_) => {
-                let _ = report.send(Err(not_taken()));
-                return;
-            }
-        };
-        let _ = report.send(Ok(()));
-        let _ = tokio::time::timeout(TAKE_DEADLINE, self.take_stray(response)).await;
+    async fn tell(&self, exchange: Exchange, report: oneshot::Sender<Sent>) {
+        if let Some(response) = deliver(&self.channel, &exchange, report).await {
+            let _ = tokio::time::timeout(TAKE_DEADLINE, self.take_stray(response)).await;
+        }
     }
 
     /// Hands on what a server says where it should say nothing.
@@ -414,33 +395,6 @@ impl Shared {
             handshake.session = Some(session);
         } else {
             tracing::warn!("the server's session id is not visible ASCII and is not used");
-        }
-    }
-}
-
-/// The error of a link that has ended.
-pub(super) fn closed() -> TransportError {
-    TransportError::new(TransportErrorKind::Closed, "the link has been closed")
-}
-
-/// The error of a message that the server did not take in time.
-pub(super) fn not_taken() -> TransportError {
-    TransportError::new(
-        TransportErrorKind::Timeout,
-        format!(
-            "the server did not take the message within {} seconds",
-            TAKE_DEADLINE.as_secs()
-        ),
-    )
-}
-
-/// The failure of a message that nobody waits for an answer to.
-pub(super) fn plain(failure: RequestFailure) -> TransportError {
-    match failure {
-        RequestFailure::Refused(refusal) => TransportError::refused(refusal),
-        RequestFailure::NotSent(error) | RequestFailure::Lost(error) => error,
-        RequestFailure::TooLarge { .. } => {
-            TransportError::new(TransportErrorKind::Protocol, failure.to_string())
         }
     }
 }

@@ -15,6 +15,8 @@
 #[cfg_attr(not(unix), path = "write/other.rs")]
 mod platform;
 
+mod new_file;
+
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -24,6 +26,10 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+
+use new_file::{DRAFT_PREFIX, DRAFT_SUFFIX};
+
+pub use new_file::{create_private, create_private_folder, draft};
 
 /// How long an update waits for another one to finish.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -111,7 +117,7 @@ impl<'a> Update<'a> {
             lock: path.clone(),
             source,
         };
-        platform::create_private_folder(self.lock_directory).map_err(failed)?;
+        create_private_folder(self.lock_directory).map_err(failed)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
         let file = platform::private(&mut options)
@@ -143,18 +149,13 @@ impl<'a> Update<'a> {
         before: Option<&str>,
         after: &str,
     ) -> Result<Outcome, WriteErrorKind<E>> {
-        let folder = target.parent().unwrap_or(Path::new("."));
+        let folder = folder_of(target);
         let failed = |source: io::Error| WriteErrorKind::Write {
             folder: folder.to_owned(),
             source,
         };
         fs::create_dir_all(folder).map_err(failed)?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".switchboard-").suffix(".tmp");
-        if let Some(permissions) = platform::permissions(self.access) {
-            builder.permissions(permissions);
-        }
-        let mut file = builder.tempfile_in(folder).map_err(failed)?;
+        let mut file = draft(folder, DRAFT_PREFIX, DRAFT_SUFFIX, self.access).map_err(failed)?;
         if before.is_some() {
             let permissions = fs::metadata(target).map_err(failed)?.permissions();
             file.as_file()
@@ -324,5 +325,8 @@ fn lock_name(target: &Path) -> String {
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(path)
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
 }

@@ -3,11 +3,12 @@
 //! Owns the file it is kept in and the comparison, which takes as long for a near miss as for anything else.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
+use switchboard_config::write;
 
 /// How many random bytes a token or a session id has.
 const RANDOM_BYTES: usize = 32;
@@ -89,7 +90,7 @@ impl Token {
             loaded => return loaded,
         }
         let token = Self::generate()?;
-        match token.create(path) {
+        match write::create_private(path, format!("{}\n", token.text).as_bytes()) {
             Ok(()) => Ok(token),
             // Somebody else was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Self::load(path),
@@ -134,21 +135,6 @@ impl Token {
         let mut text = String::new();
         io::Read::read_to_string(&mut io::Read::take(file, 4096), &mut text).map_err(failed)?;
         Self::new(&text)
-    }
-
-    /// Writes the file whole or not at all, and never over another.
-    fn create(&self, path: &Path) -> io::Result<()> {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
-        // Such a file is readable by its owner alone from the beginning.
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        writeln!(file, "{}", self.text)?;
-        file.as_file().sync_all()?;
-        file.persist_noclobber(path)?;
-        Ok(())
     }
 }
 

@@ -8,6 +8,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use switchboard_config::write::{self, Access};
+
 /// What the names of all our files begin with.
 const PREFIX: &str = "output-";
 
@@ -95,12 +97,8 @@ impl SpillFolder {
         private_folder(&self.path)?;
         let prefix = format!("{PREFIX}{}-", plain(label, 60));
         let suffix = format!(".{}", plain(extension, 12));
-        // A new file that only its owner can read, under a random name; it goes again if writing fails.
-        let mut file = tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(&suffix)
-            .rand_bytes(16)
-            .tempfile_in(&self.path)?;
+        // It is removed again if writing fails.
+        let mut file = write::draft(&self.path, &prefix, &suffix, Access::Private)?;
         file.write_all(contents)?;
         let (_, path) = file.keep().map_err(|error| error.error)?;
         Ok(Spilled {
@@ -167,12 +165,9 @@ fn plain(text: &str, limit: usize) -> String {
 
 #[cfg(unix)]
 fn private_folder(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)?;
+    write::create_private_folder(path)?;
     let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_dir() {
         return Err(io::Error::new(
@@ -194,5 +189,5 @@ fn private_folder(path: &Path) -> io::Result<()> {
 
 #[cfg(not(unix))]
 fn private_folder(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
+    write::create_private_folder(path)
 }

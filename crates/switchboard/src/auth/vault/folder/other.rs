@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use switchboard_config::write::{self, Access};
+
 use super::{FileError, FileProblem};
 
 /// A folder of this user alone.
@@ -15,7 +17,7 @@ pub(in crate::auth::vault) struct PrivateFolder {
 impl PrivateFolder {
     /// The folder at that path, made if it is not there.
     pub(in crate::auth::vault) fn create(path: &Path) -> Result<Self, FileError> {
-        fs::create_dir_all(path).map_err(|error| failed(path, error))?;
+        write::create_private_folder(path).map_err(|error| failed(path, error))?;
         match Self::open(path)? {
             Some(folder) => Ok(folder),
             None => Err(failed(path, io::Error::from(io::ErrorKind::NotFound))),
@@ -70,9 +72,7 @@ impl PrivateFolder {
         content: &[u8],
     ) -> Result<(), FileError> {
         let written = || -> io::Result<()> {
-            let mut file = tempfile::Builder::new()
-                .suffix(".tmp")
-                .tempfile_in(&self.path)?;
+            let mut file = write::draft(&self.path, ".", ".tmp", Access::Private)?;
             file.write_all(content)?;
             file.as_file().sync_all()?;
             file.persist(self.path.join(name))

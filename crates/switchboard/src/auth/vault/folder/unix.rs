@@ -1,13 +1,14 @@
 //! The folder on Unix: everything goes through its descriptor, so that what was checked is what is used.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, Metadata};
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use switchboard_config::write;
 
 use super::{FileError, FileProblem};
 
@@ -21,8 +22,7 @@ pub(in crate::auth::vault) struct PrivateFolder {
 impl PrivateFolder {
     /// The folder at that path, made if it is not there.
     pub(in crate::auth::vault) fn create(path: &Path) -> Result<Self, FileError> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.map_err(|error| failed(path, error))?;
+        write::create_private_folder(path).map_err(|error| failed(path, error))?;
         match Self::open(path)? {
             Some(folder) => Ok(folder),
             None => Err(failed(path, io::Error::from(io::ErrorKind::NotFound))),

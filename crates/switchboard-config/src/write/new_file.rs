@@ -1,0 +1,72 @@
+//! New files and folders, with the access they have from their first moment.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+use super::{Access, folder_of, platform};
+
+/// Creates a folder that no other user may enter (`0700`), and those above it. One that exists stays as it is.
+pub fn create_private_folder(folder: &Path) -> io::Result<()> {
+    platform::create_private_folder(folder)
+}
+
+/// Creates a file under a random name. It is removed again unless it is put in place or kept.
+pub fn draft(
+    folder: &Path,
+    prefix: &str,
+    suffix: &str,
+    access: Access,
+) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix).suffix(suffix).rand_bytes(16);
+    if let Some(permissions) = platform::permissions(access) {
+        builder.permissions(permissions);
+    }
+    builder.tempfile_in(folder)
+}
+
+/// Creates a file that no other user may read (`0600`), whole or not at all, and never over another. A power cut does not
+/// undo it. Missing folders above it are created for this user alone.
+pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = folder_of(path);
+    create_private_folder(folder)?;
+    let mut file = draft(folder, DRAFT_PREFIX, DRAFT_SUFFIX, Access::Private)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    platform::sync_folder(folder)
+}
+
+/// What the names of drafts begin with.
+pub(super) const DRAFT_PREFIX: &str = ".switchboard-";
+/// What they end with.
+pub(super) const DRAFT_SUFFIX: &str = ".tmp";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_file_is_whole_and_never_replaces_another() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("above/state");
+        let path = folder.join("token");
+        create_private(&path, b"first").unwrap();
+        let again = create_private(&path, b"second").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        // The draft of the second one is gone.
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(
+                [&path, &folder, &root.path().join("above")].map(|path| mode(path)),
+                [0o600, 0o700, 0o700]
+            );
+        }
+    }
+}

@@ -3,6 +3,7 @@
 //! `cli` says what can be typed, `context` turns flags and environment into a configuration, `commands` has
 //! one file for each command, and everything that reaches a terminal goes through `printer`.
 
+mod agent;
 mod cli;
 mod cloud;
 mod commands;

@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWriteExt as _};
 use tokio::runtime::Handle;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::chat::setup;
+use crate::agent;
 use crate::cli::ServeArguments;
 use crate::context::Context;
 use crate::current::Current;
@@ -71,9 +71,9 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     };
     session::run_in(mode, context, &servers, async |session, interrupts| {
         let provider =
-            setup::provider(arguments.model.as_deref(), session.servers, context).await?;
+            agent::provider(arguments.model.as_deref(), session.servers, context).await?;
         session.tell_held_back();
-        let agent = setup::agent(session, &provider);
+        let agent = agent::of_session(session, &provider);
         let serving = async {
             match listen {
                 Some(options) => over_http(options, agent, questions, session, interrupts).await,

@@ -19,7 +19,8 @@ use super::editor::{self, Editor, Heard, Read};
 use super::mcp_command;
 use super::slash::{self, COMMANDS, Command, Meaning};
 use super::turn::Turn;
-use super::{attach, complete, cost, failure, prompts, sessions, setup, welcome};
+use super::{attach, complete, cost, failure, prompts, sessions, welcome};
+use crate::agent;
 use crate::current::{self, Current};
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
@@ -450,7 +451,7 @@ impl Chat<'_> {
         if !name.is_empty() {
             let newest = self.current.newest();
             let configured = current::servers(newest.as_deref(), self.session);
-            let provider = setup::provider(Some(name), configured, context).await?;
+            let provider = agent::provider(Some(name), configured, context).await?;
             self.session.sampling.lend(&provider);
             self.provider = provider;
             self.agent = self.newest_agent();
@@ -478,7 +479,7 @@ impl Chat<'_> {
         let newest = self.current.newest();
         let configured = current::servers(newest.as_deref(), self.session);
         let specs = self.current.specs(self.session);
-        setup::agent_of(configured, specs, self.session, &self.provider)
+        agent::of_servers(configured, specs, self.session, &self.provider)
     }
 
     /// How to come back.

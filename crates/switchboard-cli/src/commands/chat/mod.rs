@@ -2,7 +2,6 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `setup` | an agent from the configuration: its model, its host, what its commands run in |
 //! | `one_shot` | `-p`: one prompt, one answer, as text or JSON |
 //! | `interactive` | the prompt, again and again |
 //! | `slash`, `mcp_command` | what begins with a slash |
@@ -23,17 +22,19 @@ mod mcp_command;
 mod one_shot;
 mod prompts;
 mod sessions;
-pub(super) mod setup;
 mod slash;
 mod turn;
 mod welcome;
 
+use switchboard::permissions::Policy;
+
+use crate::agent;
 use crate::cli::{ChatArguments, OutputFormat};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::printer::{self, Printer};
 use crate::servers::Servers;
-use crate::session;
+use crate::session::{self, SessionMode};
 use crate::terminal;
 
 /// What `--help` says besides the flags.
@@ -48,6 +49,21 @@ Examples:
   switchboard chat -p 'what changed in the last commit?'
   git diff | switchboard chat -p 'review this'
   switchboard chat -p 'summarise @docs:file:///guide.md' --output json";
+
+/// Who makes the calls, in the audit log.
+const FRONT_END: &str = "chat";
+
+/// How the host is used.
+fn mode(attended: bool) -> SessionMode {
+    SessionMode {
+        policy: Policy::agent(),
+        front_end: FRONT_END,
+        attended,
+        looks: false,
+        logins: true,
+        clients: None,
+    }
+}
 
 pub(crate) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
     match arguments.output {
@@ -64,11 +80,11 @@ pub(crate) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
     }
     let prompt = one_shot::read(arguments.prompt.as_deref(), context)?;
     let servers = Servers::load(context, None)?;
-    let mode = setup::mode(!is_scripted);
+    let mode = mode(!is_scripted);
     session::run_in(mode, context, &servers, async |session, interrupts| {
         let provider =
-            setup::provider(arguments.model.as_deref(), session.servers, context).await?;
-        let agent = setup::agent(session, &provider);
+            agent::provider(arguments.model.as_deref(), session.servers, context).await?;
+        let agent = agent::of_session(session, &provider);
         let conversation = sessions::find(&agent, arguments, context).await?;
         match prompt {
             Some(prompt) => {

@@ -6,7 +6,8 @@ use switchboard_agent::session::SessionId;
 use switchboard_agent::{Agent, Session as Conversation};
 use switchboard_config::text::visible;
 
-use super::{failure, setup};
+use super::failure;
+use crate::agent;
 use crate::cli::ChatArguments;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -24,10 +25,10 @@ const WIDEST_TITLE: usize = 60;
 /// `chat --list` and `chat --delete`.
 pub(super) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
-    let mode = setup::mode(false);
+    let mode = super::mode(false);
     session::run_in(mode, context, &servers, async |session, mut interrupts| {
         // No model is asked, so none is needed.
-        let agent = setup::agent(session, &setup::no_model());
+        let agent = agent::of_session(session, &agent::no_model());
         let work = async {
             match &arguments.delete {
                 Some(id) => delete(id, &agent, context).await,

@@ -220,6 +220,15 @@ mod tests {
         .await;
     }
 
+    /// Such as an agent that caches a login.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_a_helper_leaves_running_does_not_hold_it_up() {
+        let helper = shell("echo 'A: b'; sleep 600 &");
+        let headers = helper.run().await.expect("headers");
+        assert_eq!(headers, [("A".to_owned(), Secret::new("b"))]);
+    }
+
     #[cfg(unix)]
     #[tokio::test]
     async fn a_helper_that_hangs_is_given_up() {

@@ -1,11 +1,10 @@
-//! An agent from the configuration and the environment.
+//! An agent from the configuration and the environment, for `chat` and `serve`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
-use switchboard::permissions::Policy;
 use switchboard::spec::ServerSpec;
 use switchboard::transport::http::{HttpSettings, ProxySettings};
 use switchboard_agent::agent::SearchMode;
@@ -18,35 +17,19 @@ use switchboard_agent::{Agent, AgentOptions};
 use switchboard_config::settings::{Setting, ToolSearch};
 use switchboard_config::text::visible;
 
-use super::failure;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::servers::Servers;
-use crate::session::{self, Session, SessionMode};
-
-/// Who makes the calls, in the audit log.
-const FRONT_END: &str = "chat";
-
-/// How the host is used.
-pub(super) fn mode(attended: bool) -> SessionMode {
-    SessionMode {
-        policy: Policy::agent(),
-        front_end: FRONT_END,
-        attended,
-        looks: false,
-        logins: true,
-        clients: None,
-    }
-}
+use crate::session::{self, Session};
 
 /// The agent of a host, by the configuration that it began with.
-pub(in crate::commands) fn agent(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
-    agent_of(session.servers, session.specs.clone(), session, provider)
+pub(crate) fn of_session(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
+    of_servers(session.servers, session.specs.clone(), session, provider)
 }
 
 /// The agent of a host, by these servers and settings: what the files say may have changed since the host began.
-pub(super) fn agent_of(
+pub(crate) fn of_servers(
     configured: &Servers,
     specs: Vec<ServerSpec>,
     session: &Session<'_>,
@@ -89,7 +72,7 @@ pub(super) fn agent_of(
 }
 
 /// The model that was asked for, or the one that the environment leads to.
-pub(in crate::commands) async fn provider(
+pub(crate) async fn provider(
     model: Option<&str>,
     configured: &Servers,
     context: &Context,
@@ -115,7 +98,7 @@ fn unusable(error: &SettingsError) -> Failure {
             .hint("Anthropic: export ANTHROPIC_API_KEY=…   (a key from console.anthropic.com)")
             .hint("OpenAI:    export OPENAI_API_KEY=…      (a key from platform.openai.com)")
             .hint("your own:  export OPENAI_BASE_URL=http://localhost:11434/v1   (Ollama, llama.cpp, vLLM, LM Studio)"),
-        SettingsError::Asking(error) => failure::provider(error),
+        SettingsError::Asking(error) => unanswered(error),
         error => {
             let failure = Failure::new(Exit::Configuration, visible(&error.to_string()).into_owned());
             match error.hint() {
@@ -126,8 +109,38 @@ fn unusable(error: &SettingsError) -> Failure {
     }
 }
 
+/// The failure to get an answer.
+pub(crate) fn unanswered(error: &ProviderError) -> Failure {
+    use ProviderErrorKind as Kind;
+    let (exit, hint) = match error.kind {
+        Kind::Unauthorized => (
+            Exit::Configuration,
+            "check the key: `switchboard chat --help` says which variables there are",
+        ),
+        Kind::Unreachable => (
+            Exit::Failed,
+            "check the network, and the address if you have set one",
+        ),
+        Kind::RateLimited => (
+            Exit::Failed,
+            "wait a while, or look at the limits of your account",
+        ),
+        Kind::Unavailable => (Exit::Failed, "try again in a while"),
+        Kind::UnknownModel => (Exit::Configuration, "name another one with --model"),
+        Kind::TooLong => (
+            Exit::Failed,
+            "shorten the conversation with /compact, or begin a new one",
+        ),
+        Kind::TimedOut => (Exit::TimedOut, "try again"),
+        _ => (Exit::Failed, "try again, or use another model with --model"),
+    };
+    Failure::new(exit, "the model gave no answer")
+        .because(visible(&error.to_string()))
+        .hint(hint)
+}
+
 /// In place of a model, where none is asked.
-pub(super) fn no_model() -> Arc<dyn Provider> {
+pub(crate) fn no_model() -> Arc<dyn Provider> {
     Arc::new(NoModel(Model {
         id: "none".to_owned(),
         provider: "none".to_owned(),

@@ -414,7 +414,7 @@ impl Repairer {
             Some(_) => {
                 members.remove(keyword);
                 self.within(keyword, |repairer| {
-                    repairer.repaired(wrong(keyword, "an object"))
+                    repairer.repaired(wrong(keyword, "an object"));
                 });
             }
         }
@@ -428,7 +428,7 @@ impl Repairer {
                     for (index, schema) in schemas.iter_mut().enumerate() {
                         repairer.within(&index.to_string(), |repairer| repairer.schema(schema));
                     }
-                })
+                });
             }
             Some(_) => {
                 members.remove(keyword);

@@ -261,9 +261,6 @@ mod tests {
         fn oauth(entry: &mut ServerEntry) -> &mut OAuthEntry {
             entry.oauth.get_or_insert_default()
         }
-        fn some(text: &str) -> Option<String> {
-            Some(text.to_owned())
-        }
         let base = ServerEntry {
             headers: vec![("X".into(), Secret::new("y"))],
             oauth: Some(OAuthEntry::default()),
@@ -272,86 +269,90 @@ mod tests {
         let table: &[(&str, [bool; 2], Change)] = &[
             // What is stated and what would be assumed anyway is the same server.
             ("transport", CONNECTION, |e| {
-                e.transport = Some(Transport::Stdio)
+                e.transport = Some(Transport::Stdio);
             }),
             ("transport", BOTH, |e| e.transport = Some(Transport::Http)),
-            ("command", BOTH, |e| e.command = some("other")),
+            ("command", BOTH, |e| e.command = Some("other".into())),
             ("args", BOTH, |e| e.args = vec!["a b".into()]),
             ("env", CONNECTION, |e| {
-                e.env = vec![("KEY".into(), Secret::new("other"))]
+                e.env = vec![("KEY".into(), Secret::new("other"))];
             }),
             ("env", BOTH, |e| {
-                e.env = vec![("OTHER".into(), Secret::new("value"))]
+                e.env = vec![("OTHER".into(), Secret::new("value"))];
             }),
             ("env", BOTH, |e| {
-                e.env = vec![("KEY".into(), Secret::new("https://other"))]
+                e.env = vec![("KEY".into(), Secret::new("https://other"))];
             }),
             ("env", BOTH, |e| e.env.clear()),
             ("env_vars", BOTH, |e| e.env_vars = vec!["A".into()]),
             ("inherit_env", BOTH, |e| e.inherit_env = Some(true)),
             ("inherit_env", CONNECTION, |e| e.inherit_env = Some(false)),
-            ("cwd", BOTH, |e| e.cwd = some("/")),
-            ("url", BOTH, |e| e.url = some("https://example.com")),
+            ("cwd", BOTH, |e| e.cwd = Some("/".into())),
+            ("url", BOTH, |e| e.url = Some("https://example.com".into())),
             ("headers", CONNECTION, |e| {
-                e.headers = vec![("X".into(), Secret::new("z"))]
+                e.headers = vec![("X".into(), Secret::new("z"))];
             }),
             ("headers", BOTH, |e| {
-                e.headers = vec![("Y".into(), Secret::new("y"))]
+                e.headers = vec![("Y".into(), Secret::new("y"))];
             }),
             ("headers_helper", BOTH, |e| {
-                e.headers_helper = vec!["a".into()]
+                e.headers_helper = vec!["a".into()];
             }),
             ("bearer_token_env_var", BOTH, |e| {
-                e.bearer_token_env_var = some("T")
+                e.bearer_token_env_var = Some("T".into());
             }),
-            ("ca_file", CONNECTION, |e| e.ca_file = some("ca.pem")),
+            ("ca_file", CONNECTION, |e| e.ca_file = Some("ca.pem".into())),
             ("oauth", CONNECTION, |e| e.oauth = None),
-            ("oauth.client_id", BOTH, |e| oauth(e).client_id = some("x")),
+            ("oauth.client_id", BOTH, |e| {
+                oauth(e).client_id = Some("x".into());
+            }),
             ("oauth.client_secret", CONNECTION, |e| {
-                oauth(e).client_secret = Some(Secret::new("x"))
+                oauth(e).client_secret = Some(Secret::new("x"));
             }),
             ("oauth.client_secret_env_var", BOTH, |e| {
-                oauth(e).client_secret_env_var = some("x")
+                oauth(e).client_secret_env_var = Some("x".into());
             }),
             ("oauth.scopes", BOTH, |e| oauth(e).scopes = vec!["x".into()]),
-            ("oauth.issuer", BOTH, |e| oauth(e).issuer = some("x")),
+            ("oauth.issuer", BOTH, |e| oauth(e).issuer = Some("x".into())),
             ("oauth.metadata_url", BOTH, |e| {
-                oauth(e).metadata_url = some("x")
+                oauth(e).metadata_url = Some("x".into());
             }),
-            ("oauth.resource", BOTH, |e| oauth(e).resource = some("x")),
+            ("oauth.resource", BOTH, |e| {
+                oauth(e).resource = Some("x".into());
+            }),
             ("oauth.callback_port", CONNECTION, |e| {
-                oauth(e).callback_port = Some(1)
+                oauth(e).callback_port = Some(1);
             }),
             ("oauth.redirect_uri", BOTH, |e| {
-                oauth(e).redirect_uri = some("x")
+                oauth(e).redirect_uri = Some("x".into());
             }),
             ("oauth.grant_type", BOTH, |e| {
-                oauth(e).grant_type = some("x")
+                oauth(e).grant_type = Some("x".into());
             }),
             ("oauth.private_key_file", BOTH, |e| {
-                oauth(e).private_key_file = some("x")
+                oauth(e).private_key_file = Some("x".into());
             }),
             ("oauth.private_key_env_var", BOTH, |e| {
-                oauth(e).private_key_env_var = some("x")
+                oauth(e).private_key_env_var = Some("x".into());
             }),
-            ("oauth.key_id", BOTH, |e| oauth(e).key_id = some("x")),
+            ("oauth.key_id", BOTH, |e| oauth(e).key_id = Some("x".into())),
             ("oauth.client_metadata_url", BOTH, |e| {
-                oauth(e).client_metadata_url = some("x")
+                oauth(e).client_metadata_url = Some("x".into());
             }),
             ("oauth.idp_token_endpoint", BOTH, |e| {
-                oauth(e).idp_token_endpoint = some("x")
+                oauth(e).idp_token_endpoint = Some("x".into());
             }),
             ("oauth.idp_client_id", BOTH, |e| {
-                oauth(e).idp_client_id = some("x")
+                oauth(e).idp_client_id = Some("x".into());
             }),
             ("oauth.idp_client_secret_env_var", BOTH, |e| {
-                oauth(e).idp_client_secret_env_var = some("x")
+                oauth(e).idp_client_secret_env_var = Some("x".into());
             }),
             ("oauth.assertion_file", BOTH, |e| {
-                oauth(e).assertion_file = some("x")
+                oauth(e).assertion_file = Some("x".into());
             }),
             ("oauth.assertion_env_var", BOTH, |e| {
-                oauth(e).assertion_env_var = some("x")
+                oauth(e).assertion_env_var = Some("x".into());
             }),
             ("oauth.dpop", CONNECTION, |e| oauth(e).dpop = Some(true)),
             ("sandbox", CONNECTION, |e| {
@@ -368,35 +369,35 @@ mod tests {
             }),
             ("roots", CONNECTION, |e| e.roots = Some(RootsEntry::None)),
             ("roots", CONNECTION, |e| {
-                e.roots = Some(RootsEntry::Folders(vec!["none".into()]))
+                e.roots = Some(RootsEntry::Folders(vec!["none".into()]));
             }),
             ("enabled", NEITHER, |e| e.enabled = Some(false)),
             ("required", NEITHER, |e| e.required = Some(true)),
             ("startup_timeout", NEITHER, |e| {
-                e.startup_timeout = Some(Duration::from_secs(1))
+                e.startup_timeout = Some(Duration::from_secs(1));
             }),
             ("tool_timeout", NEITHER, |e| {
-                e.tool_timeout = Some(Duration::from_secs(1))
+                e.tool_timeout = Some(Duration::from_secs(1));
             }),
             ("tool_max", NEITHER, |e| {
-                e.tool_max = Some(Duration::from_secs(1))
+                e.tool_max = Some(Duration::from_secs(1));
             }),
             ("enabled_tools", NEITHER, |e| {
-                e.enabled_tools = vec!["t".into()]
+                e.enabled_tools = vec!["t".into()];
             }),
             ("disabled_tools", NEITHER, |e| {
-                e.disabled_tools = vec!["t".into()]
+                e.disabled_tools = vec!["t".into()];
             }),
             ("tools", NEITHER, |e| {
-                e.tools = vec![("t".into(), ToolEntry::default())]
+                e.tools = vec![("t".into(), ToolEntry::default())];
             }),
             ("trust_annotations", NEITHER, |e| {
-                e.trust_annotations = Some(true)
+                e.trust_annotations = Some(true);
             }),
             ("pin", NEITHER, |e| e.pin = Some(false)),
             ("shared", NEITHER, |e| e.shared = Some(true)),
             ("idle_shutdown", NEITHER, |e| {
-                e.idle_shutdown = Some(Duration::from_secs(1))
+                e.idle_shutdown = Some(Duration::from_secs(1));
             }),
         ];
         let of = |name: &str, entry: &ServerEntry| {

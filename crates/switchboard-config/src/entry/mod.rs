@@ -288,7 +288,7 @@ pub enum FieldValue<'e> {
 
 impl OAuthEntry {
     /// The fields that are set, by name. Approvals and connection keys hash them in this order.
-    pub fn fields(&self) -> impl Iterator<Item = (&'static str, FieldValue<'_>)> {
+    pub fn fields<'e>(&'e self) -> impl Iterator<Item = (&'static str, FieldValue<'e>)> {
         // Taken apart in full, so that whoever adds a field has to name it here.
         let Self {
             client_id,
@@ -312,9 +312,7 @@ impl OAuthEntry {
             assertion_env_var,
             dpop,
         } = self;
-        fn text(text: &Option<String>) -> Option<FieldValue<'_>> {
-            text.as_deref().map(FieldValue::Text)
-        }
+        let text = |text: &'e Option<String>| text.as_deref().map(FieldValue::Text);
         let scopes = (!scopes.is_empty()).then_some(FieldValue::List(scopes));
         let fields = [
             (

@@ -57,7 +57,7 @@ impl ConnectionKey {
     /// The key of the server of an entry. What an entry says about its tools and deadlines is left out: it can change
     /// under a connection.
     pub(crate) fn of_entry(name: &str, entry: &ServerEntry) -> Self {
-        // Taken apart in full, so that whoever adds a field decides whether the link depends on it.
+        // Destructured in full: a new field does not compile until it is decided whether the connection depends on it.
         let ServerEntry {
             transport,
             command,

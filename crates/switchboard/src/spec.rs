@@ -73,7 +73,7 @@ impl ServerSpec {
         own.map_or(self.tool_timeout, |(_, timeout)| *timeout)
     }
 
-    /// A server with the defaults of the program, which is another one where its key is another.
+    /// A server with the defaults of the program. Its identity follows from its key.
     pub fn new(
         name: impl Into<ServerName>,
         connector: Arc<dyn Connector>,

@@ -289,7 +289,7 @@ pub enum FieldValue<'e> {
 impl OAuthEntry {
     /// The fields that are set, by name. Approvals and connection keys hash them in this order.
     pub fn fields<'e>(&'e self) -> impl Iterator<Item = (&'static str, FieldValue<'e>)> {
-        // Taken apart in full, so that whoever adds a field has to name it here.
+        // Destructured in full: a new field does not compile until it is named here.
         let Self {
             client_id,
             client_secret,

@@ -68,7 +68,7 @@ const STEERING_PREFIXES: &[&str] = &[
 impl Fingerprint {
     /// What makes a server the one that it is: what it runs or reaches, and which secrets it is given.
     pub fn identity_of(entry: &ServerEntry) -> Self {
-        // Taken apart in full, so that whoever adds a field decides whether it makes another server.
+        // Destructured in full: a new field does not compile until it is decided whether it makes another server.
         let ServerEntry {
             transport: _,
             command,

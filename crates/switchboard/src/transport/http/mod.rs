@@ -9,7 +9,7 @@
 //! | [`ProxySettings`] (`proxy.rs`) | which proxy stands between, for WebSocket too |
 //! | `events.rs`, `sse.rs` | bodies and event streams, bounded |
 //! | `failure.rs` | what an error means |
-//! | `lifetime.rs` | the tasks of a link |
+//! | `delivery.rs`, `lifetime.rs` | a message on its way, and the tasks of a link |
 //!
 //! Deadlines: connecting has one, and so has the wait for the answer to a message that is no request. The answer to a
 //! request is the caller's to give up, and a stream lives as long as it likes.

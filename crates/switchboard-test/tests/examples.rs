@@ -68,3 +68,33 @@ fn events_are_told() {
         "files is connected\nglob begins\nglob ends, succeeded\n",
     );
 }
+
+#[test]
+#[cfg(unix)]
+fn a_transport_is_a_value() {
+    use std::net::TcpListener;
+    use std::os::fd::OwnedFd;
+
+    let script = Script::new("lab").tool(Tool::new("echo").replies("hello over TCP"));
+    let script = serde_json::to_string(&script).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    // A server that speaks on its standard streams, which are the connection.
+    let server = std::thread::spawn(move || {
+        let (connection, _) = listener.accept().unwrap();
+        let input = OwnedFd::from(connection.try_clone().unwrap());
+        let mut server = Command::new(env!("CARGO_BIN_EXE_scripted-server"))
+            .arg(script)
+            .stdin(input)
+            .stdout(OwnedFd::from(connection))
+            .spawn()
+            .unwrap();
+        server.wait().unwrap()
+    });
+    check(
+        "custom_transport",
+        &[&address, "echo", "{}"],
+        "hello over TCP\n",
+    );
+    assert!(server.join().unwrap().success());
+}

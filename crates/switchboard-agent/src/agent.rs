@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures_util::future::{FutureExt as _, join_all};
 use switchboard::Host;
-use switchboard::permissions::PermissionGate;
 use switchboard::spec::ServerSpec;
 use switchboard_store::{MemoryStore, Store, Timestamp};
 use tokio::sync::OnceCell;
@@ -17,7 +16,7 @@ use crate::provider::Provider;
 use crate::record::{self, Journal};
 use crate::session::{Session, SessionError, SessionId};
 use crate::startup::Unavailable;
-use crate::tools::{Shell, Tool};
+use crate::tools::{LocalTool, Shell};
 
 /// An agent. Cheap to clone.
 #[derive(Clone)]
@@ -35,8 +34,6 @@ pub struct AgentOptions {
     pub host: Host,
     /// The servers to connect on the first message of a session; the host may have others already.
     pub servers: Vec<ServerSpec>,
-    /// The host's gate, which built-in tools pass, too.
-    pub gate: Arc<PermissionGate>,
     /// The model.
     pub provider: Arc<dyn Provider>,
     /// Where sessions are kept.
@@ -44,7 +41,7 @@ pub struct AgentOptions {
     /// What commands run in.
     pub shell: Shell,
     /// Tools of the program that embeds the agent, beside those that are built in. All sessions share them.
-    pub tools: Vec<Arc<dyn Tool>>,
+    pub tools: Vec<Arc<dyn LocalTool>>,
     /// Where large outputs go.
     pub spill_folder: Option<PathBuf>,
     /// The most tokens of text that one result of a tool may have.
@@ -100,12 +97,12 @@ impl AgentOptions {
     /// What is usual. Sessions are kept as long as the program runs, no server is connected that the host does not have,
     /// and commands see no environment.
     ///
-    /// The gate must be the host's gate, or permissions hold for built-in tools only.
-    pub fn new(host: Host, gate: Arc<PermissionGate>, provider: Arc<dyn Provider>) -> Self {
+    /// All calls, of built-in tools too, pass the host's permission gate. On a host without one, no turn begins
+    /// ([`SessionError::NoGate`]).
+    pub fn new(host: Host, provider: Arc<dyn Provider>) -> Self {
         Self {
             host,
             servers: Vec::new(),
-            gate,
             provider,
             store: Arc::new(MemoryStore::new()),
             shell: Shell::default(),

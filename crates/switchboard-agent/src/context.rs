@@ -2,16 +2,17 @@
 //!
 //! A sub-agent has one of its own, with fewer tools, on the same host.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use switchboard::call::local::LocalTools;
 use switchboard::call::spill::SpillFolder;
+use switchboard::call::{CallContext, ToolSubset};
 use switchboard::catalog::impersonation::BUILT_INS;
 use switchboard::permissions::NameGlob;
 use switchboard::status::ServerStatus;
 
 use crate::agent::AgentOptions;
-use crate::dispatch::{BuiltIn, BuiltInKind};
 use crate::events::FailedServer;
 use crate::instructions::Audience;
 use crate::message::ToolDefinition;
@@ -19,8 +20,7 @@ use crate::provider::Provider;
 use crate::session::SessionId;
 use crate::tools::mcp_resources::{ListMcpResources, ReadMcpResource};
 use crate::tools::mcp_search::{self, Found, McpSearch};
-use crate::tools::{self, Tool, agent};
-use crate::view::Subset;
+use crate::tools::{self, LocalTool, agent};
 
 /// How deep agents may give tasks to agents.
 const MAX_DEPTH: u32 = 2;
@@ -29,11 +29,11 @@ const MAX_DEPTH: u32 = 2;
 pub(crate) struct AgentContext {
     pub(crate) options: Arc<AgentOptions>,
     pub(crate) id: SessionId,
-    pub(crate) workspace: PathBuf,
-    pub(crate) built_ins: Vec<BuiltIn>,
-    pub(crate) subset: Subset,
+    /// What every call of the session brings along: its tools, its folder, its bounds.
+    pub(crate) calls: CallContext,
     pub(crate) found: Found,
-    pub(crate) spill: Option<SpillFolder>,
+    /// The built-in tools, `Agent` included, in the order in which the model is told of them.
+    definitions: Vec<ToolDefinition>,
     provider: RwLock<Arc<dyn Provider>>,
     depth: u32,
 }
@@ -42,19 +42,19 @@ impl AgentContext {
     /// Of a session.
     pub(crate) fn new(options: Arc<AgentOptions>, id: SessionId, workspace: &Path) -> Self {
         let provider = Arc::clone(&options.provider);
-        Self::with(options, id, workspace, Subset::default(), provider, 0)
+        Self::with(options, id, workspace, ToolSubset::default(), provider, 0)
     }
 
     /// Of a sub-agent that may use no more than what fits the patterns.
     pub(crate) fn of_sub_agent(&self, patterns: Option<Vec<NameGlob>>) -> Self {
         let subset = match patterns {
-            Some(patterns) => self.subset.narrowed(patterns),
-            None => self.subset.clone(),
+            Some(patterns) => self.calls.subset.narrowed(patterns),
+            None => self.calls.subset.clone(),
         };
         Self::with(
             Arc::clone(&self.options),
             self.id.clone(),
-            &self.workspace,
+            &self.calls.workspace,
             subset,
             self.provider(),
             self.depth + 1,
@@ -65,12 +65,12 @@ impl AgentContext {
         options: Arc<AgentOptions>,
         id: SessionId,
         workspace: &Path,
-        subset: Subset,
+        subset: ToolSubset,
         provider: Arc<dyn Provider>,
         depth: u32,
     ) -> Self {
         let found = Found::default();
-        let mut tools: Vec<Arc<dyn Tool>> = tools::standard(&options.shell);
+        let mut tools: Vec<Arc<dyn LocalTool>> = tools::standard(&options.shell);
         tools.push(Arc::new(ListMcpResources(options.host.clone())));
         tools.push(Arc::new(ReadMcpResource(options.host.clone())));
         tools.push(Arc::new(McpSearch {
@@ -79,34 +79,33 @@ impl AgentContext {
             found: found.clone(),
         }));
         tools.extend(options.tools.iter().cloned());
-        let mut built_ins: Vec<BuiltIn> = tools
-            .into_iter()
-            .map(|tool| BuiltIn::new(tool.definition(), BuiltInKind::Tool(tool)))
-            .collect();
-        if depth < MAX_DEPTH {
-            built_ins.push(BuiltIn::new(agent::tool_definition(), BuiltInKind::Agent));
+        // Tools are found among those that one may use.
+        let is_used = |name: &str| name == mcp_search::NAME || subset.has(name);
+        tools.retain(|tool| is_used(&tool.definition().name));
+        let tools = LocalTools::new(tools);
+        let mut definitions: Vec<ToolDefinition> = tools.definitions().cloned().collect();
+        if depth < MAX_DEPTH && is_used(agent::NAME) {
+            definitions.push(agent::tool_definition());
         }
         // The order is part of every request, so it may depend on nothing but the tools themselves.
-        let place = |tool: &BuiltIn| {
-            let place = BUILT_INS
-                .iter()
-                .position(|name| *name == tool.definition.name);
+        let place = |tool: &ToolDefinition| {
+            let place = BUILT_INS.iter().position(|name| *name == tool.name);
             place.unwrap_or(BUILT_INS.len())
         };
-        built_ins.sort_by_key(place);
-        built_ins.retain(|tool| {
-            // Tools are found among those that one may use.
-            tool.definition.name == mcp_search::NAME || subset.has(&tool.definition.name)
-        });
-        let spill = options.spill_folder.clone().map(SpillFolder::new);
+        definitions.sort_by_key(place);
+        let calls = CallContext {
+            tools,
+            subset,
+            workspace: workspace.to_owned(),
+            max_output_tokens: options.max_output_tokens,
+            spill: options.spill_folder.clone().map(SpillFolder::new),
+        };
         Self {
             options,
             id,
-            workspace: workspace.to_owned(),
-            built_ins,
-            subset,
+            calls,
             found,
-            spill,
+            definitions,
             provider: RwLock::new(provider),
             depth,
         }
@@ -127,15 +126,14 @@ impl AgentContext {
         *current = provider;
     }
 
-    /// The built-in tool of that name.
-    pub(crate) fn built_in(&self, name: &str) -> Option<&BuiltIn> {
-        let mut built_ins = self.built_ins.iter();
-        built_ins.find(|tool| tool.definition.name == name)
+    /// What the model is told of the built-in tool of that name.
+    pub(crate) fn definition(&self, name: &str) -> Option<&ToolDefinition> {
+        self.definitions.iter().find(|tool| tool.name == name)
     }
 
     /// What the model is told of built-in tools, in order.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = ToolDefinition> {
-        self.built_ins.iter().map(|tool| tool.definition.clone())
+        self.definitions.iter().cloned()
     }
 
     /// Every configured server whose tools are not there, with the reason, in the order of their names.

@@ -4,7 +4,8 @@
 //! turns them into its own wire format and back.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+
+pub use switchboard::call::local::ToolDefinition;
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,17 +104,6 @@ pub enum Content {
     Image(Image),
 }
 
-/// A tool as a model is told of it.
-#[derive(Debug, Clone, Serialize)]
-pub struct ToolDefinition {
-    /// The name to call it by.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// The schema of its arguments, an object.
-    pub input_schema: Box<RawValue>,
-}
-
 impl Message {
     /// A message of one text.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
@@ -139,13 +129,5 @@ impl Message {
             Part::ToolCall(call) => Some(call),
             _ => None,
         })
-    }
-}
-
-impl PartialEq for ToolDefinition {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-            && self.description == other.description
-            && self.input_schema.get() == other.input_schema.get()
     }
 }

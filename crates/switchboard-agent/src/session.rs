@@ -30,7 +30,7 @@ const EVENTS: usize = 64;
 /// A conversation. One turn at a time: a second one waits.
 pub struct Session {
     agent: Arc<Inner>,
-    context: AgentContext,
+    context: Arc<AgentContext>,
     state: Mutex<State>,
 }
 
@@ -64,6 +64,9 @@ pub enum SessionError {
     /// The model gave no answer.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+    /// The host's calls pass no permission gate, so that a model could do anything.
+    #[error("the host has no permission gate; set `HostOptions::gate`")]
+    NoGate,
     /// A server that is required cannot be used.
     #[error(transparent)]
     Server(#[from] ServerError),
@@ -77,6 +80,7 @@ impl Session {
         journal: Journal,
     ) -> Self {
         let context = AgentContext::new(Arc::clone(&agent.options), id, workspace);
+        let context = Arc::new(context);
         let state = Mutex::new(State::new(&context, journal));
         Self {
             agent,
@@ -92,7 +96,7 @@ impl Session {
 
     /// The folder it works in.
     pub fn workspace(&self) -> &Path {
-        &self.context.workspace
+        &self.context.calls.workspace
     }
 
     /// Sends a message and waits for the end of the turn.
@@ -169,6 +173,9 @@ impl Session {
         prompt: Prompt,
         events: mpsc::Sender<SessionEvent>,
     ) -> Result<Reply, SessionError> {
+        if !self.context.options.host.has_gate() {
+            return Err(SessionError::NoGate);
+        }
         let mut state = self.state.lock().await;
         if !self.agent.is_connected() {
             let emitter = Emitter::new(events.clone());

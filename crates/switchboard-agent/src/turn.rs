@@ -5,6 +5,7 @@
 
 mod answer;
 mod calls;
+mod sub_agent;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub(crate) struct Emitter {
 
 /// A turn under way.
 pub(crate) struct Turn<'a> {
-    context: &'a AgentContext,
+    context: &'a Arc<AgentContext>,
     state: &'a mut State,
     emitter: Emitter,
     budget: Arc<Budget>,
@@ -137,7 +138,7 @@ impl Emitter {
 
 impl<'a> Turn<'a> {
     pub(crate) fn new(
-        context: &'a AgentContext,
+        context: &'a Arc<AgentContext>,
         state: &'a mut State,
         emitter: Emitter,
         budget: Arc<Budget>,
@@ -300,14 +301,14 @@ impl<'a> Turn<'a> {
         let catalog = self.context.options.host.catalog();
         let (system, servers) = instructions::system_prompt(&Situation {
             audience: self.context.audience(),
-            workspace: &self.context.workspace,
+            workspace: &self.context.calls.workspace,
             now: SystemTime::now(),
             instructions: self.context.options.instructions.as_deref(),
             catalog: &catalog,
             is_searching: self.state.view.is_searching(),
         });
         Header {
-            workspace: keepable(&self.context.workspace),
+            workspace: keepable(&self.context.calls.workspace),
             model: self.context.provider().model().id.clone(),
             system,
             servers,
@@ -318,7 +319,7 @@ impl<'a> Turn<'a> {
         let context = self.context;
         let host = &context.options.host;
         self.state.view.want(context.found.take());
-        let Some(search) = context.built_in(mcp_search::NAME) else {
+        let Some(search) = context.definition(mcp_search::NAME) else {
             return Change::default();
         };
         let provider = context.provider();
@@ -327,13 +328,13 @@ impl<'a> Turn<'a> {
         let offer = Offer {
             catalog: &host.catalog(),
             statuses: &host.statuses(),
-            subset: &context.subset,
+            subset: &context.calls.subset,
             is_new_model: before.is_some_and(|before| before != model.id),
             model,
             mode: context.options.search,
             min_window: context.options.min_context_window,
         };
-        let mut change = self.state.view.update(&offer, &search.definition, moment);
+        let mut change = self.state.view.update(&offer, search, moment);
         // To a session that is resumed its tools come again, and that is no news.
         let viewed = self.state.journal.conversation().viewed();
         if !viewed.is_empty() && !change.added.is_empty() {

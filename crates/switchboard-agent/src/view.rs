@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use switchboard::call::ToolSubset;
 use switchboard::catalog::{Catalog, CatalogTool, Tokens};
 use switchboard::names::ServerName;
-use switchboard::permissions::NameGlob;
 use switchboard::status::{ServerStatus, State};
 
 use crate::agent::SearchMode;
@@ -45,7 +45,7 @@ enum Source {
 pub(crate) struct Offer<'a> {
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) statuses: &'a [ServerStatus],
-    pub(crate) subset: &'a Subset,
+    pub(crate) subset: &'a ToolSubset,
     pub(crate) model: &'a Model,
     /// Whether another model was asked before.
     pub(crate) is_new_model: bool,
@@ -69,30 +69,6 @@ pub(crate) struct Change {
     pub(crate) added: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) began_search: bool,
-}
-
-/// Which tools an agent may use.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Subset(Vec<Vec<NameGlob>>);
-
-impl Subset {
-    /// The tools of this subset that also fit one of the patterns.
-    pub(crate) fn narrowed(&self, patterns: Vec<NameGlob>) -> Self {
-        let mut subset = self.clone();
-        subset.0.push(patterns);
-        subset
-    }
-
-    /// Whether all tools are in it.
-    pub(crate) fn is_all(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether a tool is in it.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        let fits = |patterns: &Vec<NameGlob>| patterns.iter().any(|glob| glob.matches(name));
-        self.0.iter().all(fits)
-    }
 }
 
 impl Change {

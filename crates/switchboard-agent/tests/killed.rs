@@ -33,7 +33,7 @@ use switchboard_agent::provider::{
     Answer, Chunk, Model, Provider, ProviderError, Request, Stop, Usage,
 };
 use switchboard_agent::session::{SessionError, SessionId};
-use switchboard_agent::tools::{Output, Tool, ToolContext};
+use switchboard_agent::tools::{LocalContext, LocalOutput, LocalTool};
 use switchboard_agent::{Agent, AgentOptions};
 use switchboard_config::entry::Permission;
 use switchboard_protocol::types::lifecycle::Implementation;
@@ -207,7 +207,7 @@ fn agent(folder: &Path, mind: Mind) -> Agent {
     };
     let gate = Arc::new(PermissionGate::new(Engine::without_rules(policy)));
     let host = Host::with_options(HostOptions {
-        gate: Arc::clone(&gate) as Arc<dyn switchboard::call::gate::Gate>,
+        gate,
         ..HostOptions::default()
     });
     let lines = Lines(folder.join("lines.txt"));
@@ -217,7 +217,7 @@ fn agent(folder: &Path, mind: Mind) -> Agent {
         servers: vec![ServerSpec::new("lines", Arc::new(connector), key)],
         store: Arc::new(SqliteStore::new(folder.join("store.db"))),
         tools: vec![Arc::new(lines)],
-        ..AgentOptions::new(host, gate, Arc::new(mind))
+        ..AgentOptions::new(host, Arc::new(mind))
     })
 }
 
@@ -238,7 +238,7 @@ impl Lines {
     }
 }
 
-impl Tool for Lines {
+impl LocalTool for Lines {
     fn definition(&self) -> ToolDefinition {
         let schema = json!({"type": "object", "properties": {"line": {"type": "string"}}});
         ToolDefinition {
@@ -251,11 +251,11 @@ impl Tool for Lines {
     fn run<'a>(
         &'a self,
         arguments: &'a RawValue,
-        _context: &'a ToolContext,
-    ) -> BoxFuture<'a, Output> {
+        _context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         Box::pin(async move {
             self.append(arguments.get());
-            Output::text("appended")
+            LocalOutput::text("appended")
         })
     }
 }

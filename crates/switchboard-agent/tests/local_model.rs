@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use switchboard::Host;
-use switchboard::call::gate::Gate;
 use switchboard::options::HostOptions;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard_agent::events::EndReason;
@@ -36,10 +35,10 @@ async fn a_model_makes_a_call_and_uses_its_result() {
     };
     let gate = Arc::new(PermissionGate::new(Engine::without_rules(policy)));
     let host = Host::with_options(HostOptions {
-        gate: Arc::clone(&gate) as Arc<dyn Gate>,
+        gate,
         ..HostOptions::default()
     });
-    let mut options = AgentOptions::new(host, gate, provider);
+    let mut options = AgentOptions::new(host, provider);
     options.patience = std::time::Duration::from_secs(60);
     options.servers = vec![hosted::spec("vault", &server, Over::Http, 1 << 20)];
     let folder = tempfile::tempdir().unwrap();

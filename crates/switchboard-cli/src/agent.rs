@@ -63,11 +63,7 @@ pub(crate) fn of_servers(
             ToolSearch::Off => SearchMode::Off,
         },
         min_context_window: settings.count(Setting::MinContextWindow),
-        ..AgentOptions::new(
-            session.host.clone(),
-            Arc::clone(&session.gate),
-            Arc::clone(provider),
-        )
+        ..AgentOptions::new(session.host.clone(), Arc::clone(provider))
     })
 }
 

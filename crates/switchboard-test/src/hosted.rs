@@ -105,7 +105,7 @@ pub async fn call(
         tool: tool.to_owned(),
         arguments: serde_json::value::to_raw_value(&arguments).ok(),
         timeout: Some(idle),
-        progress: None,
+        ..CallRequest::default()
     })
     .await
 }

@@ -270,6 +270,7 @@ impl Bench {
                 progress: Some(Arc::new(move |_| {
                     counted.fetch_add(1, Ordering::Relaxed);
                 })),
+                ..CallRequest::default()
             })
             .await;
         assert!(outcome.is_ok(), "{}: {outcome:?}", self.label);
@@ -430,6 +431,7 @@ async fn use_everything(label: &str, spec: ServerSpec) {
         progress: Some(Arc::new(move |_| {
             let _ = first.try_send(());
         })),
+        ..CallRequest::default()
     });
     tokio::select! {
         outcome = long => panic!("{label}: {outcome:?}"),

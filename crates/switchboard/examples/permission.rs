@@ -16,7 +16,7 @@ struct OnlySources;
 impl Gate for OnlySources {
     fn before<'a>(&'a self, call: &'a PendingCall<'a>) -> Check<'a, Verdict> {
         let arguments = call.arguments.map_or("", |arguments| arguments.get());
-        println!("{} {arguments}", call.tool.reference());
+        println!("{} {arguments}", call.tool);
         // A decision that takes time, such as asking a person, is a `Check::Later`.
         Check::Now(if arguments.contains("src/") {
             Verdict::Pass(Permit::default())

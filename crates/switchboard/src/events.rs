@@ -91,8 +91,8 @@ pub enum Event {
     CallBegin {
         /// The call.
         call: CallId,
-        /// The server.
-        server: ServerName,
+        /// The server; `None` for a local tool.
+        server: Option<ServerName>,
         /// The tool.
         tool: WireName,
     },
@@ -109,8 +109,8 @@ pub enum Event {
     CallEnd {
         /// The call.
         call: CallId,
-        /// The server.
-        server: ServerName,
+        /// The server; `None` for a local tool.
+        server: Option<ServerName>,
         /// The tool.
         tool: WireName,
         /// How long it took.

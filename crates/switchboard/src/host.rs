@@ -395,8 +395,8 @@ impl Host {
         &self.0.events
     }
 
-    /// A number for a call that does not go through [`Host::call`], such as one of a built-in tool.
-    pub fn next_call(&self) -> CallId {
+    /// The number of the next call.
+    pub(crate) fn next_call(&self) -> CallId {
         CallId(self.0.calls.fetch_add(1, Ordering::Relaxed) + 1)
     }
 

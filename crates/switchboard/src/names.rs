@@ -82,6 +82,42 @@ impl fmt::Display for ToolRef {
     }
 }
 
+/// The tool of a call: a server's, or one that runs in this process.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CalledTool {
+    /// The server that has it; `None` for a local tool.
+    pub server: Option<ServerName>,
+    /// Its name, as its server spells it.
+    pub tool: WireName,
+}
+
+impl CalledTool {
+    /// The tool on its server; `None` for a local tool.
+    pub fn reference(self) -> Option<ToolRef> {
+        let Self { server, tool } = self;
+        server.map(|server| ToolRef { server, tool })
+    }
+}
+
+impl From<&ToolRef> for CalledTool {
+    fn from(tool: &ToolRef) -> Self {
+        Self {
+            server: Some(tool.server.clone()),
+            tool: tool.tool.clone(),
+        }
+    }
+}
+
+/// `server/tool`, or the bare name of a local tool.
+impl fmt::Display for CalledTool {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.server {
+            Some(server) => write!(formatter, "{server}/{}", self.tool),
+            None => fmt::Display::fmt(&self.tool, formatter),
+        }
+    }
+}
+
 /// Which of a server's successive connections something belongs to. What a task of an earlier one reports is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Generation(u64);

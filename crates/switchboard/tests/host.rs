@@ -35,7 +35,7 @@ fn call(tool: &str, arguments: &serde_json::Value) -> CallRequest {
         tool: tool.to_owned(),
         arguments: Some(serde_json::value::to_raw_value(arguments).unwrap()),
         timeout: Some(Duration::from_secs(5)),
-        progress: None,
+        ..CallRequest::default()
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use super::{Output, ToolContext};
+use super::{LocalContext, LocalOutput};
 
 /// How alike two names have to be for one to be suggested for the other.
 const ALIKE: f64 = 0.6;
@@ -20,7 +20,7 @@ const MAX_NAMES: usize = 10_000;
 const MAX_SUGGESTIONS: usize = 3;
 
 /// The file or folder that a path means.
-pub(super) fn resolve(text: &str, context: &ToolContext) -> Result<PathBuf, Output> {
+pub(super) fn resolve(text: &str, context: &LocalContext) -> Result<PathBuf, LocalOutput> {
     let problem = if text.is_empty() {
         "it is empty"
     } else if text.contains('\0') {
@@ -35,7 +35,9 @@ pub(super) fn resolve(text: &str, context: &ToolContext) -> Result<PathBuf, Outp
     } else {
         return Ok(context.workspace.join(text));
     };
-    Err(Output::error(format!("{text:?} is no path: {problem}")))
+    Err(LocalOutput::error(format!(
+        "{text:?} is no path: {problem}"
+    )))
 }
 
 /// A path as the model is told of it: relative to the workspace where it is in it.

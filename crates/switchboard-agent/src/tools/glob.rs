@@ -14,7 +14,7 @@ use switchboard::service::Cancellation;
 
 use super::files::{resolve, shown};
 use super::prepare::{arguments, blocking, definition, limit, or_told, remark};
-use super::{Output, Tool, ToolContext};
+use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
 /// How many paths are listed, and how many files are looked at.
@@ -36,7 +36,7 @@ struct Arguments {
     path: Option<String>,
 }
 
-impl Tool for Glob {
+impl LocalTool for Glob {
     fn definition(&self) -> ToolDefinition {
         definition("Glob", DESCRIPTION, SCHEMA)
     }
@@ -45,7 +45,11 @@ impl Tool for Glob {
         true
     }
 
-    fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
+    fn run<'a>(
+        &'a self,
+        raw: &'a RawValue,
+        context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         or_told(async move {
             let wanted: Arguments = arguments(raw)?;
             let folder = resolve(wanted.path.as_deref().unwrap_or("."), context)?;
@@ -60,7 +64,7 @@ impl Tool for Glob {
                     &secrets,
                     cancellation,
                 );
-                found.map_or_else(Output::error, Output::text)
+                found.map_or_else(LocalOutput::error, LocalOutput::text)
             })
             .await;
             Ok(output)

@@ -21,7 +21,7 @@ use switchboard::service::Cancellation;
 use super::files::{open, resolve, shown};
 use super::glob::{MAX_FILES, note_passed_over};
 use super::prepare::{arguments, blocking, definition, first, limit, or_told, remark};
-use super::{Output, Tool, ToolContext};
+use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
 /// How many matches or files are listed unless another number is asked for, and at most.
@@ -71,7 +71,7 @@ enum Mode {
     Count,
 }
 
-impl Tool for Grep {
+impl LocalTool for Grep {
     fn definition(&self) -> ToolDefinition {
         definition("Grep", DESCRIPTION, SCHEMA)
     }
@@ -80,7 +80,11 @@ impl Tool for Grep {
         true
     }
 
-    fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
+    fn run<'a>(
+        &'a self,
+        raw: &'a RawValue,
+        context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         or_told(async move {
             let wanted: Arguments = arguments(raw)?;
             let start = resolve(wanted.path.as_deref().unwrap_or("."), context)?;
@@ -95,7 +99,7 @@ impl Tool for Grep {
                     &secrets,
                     cancellation,
                 );
-                found.map_or_else(Output::error, Output::text)
+                found.map_or_else(LocalOutput::error, LocalOutput::text)
             })
             .await;
             Ok(output)

@@ -18,8 +18,7 @@ use switchboard::peer::{ListKind, Pages};
 use switchboard::status::State;
 use switchboard_protocol::types::resource::{Resource, ResourceTemplate};
 
-use super::{Output, Tool, ToolContext, definition};
-use crate::dispatch::from_shaped;
+use super::{LocalContext, LocalOutput, LocalTool, definition};
 use crate::message::ToolDefinition;
 
 /// How much of one line of the list a server can fill.
@@ -42,7 +41,7 @@ struct ReadArguments {
     uri: String,
 }
 
-impl Tool for ListMcpResources {
+impl LocalTool for ListMcpResources {
     fn definition(&self) -> ToolDefinition {
         definition(
             "ListMcpResources",
@@ -59,8 +58,8 @@ impl Tool for ListMcpResources {
     fn run<'a>(
         &'a self,
         arguments: &'a RawValue,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Output> {
+        context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         Box::pin(async move {
             let ListArguments { server } = match serde_json::from_str(arguments.get()) {
                 Ok(arguments) => arguments,
@@ -97,7 +96,7 @@ impl Tool for ListMcpResources {
                 text.push_str("No server offers resources.");
             }
             let limit = Tokens(context.max_output_tokens).characters();
-            Output::text(cut(neutralise(&text), limit))
+            LocalOutput::text(cut(neutralise(&text), limit))
         })
     }
 }
@@ -108,7 +107,7 @@ impl ListMcpResources {
     }
 }
 
-impl Tool for ReadMcpResource {
+impl LocalTool for ReadMcpResource {
     fn definition(&self) -> ToolDefinition {
         definition(
             "ReadMcpResource",
@@ -124,8 +123,8 @@ impl Tool for ReadMcpResource {
     fn run<'a>(
         &'a self,
         arguments: &'a RawValue,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Output> {
+        context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         Box::pin(async move {
             let ReadArguments { server, uri } = match serde_json::from_str(arguments.get()) {
                 Ok(arguments) => arguments,
@@ -137,7 +136,9 @@ impl Tool for ReadMcpResource {
                 Err(error) => return failed(&error, &connected(&self.0)),
             };
             let Some(result) = as_tool_result(&result) else {
-                return Output::error(format!("the server {server} did not answer with contents"));
+                return LocalOutput::error(format!(
+                    "the server {server} did not answer with contents"
+                ));
             };
             let reference = ToolRef {
                 server,
@@ -148,8 +149,12 @@ impl Tool for ReadMcpResource {
                 spill: context.spill.as_ref(),
             };
             match shape(&reference, &result, options) {
-                Ok(shaped) => from_shaped(shaped, context.spill.as_ref()),
-                Err(error) => Output::error(format!("the contents cannot be read: {error}")),
+                Ok(shaped) => LocalOutput {
+                    content: shaped.blocks,
+                    is_error: shaped.is_error,
+                    display: None,
+                },
+                Err(error) => LocalOutput::error(format!("the contents cannot be read: {error}")),
             }
         })
     }
@@ -224,12 +229,12 @@ fn items<'a>(pages: &'a Pages, field: &'a str) -> impl Iterator<Item = &'a RawVa
     })
 }
 
-fn failed(error: &ContentError, connected: &[ServerName]) -> Output {
+fn failed(error: &ContentError, connected: &[ServerName]) -> LocalOutput {
     let names: Vec<&str> = connected.iter().map(ServerName::as_str).collect();
     let text = format!("{error}. The connected servers are: {}.", names.join(", "));
-    Output::error(neutralise(&text))
+    LocalOutput::error(neutralise(&text))
 }
 
-fn unreadable(error: &serde_json::Error) -> Output {
-    Output::error(format!("the arguments cannot be read: {error}"))
+fn unreadable(error: &serde_json::Error) -> LocalOutput {
+    LocalOutput::error(format!("the arguments cannot be read: {error}"))
 }

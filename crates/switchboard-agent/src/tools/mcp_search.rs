@@ -9,11 +9,11 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use switchboard::Host;
+use switchboard::call::ToolSubset;
 use switchboard::catalog::{Catalog, CatalogTool};
 
-use super::{Output, Tool, ToolContext, definition};
+use super::{LocalContext, LocalOutput, LocalTool, definition};
 use crate::message::ToolDefinition;
-use crate::view::Subset;
 
 /// What the tool is called.
 pub(crate) const NAME: &str = "McpSearch";
@@ -31,7 +31,7 @@ const SHOWN_CHARACTERS: usize = 200;
 /// The tool.
 pub(crate) struct McpSearch {
     pub(crate) host: Host,
-    pub(crate) subset: Subset,
+    pub(crate) subset: ToolSubset,
     pub(crate) found: Found,
 }
 
@@ -59,7 +59,7 @@ struct Arguments {
     limit: Option<u64>,
 }
 
-impl Tool for McpSearch {
+impl LocalTool for McpSearch {
     fn definition(&self) -> ToolDefinition {
         definition(
             NAME,
@@ -77,13 +77,13 @@ impl Tool for McpSearch {
     fn run<'a>(
         &'a self,
         arguments: &'a RawValue,
-        _context: &'a ToolContext,
-    ) -> BoxFuture<'a, Output> {
+        _context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         Box::pin(async move {
             let arguments: Arguments = match serde_json::from_str(arguments.get()) {
                 Ok(arguments) => arguments,
                 Err(error) => {
-                    return Output::error(format!("the arguments cannot be read: {error}"));
+                    return LocalOutput::error(format!("the arguments cannot be read: {error}"));
                 }
             };
             let limit = arguments.limit.map_or(DEFAULT_LIMIT, |limit| {
@@ -94,7 +94,7 @@ impl Tool for McpSearch {
             let catalog = self.host.catalog();
             let tools = self.search(&catalog, &arguments.query, limit);
             if tools.is_empty() {
-                return Output::text(nothing_found(&catalog));
+                return LocalOutput::text(nothing_found(&catalog));
             }
             let mut text = String::from("These tools can be called now:\n");
             for tool in &tools {
@@ -110,7 +110,7 @@ impl Tool for McpSearch {
             }
             self.found
                 .add(tools.iter().map(|tool| tool.exposed().as_str().to_owned()));
-            Output::text(text)
+            LocalOutput::text(text)
         })
     }
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use switchboard::catalog::Tokens;
 use switchboard::service::Cancellation;
 
-use super::{Output, ToolContext};
+use super::{LocalContext, LocalOutput};
 use crate::message::ToolDefinition;
 
 /// A definition, with its schema as JSON.
@@ -22,20 +22,22 @@ pub(super) fn definition(name: &str, description: &str, schema: &str) -> ToolDef
 }
 
 /// The arguments as the tool takes them. They were checked against the schema, so this seldom fails.
-pub(super) fn arguments<'a, T: Deserialize<'a>>(arguments: &'a RawValue) -> Result<T, Output> {
+pub(super) fn arguments<'a, T: Deserialize<'a>>(arguments: &'a RawValue) -> Result<T, LocalOutput> {
     serde_json::from_str(arguments.get())
-        .map_err(|error| Output::error(format!("these arguments cannot be used: {error}")))
+        .map_err(|error| LocalOutput::error(format!("these arguments cannot be used: {error}")))
 }
 
 /// The output of a tool, or that which says why it cannot run.
-pub(super) async fn or_told(work: impl Future<Output = Result<Output, Output>>) -> Output {
+pub(super) async fn or_told(
+    work: impl Future<Output = Result<LocalOutput, LocalOutput>>,
+) -> LocalOutput {
     work.await.unwrap_or_else(|told| told)
 }
 
 /// Does work that blocks. It is told when nobody waits for it any longer, and has to look now and then.
 pub(super) async fn blocking(
-    work: impl FnOnce(&Cancellation) -> Output + Send + 'static,
-) -> Output {
+    work: impl FnOnce(&Cancellation) -> LocalOutput + Send + 'static,
+) -> LocalOutput {
     struct CancelOnDrop(Cancellation);
 
     impl Drop for CancelOnDrop {
@@ -47,16 +49,16 @@ pub(super) async fn blocking(
     let cancellation = Cancellation::default();
     let _cancel = CancelOnDrop(cancellation.clone());
     let done = tokio::task::spawn_blocking(move || work(&cancellation)).await;
-    done.unwrap_or_else(|error| Output::error(format!("the tool has failed: {error}")))
+    done.unwrap_or_else(|error| LocalOutput::error(format!("the tool has failed: {error}")))
 }
 
 /// How many characters an output may have.
-pub(super) fn limit(context: &ToolContext) -> usize {
+pub(super) fn limit(context: &LocalContext) -> usize {
     Tokens(context.max_output_tokens).characters()
 }
 
 /// The text if it fits, or else its beginning and its end, and where the whole is.
-pub(super) fn fit(text: String, whole: &[u8], label: &str, context: &ToolContext) -> String {
+pub(super) fn fit(text: String, whole: &[u8], label: &str, context: &LocalContext) -> String {
     let limit = limit(context);
     let characters = text.chars().count();
     if characters <= limit {
@@ -128,7 +130,7 @@ mod tests {
     #[test]
     fn the_middle_is_cut_and_kept_elsewhere() {
         let folder = tempfile::tempdir().expect("a folder");
-        let context = ToolContext {
+        let context = LocalContext {
             workspace: folder.path().to_owned(),
             max_output_tokens: 200,
             spill: Some(SpillFolder::new(folder.path())),

@@ -14,12 +14,13 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use switchboard::call::shape::{Block, Media};
 use switchboard::service::Cancellation;
 
 use super::files::{Known, open, resolve, shown};
 use super::prepare::{arguments, blocking, definition, first, limit, or_told, remark};
-use super::{Output, Tool, ToolContext};
-use crate::message::{Content, Image, ToolDefinition};
+use super::{LocalContext, LocalOutput, LocalTool};
+use crate::message::ToolDefinition;
 
 /// How many lines are read unless another number is asked for.
 const USUAL_LINES: u64 = 2000;
@@ -55,7 +56,7 @@ impl Read {
     }
 }
 
-impl Tool for Read {
+impl LocalTool for Read {
     fn definition(&self) -> ToolDefinition {
         definition("Read", DESCRIPTION, SCHEMA)
     }
@@ -64,7 +65,11 @@ impl Tool for Read {
         true
     }
 
-    fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
+    fn run<'a>(
+        &'a self,
+        raw: &'a RawValue,
+        context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         or_told(async move {
             let wanted: Arguments = arguments(raw)?;
             let path = resolve(&wanted.file_path, context)?;
@@ -78,13 +83,13 @@ impl Tool for Read {
             let output = blocking(move |cancellation| match read(&path, range, cancellation) {
                 Ok((shown, metadata)) => {
                     known.note(&path, &metadata);
-                    Output {
+                    LocalOutput {
                         content: vec![shown],
                         is_error: false,
                         display: None,
                     }
                 }
-                Err(reason) => Output::error(format!("{name} cannot be read: {reason}")),
+                Err(reason) => LocalOutput::error(format!("{name} cannot be read: {reason}")),
             })
             .await;
             Ok(output)
@@ -105,7 +110,7 @@ fn read(
     path: &Path,
     range: Range,
     cancellation: &Cancellation,
-) -> Result<(Content, Metadata), String> {
+) -> Result<(Block, Metadata), String> {
     let (mut file, metadata) = open(path)?;
     let mut beginning = Vec::with_capacity(BEGINNING);
     let taken = (&mut file)
@@ -118,7 +123,7 @@ fn read(
     check_text(&beginning, &metadata)?;
     file.rewind().map_err(|error| error.to_string())?;
     let text = lines(file, range, cancellation)?;
-    Ok((Content::Text { text }, metadata))
+    Ok((Block::Text(text), metadata))
 }
 
 /// The type of a picture that models can look at.
@@ -137,7 +142,7 @@ fn picture_type(beginning: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn picture(file: &mut File, metadata: &Metadata, mime_type: &str) -> Result<Content, String> {
+fn picture(file: &mut File, metadata: &Metadata, mime_type: &str) -> Result<Block, String> {
     let too_large = |size: u64| {
         format!(
             "the picture has {size} bytes, and {MAX_PICTURE} is the most; make it smaller first"
@@ -153,7 +158,7 @@ fn picture(file: &mut File, metadata: &Metadata, mime_type: &str) -> Result<Cont
     if bytes.len() as u64 > MAX_PICTURE {
         return Err(too_large(bytes.len() as u64));
     }
-    Ok(Content::Image(Image {
+    Ok(Block::Image(Media {
         mime_type: mime_type.to_owned(),
         data: STANDARD.encode(bytes),
     }))

@@ -16,7 +16,7 @@ use super::files::{Knowledge, Known, resolve, shown};
 use super::prepare::{arguments, blocking, definition, or_told};
 use super::previewed::{FileState, Previewed, difference as difference_shown, failing, unchanged};
 use super::replace::Target;
-use super::{Output, Tool, ToolContext};
+use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
 /// A larger file that is replaced is not shown as a difference.
@@ -47,7 +47,7 @@ impl Write {
     }
 }
 
-impl Tool for Write {
+impl LocalTool for Write {
     fn definition(&self) -> ToolDefinition {
         definition("Write", DESCRIPTION, SCHEMA)
     }
@@ -55,7 +55,7 @@ impl Tool for Write {
     fn preview<'a>(
         &'a self,
         raw: &'a RawValue,
-        context: &'a ToolContext,
+        context: &'a LocalContext,
     ) -> BoxFuture<'a, Option<Preview>> {
         async move {
             let wanted: Arguments = arguments(raw).ok()?;
@@ -71,7 +71,11 @@ impl Tool for Write {
         .boxed()
     }
 
-    fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
+    fn run<'a>(
+        &'a self,
+        raw: &'a RawValue,
+        context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         or_told(async move {
             let wanted: Arguments = arguments(raw)?;
             let path = resolve(&wanted.file_path, context)?;
@@ -81,7 +85,7 @@ impl Tool for Write {
             // A file is written whole or not at all, so there is nothing to look out for meanwhile.
             let output = blocking(move |_| {
                 write(&path, &name, &wanted.content, &known, shown.as_ref()).unwrap_or_else(
-                    |reason| Output::error(format!("{name} is not written: {reason}")),
+                    |reason| LocalOutput::error(format!("{name} is not written: {reason}")),
                 )
             })
             .await;
@@ -145,7 +149,7 @@ fn write(
     content: &str,
     known: &Known,
     shown: Option<&FileState>,
-) -> Result<Output, String> {
+) -> Result<LocalOutput, String> {
     let target = Target::at(path)?;
     let mut before = Some(String::new());
     may_replace(path, &target, known)?;
@@ -165,8 +169,8 @@ fn write(
     };
     let lines = content.lines().count();
     let text = format!("{verb} {name}: {lines} lines, {} bytes", content.len());
-    Ok(Output {
+    Ok(LocalOutput {
         display: before.map(|before| difference(name, &before, content)),
-        ..Output::text(text)
+        ..LocalOutput::text(text)
     })
 }

@@ -13,46 +13,45 @@ use switchboard::peer::{Progress, ProgressSink};
 use switchboard::person::working_time;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Emitter, State, Turn};
+use super::sub_agent::SubAgent;
+use super::{Emitter, Turn};
 use crate::budget::Budget;
 use crate::context::AgentContext;
-use crate::dispatch::{BuiltIn, BuiltInKind, Prepared, UNFIT};
+use crate::dispatch::{Answered, Prepared};
 use crate::events::{CallSummary, EndReason, SessionEvent};
 use crate::message::{ToolCall, ToolResult};
 use crate::provider::Usage;
-use crate::record::{Entry, Journal};
-use crate::session::{Prompt, SessionError};
-use crate::tools::Output;
-use crate::tools::agent::Task;
+use crate::record::Entry;
+use crate::session::SessionError;
 
 /// How many calls run side by side.
 const MAX_AT_ONCE: usize = 8;
 
-/// Somebody who makes calls.
+/// Makes the calls of a turn.
 struct Caller<'a> {
-    context: &'a AgentContext,
+    context: &'a Arc<AgentContext>,
     emitter: Emitter,
     budget: Arc<Budget>,
     /// What a sub-agent has cost. It is a call that runs alone, so it is clear whose this is.
-    spent: Mutex<Usage>,
+    spent: Arc<Mutex<Usage>>,
 }
 
 /// A call that may be made.
-type Ready<'a, 'c> = (&'c ToolCall, Prepared<'a>);
+type Ready<'c> = (&'c ToolCall, Prepared);
 
 /// A call that has ended.
 struct Ended {
     call: ToolCall,
     /// The tool on its server; `None` for others.
     reference: Option<ToolRef>,
-    /// The result as the server sent it.
+    /// The result as a server sent it.
     result: Option<SharedJson>,
     arguments: Option<Box<RawValue>>,
-    output: Output,
+    answered: Answered,
     elapsed: Duration,
 }
 
-impl<'a> Turn<'a> {
+impl Turn<'_> {
     /// Makes the calls of an answer. Their results are recorded as they come.
     pub(super) async fn make(
         &mut self,
@@ -65,8 +64,8 @@ impl<'a> Turn<'a> {
         while let Some(first) = next.take() {
             next = self.prepared(&mut rest, is_cut_off);
             let mut batch = vec![first];
-            if batch.iter().all(|(_, call)| call.is_read_only()) {
-                while let Some(call) = next.take_if(|(_, call)| call.is_read_only()) {
+            if batch.iter().all(|(_, call)| call.is_read_only) {
+                while let Some(call) = next.take_if(|(_, call)| call.is_read_only) {
                     batch.push(call);
                     next = self.prepared(&mut rest, is_cut_off);
                 }
@@ -77,14 +76,14 @@ impl<'a> Turn<'a> {
     }
 
     /// The next call of an answer. The last one may have been cut off with it.
-    fn prepared<'c>(&self, rest: &mut &'c [ToolCall], is_cut_off: bool) -> Option<Ready<'a, 'c>> {
+    fn prepared<'c>(&self, rest: &mut &'c [ToolCall], is_cut_off: bool) -> Option<Ready<'c>> {
         let (call, others) = rest.split_first()?;
         *rest = others;
-        let prepared = if is_cut_off && others.is_empty() && is_incomplete(call) {
-            Prepared::Hopeless(Output::error(CUT_OFF), UNFIT)
-        } else {
-            self.context.prepare(call)
-        };
+        let mut prepared = self.context.prepare(call);
+        if is_cut_off && others.is_empty() && is_incomplete(call) {
+            prepared.is_read_only = true;
+            prepared.arguments = Err(CUT_OFF.to_owned());
+        }
         Some((call, prepared))
     }
 
@@ -101,7 +100,7 @@ impl<'a> Turn<'a> {
         let text = format!("The call was not run: the turn's budget of {budget} is used up.");
         for call in calls {
             let ended = Entry::CallEnded {
-                result: result_of(call, Output::error(&*text)),
+                result: result_of(call, Answered::error(&*text)),
                 usage: Usage::default(),
             };
             self.state.journal.append(ended).await?;
@@ -109,9 +108,9 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    async fn make_at_once(&mut self, batch: Vec<Ready<'a, '_>>) -> Result<(), SessionError> {
+    async fn make_at_once(&mut self, batch: Vec<Ready<'_>>) -> Result<(), SessionError> {
         let begun = batch.iter().filter_map(|(call, prepared)| {
-            let is_made = !matches!(prepared, Prepared::Hopeless(..));
+            let is_made = prepared.arguments.is_ok();
             is_made.then(|| call.id.clone())
         });
         let begun: Vec<String> = begun.collect();
@@ -123,7 +122,7 @@ impl<'a> Turn<'a> {
             context: self.context,
             emitter: self.emitter.clone(),
             budget: Arc::clone(&self.budget),
-            spent: Mutex::default(),
+            spent: Arc::default(),
         };
         let mut calls = Vec::with_capacity(batch.len());
         for (call, prepared) in batch {
@@ -132,8 +131,8 @@ impl<'a> Turn<'a> {
         let mut running = stream::iter(calls).buffer_unordered(MAX_AT_ONCE);
         while let Some(ended) = running.next().await {
             let elapsed_ms = u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX);
-            let display = ended.output.display.clone();
-            let result = result_of(&ended.call, ended.output);
+            let display = ended.answered.display.clone();
+            let result = result_of(&ended.call, ended.answered);
             let (content, is_error) = (result.content.clone(), result.is_error);
             let usage = caller.take_spent();
             self.usage += usage;
@@ -167,10 +166,10 @@ impl<'a> Turn<'a> {
 
 impl Caller<'_> {
     /// Makes one call.
-    fn make<'c>(&'c self, call: ToolCall, prepared: Prepared<'c>) -> BoxFuture<'c, Ended> {
+    fn make(&self, call: ToolCall, prepared: Prepared) -> BoxFuture<'_, Ended> {
         async move {
-            let arguments = prepared.arguments().map(ToOwned::to_owned);
-            let mut reference = prepared.reference().cloned();
+            let arguments = prepared.arguments.as_ref().ok().cloned();
+            let mut reference = prepared.reference.clone();
             let mut result = None;
             let (server, tool) = named(reference.as_ref(), &call);
             let begins = SessionEvent::CallBegins {
@@ -183,48 +182,54 @@ impl Caller<'_> {
             };
             self.emitter.tell(begins).await;
             let started = Instant::now();
-            let work = async {
-                match prepared {
-                    Prepared::Hopeless(output, why) => {
-                        self.context.note_hopeless(&call, why);
-                        output
-                    }
-                    Prepared::Server {
-                        name, arguments, ..
-                    } => {
-                        // What a model knows without having been told of it becomes part of what it is told of.
-                        self.context.found.add([name.clone()]);
-                        let progress = self.progress(&call.id);
-                        let answered = self.context.call_server(name, arguments, progress).await;
-                        // A tool that came with a server that was not there before is known only now.
-                        if let Some(outcome) = answered.1 {
-                            reference = Some(outcome.tool);
-                            result = Some(outcome.result);
-                        }
-                        answered.0
-                    }
-                    Prepared::BuiltIn { tool, arguments } => {
-                        self.context
-                            .call_built_in(tool, arguments, |arguments| {
-                                self.run(&call.id, tool, arguments)
-                            })
-                            .await
-                    }
-                }
-            };
+            let work = self.answer(&call, prepared);
             let running = self.with_signs_of_life(&call.id, started, work);
             // While a person thinks, the call does nothing.
-            let (output, elapsed) = working_time(running).await;
+            let (mut answered, elapsed) = working_time(running).await;
+            // A tool that came with a server that was not there before is known only now.
+            if let Some(outcome) = answered.outcome.take()
+                && let Some(tool) = outcome.tool.reference()
+            {
+                reference = Some(tool);
+                result = Some(outcome.result);
+            }
             Ended {
                 call,
                 reference,
                 result,
                 arguments,
-                output,
+                answered,
                 elapsed,
             }
         }
         .boxed()
+    }
+
+    async fn answer(&self, call: &ToolCall, prepared: Prepared) -> Answered {
+        let arguments = match prepared.arguments {
+            Ok(arguments) => arguments,
+            Err(problem) => {
+                let host = &self.context.options.host;
+                host.note_unreadable(&call.name, &call.arguments);
+                return Answered::error(problem);
+            }
+        };
+        if !prepared.is_built_in {
+            // What a model knows without having been told of it becomes part of what it is told of.
+            self.context.found.add([prepared.name.clone()]);
+        }
+        let sub_agent = SubAgent {
+            parent: Arc::clone(self.context),
+            emitter: self.emitter.of_call(&call.id),
+            budget: Arc::clone(&self.budget),
+            spent: Arc::clone(&self.spent),
+        };
+        let progress = self.progress(&call.id, prepared.is_built_in);
+        let name = prepared.name;
+        let calling = self
+            .context
+            .call(name, arguments, progress, Arc::new(sub_agent));
+        calling.await
     }
 
     /// Tells now and then that a call is still running, however silent its tool is.
@@ -254,82 +259,17 @@ impl Caller<'_> {
         }
     }
 
-    /// Runs a built-in tool that was permitted.
-    fn run<'c>(
-        &'c self,
-        call: &'c str,
-        tool: &'c BuiltIn,
-        arguments: Box<RawValue>,
-    ) -> BoxFuture<'c, Output> {
-        let tool = match &tool.kind {
-            BuiltInKind::Agent => return self.sub_agent(call, arguments),
-            BuiltInKind::Tool(tool) => tool,
-        };
-        async move {
-            let (emitter, id) = (self.emitter.clone(), call.to_owned());
-            let progress = move |message: String| {
-                emitter.hint(SessionEvent::CallProgress {
-                    id: id.clone(),
-                    progress: None,
-                    total: None,
-                    message: Some(message),
-                    elapsed_ms: None,
-                });
-            };
-            let context = self.context.context(Arc::new(progress));
-            tool.run(&arguments, &context).await
-        }
-        .boxed()
-    }
-
-    /// Gives a task to a sub-agent. It shares the host, the gate and the budget.
-    fn sub_agent<'c>(&'c self, call: &'c str, arguments: Box<RawValue>) -> BoxFuture<'c, Output> {
-        async move {
-            let task = Task::read(&arguments).and_then(|task| Ok((task.patterns()?, task)));
-            let (patterns, task) = match task {
-                Ok(task) => task,
-                Err(problem) => return Output::error(problem),
-            };
-            let context = self.context.of_sub_agent(patterns);
-            let mut state = State::new(&context, Journal::unkept(context.id.clone()));
-            let turn = Turn::new(
-                &context,
-                &mut state,
-                self.emitter.of_call(call),
-                Arc::clone(&self.budget),
-            );
-            let reply = turn.run(Prompt::from(task.prompt)).await;
-            *self.spent.lock().unwrap_or_else(PoisonError::into_inner) +=
-                state.journal.conversation().usage();
-            match reply {
-                Err(error) => Output::error(format!("the agent could not go on: {error}")),
-                Ok(reply) if reply.reason == EndReason::Done => Output::text(reply.response),
-                Ok(reply) => {
-                    let why = match reply.reason {
-                        EndReason::Refused => "the model refused",
-                        EndReason::Length => "its answer reached the limit",
-                        _ => "the budget is used up",
-                    };
-                    Output::error(format!(
-                        "The agent did not finish: {why}. It last said: {}",
-                        reply.response
-                    ))
-                }
-            }
-        }
-        .boxed()
-    }
-
     fn take_spent(&self) -> Usage {
         std::mem::take(&mut self.spent.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn progress(&self, call: &str) -> ProgressSink {
+    fn progress(&self, call: &str, is_built_in: bool) -> ProgressSink {
         let (emitter, id) = (self.emitter.clone(), call.to_owned());
         Arc::new(move |progress: Progress| {
             emitter.hint(SessionEvent::CallProgress {
                 id: id.clone(),
-                progress: Some(progress.progress),
+                // Built-in tools only say what they are doing.
+                progress: (!is_built_in).then_some(progress.progress),
                 total: progress.total,
                 message: progress.message,
                 elapsed_ms: None,
@@ -357,10 +297,10 @@ fn named(reference: Option<&ToolRef>, call: &ToolCall) -> (Option<String>, Strin
     }
 }
 
-fn result_of(call: &ToolCall, output: Output) -> ToolResult {
+fn result_of(call: &ToolCall, answered: Answered) -> ToolResult {
     ToolResult {
         call: call.id.clone(),
-        content: output.content,
-        is_error: output.is_error,
+        content: answered.content,
+        is_error: answered.is_error,
     }
 }

@@ -428,28 +428,30 @@ pub(crate) fn spec(name: &str, service: &Arc<Bench>) -> ServerSpec {
     spec
 }
 
-/// A host and its permission gate. Everything is allowed; what `bench` says of its tools is believed.
-pub(crate) fn supervised_host() -> (Host, Arc<PermissionGate>) {
+/// A host with a permission gate. Everything is allowed; what `bench` says of its tools is believed.
+pub(crate) fn supervised_host() -> Host {
     let policy = Policy {
         default: Permission::Allow,
         annotations: true,
         unattended: Permission::Allow,
     };
     let engine = Engine::without_rules(policy).trusting("bench");
-    let gate = Arc::new(PermissionGate::new(engine));
-    let host = Host::with_options(HostOptions {
-        gate: Arc::clone(&gate) as Arc<dyn switchboard::call::gate::Gate>,
+    host_with(engine)
+}
+
+/// A host with a permission gate that goes by these rules.
+pub(crate) fn host_with(engine: Engine) -> Host {
+    Host::with_options(HostOptions {
+        gate: Arc::new(PermissionGate::new(engine)),
         ..HostOptions::default()
-    });
-    (host, gate)
+    })
 }
 
 pub(crate) fn options(provider: &Arc<Scripted>, servers: Vec<ServerSpec>) -> AgentOptions {
-    let (host, gate) = supervised_host();
     let provider = Arc::clone(provider) as Arc<dyn Provider>;
     AgentOptions {
         servers,
-        ..AgentOptions::new(host, gate, provider)
+        ..AgentOptions::new(supervised_host(), provider)
     }
 }
 

@@ -77,9 +77,8 @@ async fn a_call_that_cannot_be_made_is_written_down() {
     let store = Arc::new(MemoryStore::new());
     let audit = Audit::start(store.clone(), AuditSettings::default(), "test");
     let gate = PermissionGate::new(Engine::without_rules(Policy::agent())).recording(audit.clone());
-    let gate = Arc::new(gate);
     let host = Host::with_options(HostOptions {
-        gate: gate.clone(),
+        gate: Arc::new(gate),
         ..HostOptions::default()
     });
     let provider = Scripted::new([
@@ -89,7 +88,7 @@ async fn a_call_that_cannot_be_made_is_written_down() {
         ]),
         says("I see."),
     ]);
-    let options = AgentOptions::new(host, gate, provider);
+    let options = AgentOptions::new(host, provider);
     let session = Agent::new(options).session(&workspace());
     session.send("go").await.expect("a reply");
     audit.flush().await;

@@ -81,7 +81,7 @@ async fn the_smallest_window_that_is_searched_with_can_be_set() {
 async fn the_tenth_is_exact() {
     let check = async |more: u64, expected: bool| {
         let bench = Arc::new(Bench::with(tools_of(10, 450)));
-        let (host, _) = supervised_host();
+        let host = supervised_host();
         host.add_server(spec("bench", &bench))
             .await
             .expect("it connects");

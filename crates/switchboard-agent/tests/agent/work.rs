@@ -12,7 +12,7 @@ use switchboard::permissions::{Engine, Policy};
 use switchboard_agent::events::{EndReason, SessionEvent};
 use switchboard_agent::message::{Message, Part, Role, ToolDefinition};
 use switchboard_agent::provider::{ProviderErrorKind, Stop};
-use switchboard_agent::tools::{Output, Tool, ToolContext};
+use switchboard_agent::tools::{LocalContext, LocalOutput, LocalTool};
 use switchboard_agent::{Agent, AgentOptions};
 use switchboard_config::entry::Permission;
 use switchboard_config::policy::HookEvent;
@@ -23,7 +23,7 @@ use crate::support::*;
 #[derive(Default)]
 struct Note(Mutex<Vec<String>>);
 
-impl Tool for Note {
+impl LocalTool for Note {
     fn definition(&self) -> ToolDefinition {
         let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
         ToolDefinition {
@@ -36,8 +36,8 @@ impl Tool for Note {
     fn run<'a>(
         &'a self,
         arguments: &'a RawValue,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Output> {
+        context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         Box::pin(async move {
             assert!(!arguments.get().contains("panic"), "as asked");
             (context.progress)("noting".to_owned());
@@ -45,9 +45,9 @@ impl Tool for Note {
                 .lock()
                 .expect("notes")
                 .push(arguments.get().to_owned());
-            Output {
+            LocalOutput {
                 display: Some("noted".to_owned()),
-                ..Output::text("It is noted.")
+                ..LocalOutput::text("It is noted.")
             }
         })
     }
@@ -57,7 +57,7 @@ fn with_note(provider: &Arc<Scripted>) -> (AgentOptions, Arc<Note>) {
     let note = Arc::new(Note::default());
     let bench = Arc::new(Bench::new());
     let options = AgentOptions {
-        tools: vec![Arc::clone(&note) as Arc<dyn Tool>],
+        tools: vec![Arc::clone(&note) as Arc<dyn LocalTool>],
         ..options(provider, vec![spec("bench", &bench)])
     };
     (options, note)
@@ -164,13 +164,13 @@ async fn what_is_not_permitted_is_not_run() {
         ]),
         says("I see."),
     ]);
-    let (options, note) = with_note(&provider);
+    let (mut options, note) = with_note(&provider);
     let policy = Policy {
         default: Permission::Ask,
         annotations: true,
         unattended: Permission::Deny,
     };
-    options.gate.set_engine(Engine::without_rules(policy));
+    options.host = host_with(Engine::without_rules(policy));
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let results = provider.last().results();
@@ -382,7 +382,7 @@ async fn hooks_change_and_block_what_built_in_tools_do() {
         ]),
         says("done"),
     ]);
-    let (options, note) = with_note(&provider);
+    let (mut options, note) = with_note(&provider);
     let before = |call: &HookInput<'_>| {
         let text = call.arguments.map_or("", RawValue::get);
         if text.contains("poison") {
@@ -421,7 +421,7 @@ async fn hooks_change_and_block_what_built_in_tools_do() {
         registered(HookEvent::PreToolUse, Arc::new(before)),
         registered(HookEvent::PostToolUse, Arc::new(after)),
     ]);
-    options.gate.set_engine(engine);
+    options.host = host_with(engine);
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let noted = note.0.lock().expect("notes").clone();
@@ -437,7 +437,7 @@ async fn hooks_change_and_block_what_built_in_tools_do() {
 #[tokio::test]
 async fn output_that_is_too_long_is_cut_whoever_made_it() {
     struct Long;
-    impl Tool for Long {
+    impl LocalTool for Long {
         fn definition(&self) -> ToolDefinition {
             ToolDefinition {
                 name: "Long".to_owned(),
@@ -448,9 +448,9 @@ async fn output_that_is_too_long_is_cut_whoever_made_it() {
         fn run<'a>(
             &'a self,
             _arguments: &'a RawValue,
-            _context: &'a ToolContext,
-        ) -> BoxFuture<'a, Output> {
-            Box::pin(async { Output::text("x".repeat(10_000)) })
+            _context: &'a LocalContext,
+        ) -> BoxFuture<'a, LocalOutput> {
+            Box::pin(async { LocalOutput::text("x".repeat(10_000)) })
         }
     }
     let folder = tempfile::tempdir().expect("a folder");

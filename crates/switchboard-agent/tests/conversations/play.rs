@@ -9,7 +9,6 @@ use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use serde_json::value::to_raw_value;
 use switchboard::Host;
-use switchboard::call::gate::Gate;
 use switchboard::hooks::{HookAnswer, HookInput, Registration};
 use switchboard::json::SharedJson;
 use switchboard::options::HostOptions;
@@ -142,11 +141,11 @@ impl Playing {
         ];
         let gate = Arc::new(PermissionGate::new(engine(conversation)));
         let host = Host::with_options(HostOptions {
-            gate: Arc::clone(&gate) as Arc<dyn Gate>,
+            gate,
             spill_folder: Some(spill.clone()),
             ..HostOptions::default()
         });
-        let mut options = AgentOptions::new(host.clone(), gate, Arc::clone(&providers[0]));
+        let mut options = AgentOptions::new(host.clone(), Arc::clone(&providers[0]));
         options.servers = specs;
         options.spill_folder = Some(spill.clone());
         conversation.options.apply(&mut options);

@@ -18,17 +18,17 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use serde_json::value::to_raw_value;
+use switchboard::call::shape::Block;
 use switchboard::call::spill::SpillFolder;
 use switchboard::permissions::Preview;
-use switchboard_agent::message::Content;
-use switchboard_agent::tools::{Output, Shell, Tool, ToolContext, standard};
+use switchboard_agent::tools::{LocalContext, LocalOutput, LocalTool, Shell, standard};
 
 /// A workspace, and the tools of one session in it.
 struct World {
     _folder: tempfile::TempDir,
     workspace: PathBuf,
-    tools: Vec<Arc<dyn Tool>>,
-    context: ToolContext,
+    tools: Vec<Arc<dyn LocalTool>>,
+    context: LocalContext,
     told: Arc<Mutex<Vec<String>>>,
 }
 
@@ -44,7 +44,7 @@ impl World {
         std::fs::create_dir(&workspace).unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));
         let teller = Arc::clone(&told);
-        let context = ToolContext {
+        let context = LocalContext {
             workspace: workspace.clone(),
             max_output_tokens: 4000,
             spill: Some(SpillFolder::new(root.join("spill"))),
@@ -75,12 +75,12 @@ impl World {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    fn tool(&self, name: &str) -> &Arc<dyn Tool> {
-        let named = |tool: &&Arc<dyn Tool>| tool.definition().name == name;
+    fn tool(&self, name: &str) -> &Arc<dyn LocalTool> {
+        let named = |tool: &&Arc<dyn LocalTool>| tool.definition().name == name;
         self.tools.iter().find(named).unwrap()
     }
 
-    async fn run(&self, tool: &str, arguments: Value) -> Output {
+    async fn run(&self, tool: &str, arguments: Value) -> LocalOutput {
         let arguments = to_raw_value(&arguments).unwrap();
         self.tool(tool).run(&arguments, &self.context).await
     }
@@ -107,9 +107,9 @@ impl World {
     }
 }
 
-fn text(output: &Output) -> String {
+fn text(output: &LocalOutput) -> String {
     match output.content.as_slice() {
-        [Content::Text { text }] => text.clone(),
+        [Block::Text(text)] => text.clone(),
         other => panic!("not one text: {other:?}"),
     }
 }

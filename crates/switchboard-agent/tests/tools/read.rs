@@ -1,5 +1,5 @@
 use serde_json::json;
-use switchboard_agent::message::{Content, Image};
+use switchboard::call::shape::{Block, Media};
 
 use super::World;
 
@@ -110,13 +110,13 @@ async fn pictures_are_looked_at() {
         // What it is called does not matter.
         world.file("picture.txt", bytes);
         let output = world.run("Read", json!({"file_path": "picture.txt"})).await;
-        let image = Image {
+        let image = Media {
             mime_type: mime_type.to_owned(),
             data: data.to_owned(),
         };
         assert_eq!(
             (output.content, output.is_error),
-            (vec![Content::Image(image)], false)
+            (vec![Block::Image(image)], false)
         );
     };
     check(b"\x89PNG\r\n\x1a\n\0", "image/png", "iVBORw0KGgoA").await;

@@ -55,12 +55,12 @@ impl World {
         let engine = Engine::without_rules(Policy::agent());
         let gate = Arc::new(PermissionGate::new(engine).asking(Arc::new(questions.clone())));
         let host = Host::with_options(HostOptions {
-            gate: gate.clone(),
+            gate,
             handler: Arc::new(questions.clone()),
             ..HostOptions::default()
         });
         let model = Arc::new(Obedient::default());
-        let mut options = AgentOptions::new(host, gate, model.clone());
+        let mut options = AgentOptions::new(host, model.clone());
         options.servers = vec![inquirer::spec()];
         options.store = store.clone();
         options.shell = Shell::new(std::env::vars_os());

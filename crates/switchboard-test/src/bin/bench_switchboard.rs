@@ -108,8 +108,7 @@ impl Contestant for Switchboard {
         let request = CallRequest {
             tool: self.tool.clone(),
             arguments: Some(self.arguments.clone()),
-            timeout: None,
-            progress: None,
+            ..CallRequest::default()
         };
         let outcome = self.host.request(request).await?;
         if outcome.is_error {

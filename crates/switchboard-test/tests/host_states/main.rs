@@ -354,7 +354,7 @@ async fn a_call_that_is_dropped_reaches_the_server_and_the_connection_survives()
         .iter()
         .filter_map(|event| match event {
             Event::CallEnd {
-                server,
+                server: Some(server),
                 tool,
                 is_error,
                 result,

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use switchboard_protocol::RequestId;
 use switchboard_store::{LogEntry, Timestamp};
 
-use crate::call::{CallError, CallOutcome};
+use crate::call::{CallError, CallOutcome, UNFIT};
 use crate::host::ServerError;
 use crate::names::{CallId, ServerName, WireName};
 use crate::peer::RequestError;
@@ -363,7 +363,7 @@ fn class(error: &CallError) -> &'static str {
         CallError::Lookup(_) => "unknown-tool",
         CallError::Server(ServerError::NeedsAuth(_)) => "needs-login",
         CallError::Server(_) => "server-unavailable",
-        CallError::Arguments { .. } => "bad-arguments",
+        CallError::Arguments { .. } => UNFIT,
         CallError::Denied { .. } => "result-withheld",
         CallError::Request { error, .. } => match error {
             RequestError::Idle(_) | RequestError::Expired(_) => "timed-out",

@@ -169,6 +169,21 @@ impl ArgumentCheck {
         Err(ArgumentsError { problems, untold })
     }
 
+    /// The arguments as they are passed on, if they fit. Models write `null` for what they leave out: where that is all
+    /// that is wrong, those members are removed.
+    pub fn fit(
+        &self,
+        arguments: Option<Box<RawValue>>,
+    ) -> Result<Option<Box<RawValue>>, ArgumentsError> {
+        let Err(error) = self.check(arguments.as_deref()) else {
+            return Ok(arguments);
+        };
+        match arguments.as_deref().and_then(without_nulls) {
+            Some(stated) if self.check(Some(&stated)).is_ok() => Ok(Some(stated)),
+            _ => Err(error),
+        }
+    }
+
     /// Why arguments cannot be checked, if so.
     pub fn not_checked(&self) -> Option<&NotChecked> {
         self.0.as_ref().err()
@@ -222,8 +237,9 @@ fn one_problem(message: String) -> ArgumentsError {
         untold: 0,
     }
 }
+
 /// The object without its members that are `null`; `None` if it has none.
-pub fn without_nulls(arguments: &RawValue) -> Option<Box<RawValue>> {
+fn without_nulls(arguments: &RawValue) -> Option<Box<RawValue>> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).ok()?;
     let stated: BTreeMap<&String, &RawValue> = members
         .iter()

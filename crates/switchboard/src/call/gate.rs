@@ -14,11 +14,11 @@ use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::{CallError, CallOutcome};
+use super::{CallError, CallOutcome, CallTarget};
 use crate::audit::What;
-use crate::catalog::CatalogTool;
 use crate::json::SharedJson;
 use crate::names::CallId;
+use crate::permissions::SecretPlaces;
 
 /// Permits calls and sees them pass.
 pub trait Gate: Send + Sync + 'static {
@@ -43,6 +43,17 @@ pub trait Gate: Send + Sync + 'static {
     /// must be short.
     fn note(&self, what: What) {
         let _ = what;
+    }
+
+    /// Places with secrets, which local tools that search files pass over.
+    fn secrets(&self) -> Arc<SecretPlaces> {
+        Arc::default()
+    }
+
+    /// Whether what this server says of its own tools is believed.
+    fn trusts(&self, server: &str) -> bool {
+        let _ = server;
+        false
     }
 
     /// Whether there is nothing to ask, so that a call need not.
@@ -84,7 +95,7 @@ pub struct PendingCall<'a> {
     /// The call.
     pub id: CallId,
     /// The tool.
-    pub tool: &'a CatalogTool,
+    pub tool: CallTarget<'a>,
     /// The arguments, valid for the tool's schema.
     pub arguments: Option<&'a RawValue>,
 }

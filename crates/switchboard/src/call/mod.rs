@@ -1,13 +1,16 @@
-//! The call pipeline: prepare, permit, send, look at, hand over. Straight-line code, used by every front end.
+//! The call pipeline: prepare, permit, send or run, look at, hand over. Straight-line code, used by every front end.
 //!
-//! Owns what happens between a name with arguments and a result. It never passes through the manager; it works on the
-//! snapshot and speaks with the server itself.
+//! Owns what happens between a name with arguments and a result, for tools of servers and for [local] ones alike. It
+//! never passes through the manager; it works on the snapshot and speaks with the server itself.
 
 pub mod arguments;
+mod context;
 pub mod gate;
+pub mod local;
 mod result;
 pub mod shape;
 pub mod spill;
+mod target;
 mod under_way;
 mod unmade;
 
@@ -25,31 +28,40 @@ use switchboard_protocol::types::tool::CallToolResult;
 use switchboard_protocol::{Era, ErrorCode, Method};
 use tokio::time::Instant;
 
-use crate::catalog::{Catalog, CatalogTool, LookupError, exposed};
+use crate::catalog::{Catalog, CatalogTool, LiveAnnotations, LookupError, exposed};
 use crate::events::{CallResult, Event};
 use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
-use crate::names::{CallId, ToolRef};
+use crate::names::{CallId, CalledTool, ExposedName};
 use crate::peer::{ListKind, ProgressSink, RequestError, RequestOptions};
 use crate::person;
 use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
 use gate::{PendingCall, Permit, Sight, Verdict, Witness};
+use local::{LocalCall, LocalOutput};
 
+pub use context::{CallContext, ToolSubset};
+pub use target::CallTarget;
 pub(crate) use under_way::UnderWay;
+pub(crate) use unmade::UNFIT;
 
 /// A call to make.
 #[derive(Clone, Default)]
 pub struct CallRequest {
-    /// The tool: its exposed name, `server/tool` or `server.tool`.
+    /// The tool: its exposed name, `server/tool` or `server.tool`, or the bare name of one of the context's tools.
     pub tool: String,
     /// The arguments, an object.
     pub arguments: Option<Box<RawValue>>,
-    /// How long it may be silent, in place of what the configuration says.
+    /// How long it may go without an answer or progress. `None`: what the configuration says; a local tool has no limit.
     pub timeout: Option<Duration>,
+    /// How long it may take in all once it is permitted, however much progress it reports. `None`: what the
+    /// configuration says; a local tool has no limit.
+    pub total_timeout: Option<Duration>,
     /// Who hears of its progress. It runs on the task that reads, so it must be short.
     pub progress: Option<ProgressSink>,
+    /// The session that makes the call. `None`: it may reach every server's tool, and there are no others.
+    pub context: Option<Arc<CallContext>>,
 }
 
 /// A call that has a result.
@@ -58,13 +70,17 @@ pub struct CallOutcome {
     /// The call.
     pub id: CallId,
     /// The tool.
-    pub tool: ToolRef,
-    /// The result as the server sent it.
+    pub tool: CalledTool,
+    /// The result as the server sent it; that of a local tool has the same form.
     pub result: SharedJson,
     /// Whether the tool itself says that it failed.
     pub is_error: bool,
+    /// What a person is shown in place of the result, where a local tool says so.
+    pub display: Option<String>,
     /// How long it took.
     pub elapsed: Duration,
+    /// Whether its text is a local tool's own, to be shown exactly.
+    is_exact: bool,
 }
 
 /// Why a call has no result.
@@ -81,7 +97,7 @@ pub enum CallError {
     #[error("the arguments do not fit {tool}: {error}")]
     Arguments {
         /// The tool.
-        tool: ToolRef,
+        tool: CalledTool,
         /// What is wrong with them.
         error: ArgumentsError,
     },
@@ -89,7 +105,7 @@ pub enum CallError {
     #[error("the call of {tool} is not permitted: {reason}")]
     Denied {
         /// The tool.
-        tool: ToolRef,
+        tool: CalledTool,
         /// Why.
         reason: String,
     },
@@ -97,7 +113,7 @@ pub enum CallError {
     #[error("the call of {tool} failed: {error}")]
     Request {
         /// The tool.
-        tool: ToolRef,
+        tool: CalledTool,
         /// What happened.
         error: RequestError,
     },
@@ -139,6 +155,13 @@ impl CallError {
 
     /// The error as a result that a model can act on.
     pub fn for_model(&self) -> String {
+        if let Self::Lookup(LookupError::Unknown { nearest, .. }) = self {
+            let names: Vec<&str> = nearest.iter().map(ExposedName::as_str).collect();
+            return match names.as_slice() {
+                [] => format!("{self}. Use one of the listed tools."),
+                names => format!("{self}. Did you mean {}?", names.join(", ")),
+            };
+        }
         match self.hint() {
             Some(hint) => format!("{self}. Hint: {hint}."),
             None => format!("{self}."),
@@ -148,26 +171,35 @@ impl CallError {
 
 impl Host {
     /// Calls a tool. Dropping the future cancels the call, and the server is told.
-    pub async fn request(&self, request: CallRequest) -> Result<CallOutcome, CallError> {
+    pub async fn request(&self, mut request: CallRequest) -> Result<CallOutcome, CallError> {
         // Prepare.
-        let (catalog, newer);
-        catalog = self.catalog();
-        let tool = match catalog.find(&request.tool) {
-            Ok(tool) => tool,
-            Err(unknown) => {
-                let noted = |error: &CallError| self.note_unknown(&request, error);
-                let found = self.catalog_with(&request.tool, unknown).await;
-                newer = found.inspect_err(noted)?;
-                let found = newer.find(&request.tool).map_err(CallError::from);
-                found.inspect_err(noted)?
-            }
+        let id = self.next_call();
+        let session = request.context.take();
+        let session = session.as_deref();
+        let (local, catalog, newer);
+        // In a box, so that it does not make the future of every call larger.
+        local = session.and_then(|session| {
+            let call = LocalCall::of(self, id, &request.tool, session)?;
+            Some(Box::new(call))
+        });
+        let tool = if let Some(call) = &local {
+            CallTarget::Local(call)
+        } else {
+            catalog = self.catalog();
+            CallTarget::Server(match find(&catalog, &request.tool, session) {
+                Ok(tool) => tool,
+                Err(unknown) => {
+                    let noted = |error: &CallError| self.note_unknown(id, &request, error);
+                    let found = self.catalog_with(&request.tool, session, unknown).await;
+                    newer = found.inspect_err(noted)?;
+                    let found = find(&newer, &request.tool, session).map_err(CallError::from);
+                    found.inspect_err(noted)?
+                }
+            })
         };
-        let reference = tool.reference();
-        let mut arguments = check_arguments(tool, request.arguments)
-            .inspect_err(|error| self.note_unfit(reference, error))?;
+        let mut arguments = self.fitting(id, tool, request.arguments)?;
 
         // Permit.
-        let id = self.next_call();
         let gate = &self.options().gate;
         let is_open = gate.is_open();
         let mut permit = Permit::default();
@@ -180,18 +212,17 @@ impl Host {
             match gate.before(&pending).answer().await {
                 Verdict::Pass(granted) => permit = granted,
                 Verdict::Change(changed, granted) => {
-                    arguments = check_arguments(tool, Some(changed))
-                        .inspect_err(|error| self.note_unfit(reference, error))?;
+                    arguments = self.fitting(id, tool, Some(changed))?;
                     permit = granted;
                 }
                 Verdict::Deny { reason } => {
-                    let tool = reference.clone();
+                    let tool = tool.called();
                     return Err(CallError::Denied { tool, reason });
                 }
             }
         }
 
-        // Send.
+        // Send, or run.
         let pending = PendingCall {
             id,
             tool,
@@ -199,15 +230,33 @@ impl Host {
         };
         let started = Instant::now();
         let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit, started));
-        let running = Running::begin(self, id, reference, request.progress, started);
-        let sending = Sending {
-            host: self,
-            tool,
-            arguments: arguments.as_deref(),
-            timeout: request.timeout,
-            id,
+        let running = Running::begin(self, id, tool, request.progress, started);
+        let outcome = match tool {
+            CallTarget::Server(tool) => {
+                let sending = Sending {
+                    host: self,
+                    tool,
+                    arguments: arguments.as_deref(),
+                    timeout: request.timeout,
+                    total: request.total_timeout,
+                    started,
+                    id,
+                };
+                sending.send().await
+            }
+            // In a box, for the same reason.
+            CallTarget::Local(call) => {
+                let (idle, total) = (request.timeout, request.total_timeout);
+                let run = Box::pin(call.run(arguments.as_deref(), idle, total));
+                match run.await {
+                    Ok((result, output)) => Ok(Answer::of_local(result, output)),
+                    Err(error) => Err(CallError::Request {
+                        tool: tool.called(),
+                        error,
+                    }),
+                }
+            }
         };
-        let outcome = sending.send().await;
 
         // Look at it, and hand it over.
         let outcome = match outcome {
@@ -215,7 +264,7 @@ impl Host {
                 Sight::Keep => Ok(answer),
                 Sight::Replace(seen) => Ok(answer.replaced_by(seen)),
                 Sight::Withhold { reason } => Err(CallError::Denied {
-                    tool: reference.clone(),
+                    tool: tool.called(),
                     reason,
                 }),
             },
@@ -229,12 +278,46 @@ impl Host {
         outcome
     }
 
+    /// Whether a server's tool changes nothing, by the word of a server that is trusted.
+    pub fn is_read_only(&self, tool: &CatalogTool) -> bool {
+        let hints = tool.live_annotations();
+        let server = tool.reference().server.as_str();
+        hints.is_some_and(LiveAnnotations::is_read_only) && self.options().gate.trusts(server)
+    }
+
+    /// Whether calls pass a gate that decides about them. Without one, every call is permitted.
+    pub fn has_gate(&self) -> bool {
+        !self.options().gate.is_open()
+    }
+
+    /// The arguments, if they fit the tool's schema.
+    fn fitting(
+        &self,
+        id: CallId,
+        tool: CallTarget<'_>,
+        arguments: Option<Box<RawValue>>,
+    ) -> Result<Option<Box<RawValue>>, CallError> {
+        tool.argument_check().fit(arguments).map_err(|error| {
+            let tool = tool.called();
+            let error = CallError::Arguments {
+                tool: tool.clone(),
+                error,
+            };
+            self.note_unfit(id, tool, &error);
+            error
+        })
+    }
+
     /// A newer catalogue, which may have the tool of that name: its server may first have to be connected.
     async fn catalog_with(
         &self,
         name: &str,
+        session: Option<&CallContext>,
         unknown: LookupError,
     ) -> Result<Arc<Catalog>, CallError> {
+        if session.is_some_and(|session| !session.may_reach(name)) {
+            return Err(unknown.into());
+        }
         let statuses = self.statuses();
         let meant = statuses
             .iter()
@@ -265,46 +348,60 @@ fn begins_with_server(name: &str, server: &str) -> bool {
     is_followed_by(name, &["/", "."]) || exposed::is_like_tool_of(name, server)
 }
 
-/// The arguments, if they fit the tool's schema.
-///
-/// Models write `null` for what they leave out. Where that is all that is wrong, it is left out.
-fn check_arguments(
-    tool: &CatalogTool,
-    arguments: Option<Box<RawValue>>,
-) -> Result<Option<Box<RawValue>>, CallError> {
-    let check = tool.argument_check();
-    let Err(error) = check.check(arguments.as_deref()) else {
-        return Ok(arguments);
-    };
-    let without_nulls = arguments.as_deref().and_then(arguments::without_nulls);
-    match without_nulls {
-        Some(arguments) if check.check(Some(&arguments)).is_ok() => Ok(Some(arguments)),
-        _ => Err(CallError::Arguments {
-            tool: tool.reference().clone(),
-            error,
-        }),
+/// The server's tool of that name, among those that the session may reach.
+fn find<'c>(
+    catalog: &'c Catalog,
+    name: &str,
+    session: Option<&CallContext>,
+) -> Result<&'c CatalogTool, LookupError> {
+    let found = catalog.find(name);
+    match session {
+        Some(session) => session.reached(name, found),
+        None => found,
     }
 }
 
-/// What a server answered.
+/// What a tool answered.
 struct Answer {
     result: SharedJson,
     is_error: bool,
+    display: Option<String>,
+    is_exact: bool,
 }
 
 impl Answer {
+    /// A server's answer.
+    fn new(result: SharedJson, is_error: bool) -> Self {
+        Self {
+            result,
+            is_error,
+            display: None,
+            is_exact: false,
+        }
+    }
+
+    /// The answer of a local tool.
+    fn of_local(result: SharedJson, output: LocalOutput) -> Self {
+        Self {
+            result,
+            is_error: output.is_error,
+            display: output.display,
+            is_exact: true,
+        }
+    }
+
     /// A result, if it is one. What is plainly right is not decoded: a glance tells all that has to be known of it.
     fn read(result: SharedJson) -> Result<Self, RequestError> {
         let raw = result.raw();
         if let Some(is_error) = CallToolResult::error_flag_at_a_glance(raw) {
-            return Ok(Self { result, is_error });
+            return Ok(Self::new(result, is_error));
         }
         let is_error = match CallTool::decode_result(raw) {
             Ok(Outcome::Complete(result)) => result.is_error(),
             Ok(_) => return Err(RequestError::Malformed("it is not complete".to_owned())),
             Err(error) => return Err(RequestError::Malformed(error.to_string())),
         };
-        Ok(Self { result, is_error })
+        Ok(Self::new(result, is_error))
     }
 
     /// An error without the secrets that the server was given. What looks secret and is not known to be stays: it is
@@ -334,10 +431,7 @@ impl Answer {
             return self;
         }
         // Whoever changes a result answers for it: one that cannot be read is no error of the tool.
-        Self::read(result.clone()).unwrap_or(Self {
-            result,
-            is_error: false,
-        })
+        Self::read(result.clone()).unwrap_or_else(|_| Self::new(result, false))
     }
 }
 
@@ -347,6 +441,8 @@ struct Sending<'a> {
     tool: &'a CatalogTool,
     arguments: Option<&'a RawValue>,
     timeout: Option<Duration>,
+    total: Option<Duration>,
+    started: Instant,
     id: CallId,
 }
 
@@ -396,7 +492,8 @@ impl Sending<'_> {
 
     /// Sends the call once more when the user has visited the pages that the server asked for instead of acting on it.
     async fn after_visit(&self, error: RequestError, live: &Live) -> Result<Answer, CallError> {
-        let visited = live.peer.visit(error, live.spec.tool_max).await;
+        let limit = self.left().unwrap_or(live.spec.tool_max);
+        let visited = live.peer.visit(error, limit).await;
         let again = match visited {
             Ok(()) => self.once(live).await,
             Err(error) => Err(error),
@@ -405,10 +502,21 @@ impl Sending<'_> {
     }
 
     fn failed(&self, error: RequestError) -> CallError {
+        let error = match (error, self.total) {
+            // The last attempt had what the others left of it.
+            (RequestError::Expired(_), Some(total)) => RequestError::Expired(total),
+            (error, _) => error,
+        };
         CallError::Request {
-            tool: self.tool.reference().clone(),
+            tool: CalledTool::from(self.tool.reference()),
             error,
         }
+    }
+
+    /// How much is left of the time that the request gives the call in all.
+    fn left(&self) -> Option<Duration> {
+        let total = self.total?;
+        Some(total.saturating_sub(self.started.elapsed()))
     }
 
     /// Whether a connection that is newer than the call still offers the tool: it may be gone or withheld.
@@ -428,7 +536,7 @@ impl Sending<'_> {
         match error {
             ServerError::NeedsAuth(server) if reference.tool.as_str() == login::AUTHENTICATE => {
                 let (result, is_error) = login::answer(self.host, &server).await;
-                Ok(Answer { result, is_error })
+                Ok(Answer::new(result, is_error))
             }
             error => Err(error.into()),
         }
@@ -500,7 +608,7 @@ impl Sending<'_> {
         };
         let options = RequestOptions {
             idle: self.timeout.unwrap_or_else(|| live.spec.timeout_of(name)),
-            total: live.spec.tool_max,
+            total: self.left().unwrap_or(live.spec.tool_max),
             progress: Some(self.host.under_way().route(self.id)),
             headers: self.mirrored(tool, live)?,
             as_task,
@@ -510,8 +618,7 @@ impl Sending<'_> {
         let glance = CallToolResult::error_flag_of_one_text(first.as_bytes())
             .or_else(|| CallToolResult::error_flag_at_a_glance(first.raw()));
         if let (Some(is_error), false) = (glance, as_task) {
-            let result = first;
-            return Ok(Answer { result, is_error });
+            return Ok(Answer::new(first, is_error));
         }
         // In a box, so that what is rare does not make the future of every call larger.
         let result = Box::pin(async {
@@ -546,11 +653,11 @@ fn is_header_mismatch(error: &RequestError) -> bool {
     }
 }
 
-/// A call that has begun, as listeners see it. Dropped before its end, it ends as called off.
+/// A call that has begun, as listeners see it. Dropped before its end, it ends as cancelled.
 struct Running<'a> {
     host: &'a Host,
     id: CallId,
-    tool: &'a ToolRef,
+    tool: CallTarget<'a>,
     started: Instant,
     ended: bool,
 }
@@ -559,15 +666,16 @@ impl<'a> Running<'a> {
     fn begin(
         host: &'a Host,
         id: CallId,
-        tool: &'a ToolRef,
+        tool: CallTarget<'a>,
         progress: Option<ProgressSink>,
         started: Instant,
     ) -> Self {
         if host.event_channel().has_listeners() {
+            let CalledTool { server, tool } = tool.called();
             host.event_channel().send(Event::CallBegin {
                 call: id,
-                server: tool.server.clone(),
-                tool: tool.tool.clone(),
+                server,
+                tool,
             });
         }
         host.under_way().begin(id, started, progress);
@@ -588,10 +696,12 @@ impl<'a> Running<'a> {
         self.ended = true;
         let outcome = outcome.map(|answer| CallOutcome {
             id: self.id,
-            tool: self.tool.clone(),
+            tool: self.tool.called(),
             is_error: answer.is_error,
             result: answer.result,
+            display: answer.display,
             elapsed,
+            is_exact: answer.is_exact,
         });
         match &outcome {
             Ok(outcome) => self.tell_end(elapsed, outcome.is_error, || Ok(outcome.result.clone())),
@@ -611,10 +721,11 @@ impl<'a> Running<'a> {
                 Ok(result) => (Some(CallResult(result)), None),
                 Err(error) => (None, Some(error)),
             };
+            let CalledTool { server, tool } = self.tool.called();
             self.host.event_channel().send(Event::CallEnd {
                 call: self.id,
-                server: self.tool.server.clone(),
-                tool: self.tool.tool.clone(),
+                server,
+                tool,
                 elapsed,
                 is_error,
                 result,

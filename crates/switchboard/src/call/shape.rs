@@ -95,15 +95,21 @@ pub fn shape(
     result: &SharedJson,
     options: ShapeOptions<'_>,
 ) -> Result<Shaped, DecodeError> {
+    let label = format!("{}-{}", tool.server, tool.tool);
+    shape_as(&label, result, options, false)
+}
+
+/// Does the same, with a label for the files. Text that is exact is only cut: a local tool has sanitized what needs it,
+/// and must be able to show a file as it is.
+pub(super) fn shape_as(
+    label: &str,
+    result: &SharedJson,
+    options: ShapeOptions<'_>,
+    is_exact: bool,
+) -> Result<Shaped, DecodeError> {
     let raw = result.raw();
     let result: CallToolResult<'_> = decode(raw)?;
-    let mut shaper = Shaper {
-        label: format!("{}-{}", tool.server, tool.tool),
-        options,
-        parts: Vec::new(),
-        media: 0,
-        files: Vec::new(),
-    };
+    let mut shaper = Shaper::new(label, options, is_exact);
     shaper.content(&result);
     if let Some(structured) = &result.structured_content {
         shaper.structured(structured);
@@ -120,6 +126,18 @@ pub fn shape(
             .push(Part::Note("[the tool answered with no content]".to_owned()));
     }
     Ok(shaper.finish(result.is_error()))
+}
+
+/// Shapes one text of ours.
+pub(super) fn shape_text(
+    label: &str,
+    text: String,
+    is_error: bool,
+    options: ShapeOptions<'_>,
+) -> Shaped {
+    let mut shaper = Shaper::new(label, options, false);
+    shaper.parts.push(Part::Text(Cow::Owned(text)));
+    shaper.finish(is_error)
 }
 
 /// A result that says what it has to say outside of `content` and `structuredContent`, as the JSON it is. Servers of older
@@ -150,14 +168,26 @@ enum Part<'a> {
 }
 
 struct Shaper<'o, 'a> {
-    label: String,
+    label: &'o str,
     options: ShapeOptions<'o>,
+    is_exact: bool,
     parts: Vec<Part<'a>>,
     media: usize,
     files: Vec<Spilled>,
 }
 
-impl<'a> Shaper<'_, 'a> {
+impl<'o, 'a> Shaper<'o, 'a> {
+    fn new(label: &'o str, options: ShapeOptions<'o>, is_exact: bool) -> Self {
+        Self {
+            label,
+            options,
+            is_exact,
+            parts: Vec::new(),
+            media: 0,
+            files: Vec::new(),
+        }
+    }
+
     fn content(&mut self, result: &CallToolResult<'a>) {
         // Blocks that could not be decoded are shown as they came, in their places.
         let mut bad = result.content.set_aside.iter().peekable();
@@ -253,6 +283,7 @@ impl<'a> Shaper<'_, 'a> {
             .parts
             .iter_mut()
             .map(|part| match part {
+                Part::Text(text) if self.is_exact => Block::Text(text.clone().into_owned()),
                 Part::Text(text) => Block::Text(neutralise(text).into_owned()),
                 Part::Note(note) => Block::Text(neutralise(note).into_owned()),
                 Part::Image(media) => Block::Image(std::mem::take(media)),
@@ -313,7 +344,7 @@ impl<'a> Shaper<'_, 'a> {
             .spill
             .ok_or_else(|| "there is no folder for it".to_owned())?;
         let spilled = folder
-            .write(&self.label, extension, bytes)
+            .write(self.label, extension, bytes)
             .map_err(|error| error.to_string())?;
         let path = spilled.path.display().to_string();
         self.files.push(spilled);

@@ -1,8 +1,7 @@
 //! The gate that a host's calls go through: rules, hooks, consent, audit.
 //!
 //! Owns the order of these. A rule that denies comes first and last: no hook and no person is asked about what it
-//! denies, and what a hook changes is decided about again. Built-in tools of an agent go the same way, by
-//! [`PermissionGate::permit`], [`PermissionGate::inspect`] and [`PermissionGate::finish`].
+//! denies, and what a hook changes is decided about again.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,14 +15,15 @@ use super::approval::{Approver, Previewer};
 use super::engine::{Decision, Engine, ToolRules};
 use super::grants::Grants;
 use super::rule::{Because, Grounds};
+use super::secrets::SecretPlaces;
 use super::subject::Subject;
 use crate::audit::{Audit, CallNote, Digest, End, What};
+use crate::call::CallTarget;
 use crate::call::gate::{Check, EndedCall, Gate, PendingCall, Permit, Sight, Verdict};
-use crate::catalog::CatalogTool;
 use crate::catalog::text::neutralise;
 use crate::hooks::{HookAnswer, HookDecision, HookInput};
 use crate::json::SharedJson;
-use crate::names::{CallId, ServerName, WireName};
+use crate::names::{CallId, CalledTool, ServerName, WireName};
 
 /// Permits calls by rules, hooks and a person's word, and writes them down.
 pub struct PermissionGate {
@@ -45,8 +45,8 @@ pub struct Wanted<'a> {
     pub subject: Subject<'a>,
     /// The arguments.
     pub arguments: Option<&'a RawValue>,
-    /// The tool in the catalogue, which knows what arguments it takes; `None` for a built-in one.
-    pub tool: Option<&'a CatalogTool>,
+    /// The tool that was looked up, which knows what arguments it takes; `None` if there is no call yet.
+    pub tool: Option<CallTarget<'a>>,
     /// Who can show beforehand what the call will do.
     pub previewer: Option<&'a dyn Previewer>,
 }
@@ -329,6 +329,14 @@ impl Gate for PermissionGate {
         self.record(what);
     }
 
+    fn secrets(&self) -> Arc<SecretPlaces> {
+        self.engine().secrets()
+    }
+
+    fn trusts(&self, server: &str) -> bool {
+        self.engine().trusts(server)
+    }
+
     fn before<'a>(&'a self, call: &'a PendingCall<'a>) -> Check<'a, Verdict> {
         self.permit(Wanted::from(call))
     }
@@ -347,10 +355,10 @@ impl<'a> From<&PendingCall<'a>> for Wanted<'a> {
     fn from(call: &PendingCall<'a>) -> Self {
         Self {
             id: call.id,
-            subject: Subject::from(call.tool),
+            subject: call.tool.subject(),
             arguments: call.arguments,
             tool: Some(call.tool),
-            previewer: None,
+            previewer: call.tool.previewer(),
         }
     }
 }
@@ -416,20 +424,19 @@ pub(super) fn granted(session: bool, asked: Arc<Grounds>) -> Arc<Grounds> {
 /// Why arguments that a hook made do not fit the tool, if they do not.
 fn misfit(wanted: &Wanted<'_>, arguments: &RawValue) -> Option<String> {
     let check = wanted.tool?.argument_check();
-    let error = check.check(Some(arguments)).err()?;
+    let error = check.fit(Some(arguments.to_owned())).err()?;
     Some(format!(
         "a hook changed the arguments, and they no longer fit: {error}"
     ))
 }
 
 fn note(wanted: &Wanted<'_>, grounds: Option<Arc<Grounds>>, elapsed: Duration, end: End) -> What {
-    let reference = wanted.tool.map(CatalogTool::reference);
-    let (server, tool) = match reference {
-        Some(reference) => (Some(reference.server.clone()), reference.tool.clone()),
-        None => (
-            wanted.subject.server.map(ServerName::from),
-            WireName::from(wanted.subject.tool),
-        ),
+    let CalledTool { server, tool } = match wanted.tool {
+        Some(tool) => tool.called(),
+        None => CalledTool {
+            server: wanted.subject.server.map(ServerName::from),
+            tool: WireName::from(wanted.subject.tool),
+        },
     };
     What::Call(CallNote {
         id: wanted.id,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use switchboard::catalog::text::neutralise;
 use tokio::time::Instant;
 
-use crate::tools::ToolContext;
+use crate::tools::LocalContext;
 use crate::tools::prepare::first;
 
 /// How much is kept of the beginning, and how much of the end. The command may write more, and is not held up.
@@ -75,13 +75,13 @@ fn as_seen(text: &str) -> String {
 
 /// Tells a person how a command gets on.
 pub(super) struct Teller<'a> {
-    context: &'a ToolContext,
+    context: &'a LocalContext,
     started: Instant,
     last: Instant,
 }
 
 impl<'a> Teller<'a> {
-    pub(super) fn new(context: &'a ToolContext) -> Self {
+    pub(super) fn new(context: &'a LocalContext) -> Self {
         let now = Instant::now();
         Self {
             context,

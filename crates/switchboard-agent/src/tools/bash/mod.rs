@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use self::capture::{Capture, Teller};
 use super::files::shown;
 use super::prepare::{arguments, definition, fit, remark};
-use super::{Output, Shell, Tool, ToolContext};
+use super::{LocalContext, LocalOutput, LocalTool, Shell};
 use crate::message::ToolDefinition;
 
 /// How long a command may take unless it says otherwise, and how long it may ask for.
@@ -75,14 +75,14 @@ impl Bash {
         }
     }
 
-    async fn execute(&self, arguments: Arguments, context: &ToolContext) -> Output {
+    async fn execute(&self, arguments: Arguments, context: &LocalContext) -> LocalOutput {
         if arguments.command.len() > MAX_COMMAND {
-            return Output::error(format!(
+            return LocalOutput::error(format!(
                 "the command is longer than {MAX_COMMAND} bytes: write it to a file and run that"
             ));
         }
         if arguments.command.contains('\0') {
-            return Output::error("the command has a NUL character in it");
+            return LocalOutput::error("the command has a NUL character in it");
         }
         let (folder, lost) = self.start_folder(context);
         // Without it the command runs as well, and its folder is not kept.
@@ -92,7 +92,9 @@ impl Bash {
         let started = self.start(&script, &arguments.command, &folder, report_file);
         let mut program = match started.await {
             Ok(program) => program,
-            Err(error) => return Output::error(format!("the shell cannot be started: {error}")),
+            Err(error) => {
+                return LocalOutput::error(format!("the shell cannot be started: {error}"));
+            }
         };
         let seconds = arguments.timeout.unwrap_or(USUAL_TIMEOUT);
         let seconds = seconds.clamp(1, MAX_TIMEOUT);
@@ -128,14 +130,14 @@ impl Bash {
         if let Some(note) = ended_in.and_then(|ended| self.keep_folder(&ended, &folder, context)) {
             remark(&mut text, &note);
         }
-        Output {
+        LocalOutput {
             is_error: !matches!(end, End::ByItself(ProgramEnd::Exited(0))),
-            ..Output::text(text)
+            ..LocalOutput::text(text)
         }
     }
 
     /// Where a command starts, and whether that is not where the one before ended, because it is gone.
-    fn start_folder(&self, context: &ToolContext) -> (PathBuf, bool) {
+    fn start_folder(&self, context: &LocalContext) -> (PathBuf, bool) {
         let mut kept = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some(folder) if folder.is_dir() => (folder.clone(), false),
@@ -148,7 +150,7 @@ impl Bash {
     }
 
     /// Keeps the folder that a command ended in, and tells the model if it is another than before.
-    fn keep_folder(&self, ended: &Path, before: &Path, context: &ToolContext) -> Option<String> {
+    fn keep_folder(&self, ended: &Path, before: &Path, context: &LocalContext) -> Option<String> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let (workspace, before) = (real(&context.workspace), real(before));
         if ended == before {
@@ -204,12 +206,16 @@ impl Bash {
     }
 }
 
-impl Tool for Bash {
+impl LocalTool for Bash {
     fn definition(&self) -> ToolDefinition {
         definition("Bash", DESCRIPTION, SCHEMA)
     }
 
-    fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
+    fn run<'a>(
+        &'a self,
+        raw: &'a RawValue,
+        context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         async move {
             match arguments(raw) {
                 Ok(arguments) => self.execute(arguments, context).await,
@@ -225,7 +231,7 @@ async fn follow(
     program: &mut Program,
     deadline: Instant,
     capture: &mut Capture,
-    context: &ToolContext,
+    context: &LocalContext,
 ) -> End {
     let mut teller = Teller::new(context);
     loop {

@@ -23,7 +23,7 @@ use super::files::{Knowledge, Known, resolve, shown};
 use super::prepare::{arguments, blocking, definition, fit, or_told};
 use super::previewed::{FileState, Previewed, difference as difference_shown, failing, unchanged};
 use super::replace::Target;
-use super::{Output, Tool, ToolContext};
+use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
 /// The largest file that is edited, and the largest that an edit may make of it.
@@ -66,7 +66,7 @@ impl Edit {
     }
 }
 
-impl Tool for Edit {
+impl LocalTool for Edit {
     fn definition(&self) -> ToolDefinition {
         definition("Edit", DESCRIPTION, SCHEMA)
     }
@@ -74,7 +74,7 @@ impl Tool for Edit {
     fn preview<'a>(
         &'a self,
         raw: &'a RawValue,
-        context: &'a ToolContext,
+        context: &'a LocalContext,
     ) -> BoxFuture<'a, Option<Preview>> {
         async move {
             let wanted: Arguments = arguments(raw).ok()?;
@@ -98,7 +98,11 @@ impl Tool for Edit {
         .boxed()
     }
 
-    fn run<'a>(&'a self, raw: &'a RawValue, context: &'a ToolContext) -> BoxFuture<'a, Output> {
+    fn run<'a>(
+        &'a self,
+        raw: &'a RawValue,
+        context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
         or_told(async move {
             let wanted: Arguments = arguments(raw)?;
             let path = resolve(&wanted.file_path, context)?;
@@ -111,7 +115,7 @@ impl Tool for Edit {
                 edit(&path, &name, &wanted, &known, seen, cancellation).unwrap_or_else(|reason| {
                     let text = format!("{name} is not changed: {reason}");
                     let whole = text.clone();
-                    Output::error(fit(text, whole.as_bytes(), "edit", &context))
+                    LocalOutput::error(fit(text, whole.as_bytes(), "edit", &context))
                 })
             })
             .await;
@@ -183,7 +187,7 @@ fn edit(
     known: &Known,
     shown: Option<&FileState>,
     cancellation: &Cancellation,
-) -> Result<Output, String> {
+) -> Result<LocalOutput, String> {
     unchanged(path, shown)?;
     let change = changed(path, wanted, cancellation)?;
     let metadata = change.target.metadata.as_ref();
@@ -201,9 +205,9 @@ fn edit(
         count => format!("{count} times, "),
     };
     let text = format!("changed {name}: {count}{}", at_lines(&change.lines));
-    Ok(Output {
+    Ok(LocalOutput {
         display: Some(difference(name, &change.before, &change.after)),
-        ..Output::text(text)
+        ..LocalOutput::text(text)
     })
 }
 

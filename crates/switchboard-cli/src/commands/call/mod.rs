@@ -69,7 +69,7 @@ async fn perform(
         tool: call.tool.clone(),
         arguments: Some(given.for_schema(tool.input_schema())?),
         timeout: call.timeout,
-        progress: None,
+        ..CallRequest::default()
     };
     let label = tool.reference().to_string();
     let calling = progress::shown(&session.context.printer, &label, request, &session.host);

@@ -1,0 +1,75 @@
+//! `Agent` as a tool of one call: a turn of another agent, on the same host and from the same budget.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use serde_json::value::RawValue;
+
+use super::{Emitter, State, Turn};
+use crate::budget::Budget;
+use crate::context::AgentContext;
+use crate::events::EndReason;
+use crate::message::ToolDefinition;
+use crate::provider::Usage;
+use crate::record::Journal;
+use crate::session::Prompt;
+use crate::tools::agent::{Task, tool_definition};
+use crate::tools::{LocalContext, LocalOutput, LocalTool};
+
+/// The tool `Agent`, for one call of the turn that it is part of.
+pub(super) struct SubAgent {
+    /// The agent that gives the task.
+    pub(super) parent: Arc<AgentContext>,
+    /// Emits events as the work of the call.
+    pub(super) emitter: Emitter,
+    pub(super) budget: Arc<Budget>,
+    /// What the sub-agent has cost is added here.
+    pub(super) spent: Arc<Mutex<Usage>>,
+}
+
+impl LocalTool for SubAgent {
+    fn definition(&self) -> ToolDefinition {
+        tool_definition()
+    }
+
+    fn run<'a>(
+        &'a self,
+        arguments: &'a RawValue,
+        _context: &'a LocalContext,
+    ) -> BoxFuture<'a, LocalOutput> {
+        async move {
+            let task = Task::read(arguments).and_then(|task| Ok((task.patterns()?, task)));
+            let (patterns, task) = match task {
+                Ok(task) => task,
+                Err(problem) => return LocalOutput::error(problem),
+            };
+            let context = Arc::new(self.parent.of_sub_agent(patterns));
+            let mut state = State::new(&context, Journal::unkept(context.id.clone()));
+            let turn = Turn::new(
+                &context,
+                &mut state,
+                self.emitter.clone(),
+                Arc::clone(&self.budget),
+            );
+            let reply = turn.run(Prompt::from(task.prompt)).await;
+            *self.spent.lock().unwrap_or_else(PoisonError::into_inner) +=
+                state.journal.conversation().usage();
+            match reply {
+                Err(error) => LocalOutput::error(format!("the agent could not go on: {error}")),
+                Ok(reply) if reply.reason == EndReason::Done => LocalOutput::text(reply.response),
+                Ok(reply) => {
+                    let why = match reply.reason {
+                        EndReason::Refused => "the model refused",
+                        EndReason::Length => "its answer reached the limit",
+                        _ => "the budget is used up",
+                    };
+                    LocalOutput::error(format!(
+                        "The agent did not finish: {why}. It last said: {}",
+                        reply.response
+                    ))
+                }
+            }
+        }
+        .boxed()
+    }
+}

@@ -94,6 +94,7 @@ impl AgentContext {
         };
         definitions.sort_by_key(place);
         let calls = CallContext {
+            session: id.to_string(),
             tools,
             subset,
             workspace: workspace.to_owned(),

@@ -87,13 +87,18 @@ impl AgentContext {
                 arguments,
             },
             // Its server may not be connected. The host waits for it, or says what is wrong.
-            None => Prepared {
-                is_built_in: name == agent::NAME && self.definition(&name).is_some(),
-                reference: None,
-                is_read_only: arguments.is_err(),
-                name,
-                arguments,
-            },
+            None => {
+                let is_agent = name == agent::NAME && self.definition(&name).is_some();
+                // What can be no tool's name changes nothing.
+                let is_made = arguments.is_ok() && (is_agent || self.calls.may_reach(&name));
+                Prepared {
+                    name,
+                    reference: None,
+                    is_built_in: is_agent,
+                    is_read_only: !is_made,
+                    arguments,
+                }
+            }
         }
     }
 

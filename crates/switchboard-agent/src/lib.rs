@@ -12,8 +12,8 @@
 //! | [`tools`] | built-in tools |
 //! | [`sampling`] | servers that ask the agent's model |
 //! | [`startup`] | servers coming up before the first turn, and those that are not there |
-//! | `core` | what a session has for its whole life |
-//! | `turn`, `dispatch` | the loop; the one way that every call goes |
+//! | `context` | what a session has for its whole life |
+//! | `turn`, `dispatch` | the loop; calls of the host, and what the model gets of them |
 //! | `view`, `instructions` | the tools and texts that stand before every conversation, and stay as they are |
 //! | `record`, `conversation` | what is kept of a session, and what follows from it |
 //! | `compact`, `budget` | what is done when the window fills; what a turn may cost |

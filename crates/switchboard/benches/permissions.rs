@@ -67,6 +67,7 @@ fn permissions(criterion: &mut Criterion) {
         arguments: Some(&arguments),
         tool: None,
         previewer: None,
+        session: None,
     };
     for (name, text) in [
         ("permissions/no_rules", String::new()),

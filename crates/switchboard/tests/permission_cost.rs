@@ -106,6 +106,7 @@ fn an_allowed_call_allocates_nothing() {
         arguments: Some(&arguments),
         tool: None,
         previewer: None,
+        session: None,
     };
     let passes = || matches!(gate.permit(wanted), Check::Now(Verdict::Pass(_)));
     // The first call of a tool finds out which rules are about it, and regular expressions make their caches.

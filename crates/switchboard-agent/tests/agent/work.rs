@@ -12,6 +12,7 @@ use switchboard::permissions::{Engine, Policy};
 use switchboard_agent::events::{EndReason, SessionEvent};
 use switchboard_agent::message::{Message, Part, Role, ToolDefinition};
 use switchboard_agent::provider::{ProviderErrorKind, Stop};
+use switchboard_agent::session::SessionError;
 use switchboard_agent::tools::{LocalContext, LocalOutput, LocalTool};
 use switchboard_agent::{Agent, AgentOptions};
 use switchboard_config::entry::Permission;
@@ -371,6 +372,60 @@ async fn a_session_is_made_shorter_when_asked_to() {
     session.send("3").await.expect("a reply");
     assert!(provider.last().messages[0].all_text().contains("in short"));
     assert!(provider.last().messages.len() < 5);
+}
+
+#[tokio::test]
+async fn hooks_are_told_which_session_calls() {
+    let provider = Scripted::new([
+        calls(vec![
+            call("a", "Note", json!({"text": "milk"})),
+            call("b", "mcp__bench__echo", json!({})),
+        ]),
+        says("done"),
+    ]);
+    let (mut options, _) = with_note(&provider);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hook = {
+        let told = Arc::clone(&told);
+        move |call: &HookInput<'_>| {
+            let mut told = told.lock().expect("sessions");
+            told.push((call.subject.tool.to_owned(), call.session.to_owned()));
+            HookAnswer::default()
+        }
+    };
+    let policy = Policy {
+        default: Permission::Allow,
+        annotations: true,
+        unattended: Permission::Deny,
+    };
+    options.host = host_with(Engine::without_rules(policy).with_hooks([Registration {
+        event: HookEvent::PreToolUse,
+        tool: "*".to_owned(),
+        fail_open: false,
+        hook: Arc::new(hook),
+    }]));
+    let session = Agent::new(options).session(&workspace());
+    session.send("note").await.expect("a reply");
+    let id = session.id().to_string();
+    let told = told.lock().expect("sessions").clone();
+    assert_eq!(
+        told,
+        [("Note".to_owned(), id.clone()), ("echo".to_owned(), id)]
+    );
+}
+
+#[tokio::test]
+async fn no_turn_begins_on_a_host_without_a_permission_gate() {
+    let provider = Scripted::new([
+        calls(vec![call("a", "Note", json!({"text": "milk"}))]),
+        says("done"),
+    ]);
+    let (mut options, note) = with_note(&provider);
+    options.host = switchboard::Host::new();
+    let session = Agent::new(options).session(&workspace());
+    let error = session.send("note").await.expect_err("no gate");
+    assert!(matches!(error, SessionError::NoGate), "{error}");
+    assert!(note.0.lock().expect("notes").is_empty());
 }
 
 #[tokio::test]

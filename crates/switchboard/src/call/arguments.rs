@@ -169,17 +169,17 @@ impl ArgumentCheck {
         Err(ArgumentsError { problems, untold })
     }
 
-    /// The arguments as they are passed on, if they fit. Models write `null` for what they leave out: where that is all
+    /// Checks arguments that are about to be passed on. Models write `null` for what they leave out: where that is all
     /// that is wrong, those members are removed.
-    pub fn fit(
-        &self,
-        arguments: Option<Box<RawValue>>,
-    ) -> Result<Option<Box<RawValue>>, ArgumentsError> {
+    pub fn fit(&self, arguments: &mut Option<Box<RawValue>>) -> Result<(), ArgumentsError> {
         let Err(error) = self.check(arguments.as_deref()) else {
-            return Ok(arguments);
+            return Ok(());
         };
         match arguments.as_deref().and_then(without_nulls) {
-            Some(stated) if self.check(Some(&stated)).is_ok() => Ok(Some(stated)),
+            Some(stated) if self.check(Some(&stated)).is_ok() => {
+                *arguments = Some(stated);
+                Ok(())
+            }
             _ => Err(error),
         }
     }

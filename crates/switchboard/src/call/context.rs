@@ -13,6 +13,8 @@ use crate::permissions::NameGlob;
 /// What a session brings to each of its calls. Another session, and a request without a context, cannot reach its tools.
 #[derive(Debug, Clone)]
 pub struct CallContext {
+    /// The session's name for hooks and gates, such as its id.
+    pub session: String,
     /// Tools of the session, found before those of servers.
     pub tools: LocalTools,
     /// Which tools of servers it may reach. One that it may not reach is unknown to it.
@@ -45,7 +47,7 @@ impl CallContext {
     }
 
     /// Whether a server's tool of that name could be found, now or when its server is connected.
-    pub(super) fn may_reach(&self, name: &str) -> bool {
+    pub fn may_reach(&self, name: &str) -> bool {
         !is_bare(name) && self.subset.has(name)
     }
 

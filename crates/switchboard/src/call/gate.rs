@@ -98,6 +98,8 @@ pub struct PendingCall<'a> {
     pub tool: CallTarget<'a>,
     /// The arguments, valid for the tool's schema.
     pub arguments: Option<&'a RawValue>,
+    /// The session that makes the call, where the request says so.
+    pub session: Option<&'a str>,
 }
 
 /// A call that was let pass and has ended.

@@ -176,6 +176,7 @@ impl Host {
         let id = self.next_call();
         let session = request.context.take();
         let session = session.as_deref();
+        let caller = session.map(|session| session.session.as_str());
         let (local, catalog, newer);
         // In a box, so that it does not make the future of every call larger.
         local = session.and_then(|session| {
@@ -197,7 +198,8 @@ impl Host {
                 }
             })
         };
-        let mut arguments = self.fitting(id, tool, request.arguments)?;
+        let mut arguments = request.arguments;
+        self.check(id, tool, &mut arguments)?;
 
         // Permit.
         let gate = &self.options().gate;
@@ -208,11 +210,13 @@ impl Host {
                 id,
                 tool,
                 arguments: arguments.as_deref(),
+                session: caller,
             };
             match gate.before(&pending).answer().await {
                 Verdict::Pass(granted) => permit = granted,
                 Verdict::Change(changed, granted) => {
-                    arguments = self.fitting(id, tool, Some(changed))?;
+                    arguments = Some(changed);
+                    self.check(id, tool, &mut arguments)?;
                     permit = granted;
                 }
                 Verdict::Deny { reason } => {
@@ -227,6 +231,7 @@ impl Host {
             id,
             tool,
             arguments: arguments.as_deref(),
+            session: caller,
         };
         let started = Instant::now();
         let witness = (!is_open).then(|| Witness::new(&**gate, pending, permit, started));
@@ -290,21 +295,18 @@ impl Host {
         !self.options().gate.is_open()
     }
 
-    /// The arguments, if they fit the tool's schema.
-    fn fitting(
+    /// Checks arguments against the tool's schema, and notes a call whose arguments do not fit.
+    fn check(
         &self,
         id: CallId,
         tool: CallTarget<'_>,
-        arguments: Option<Box<RawValue>>,
-    ) -> Result<Option<Box<RawValue>>, CallError> {
-        tool.argument_check().fit(arguments).map_err(|error| {
+        arguments: &mut Option<Box<RawValue>>,
+    ) -> Result<(), CallError> {
+        let checked = tool.argument_check().fit(arguments);
+        checked.map_err(|error| {
             let tool = tool.called();
-            let error = CallError::Arguments {
-                tool: tool.clone(),
-                error,
-            };
-            self.note_unfit(id, tool, &error);
-            error
+            self.note_unfit(id, &tool, arguments.as_deref());
+            CallError::Arguments { tool, error }
         })
     }
 

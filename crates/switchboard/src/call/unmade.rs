@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+
 use super::{CallError, CallRequest};
 use crate::audit::{CallNote, Digest, End, What};
 use crate::host::Host;
@@ -31,8 +33,9 @@ impl Host {
 
     /// Notes a call whose arguments do not fit.
     #[cold]
-    pub(super) fn note_unfit(&self, id: CallId, tool: CalledTool, error: &CallError) {
-        self.note_unmade(id, tool, None, End::of_error(error));
+    pub(super) fn note_unfit(&self, id: CallId, tool: &CalledTool, arguments: Option<&RawValue>) {
+        let digest = arguments.map(|arguments| Digest::of(arguments.get()));
+        self.note_unmade(id, tool.clone(), digest, End::Failed(UNFIT));
     }
 
     fn note_unmade(&self, id: CallId, tool: CalledTool, arguments: Option<Digest>, end: End) {

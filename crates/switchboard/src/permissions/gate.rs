@@ -49,6 +49,8 @@ pub struct Wanted<'a> {
     pub tool: Option<CallTarget<'a>>,
     /// Who can show beforehand what the call will do.
     pub previewer: Option<&'a dyn Previewer>,
+    /// The session that makes the call, for hooks; `None` for that of the gate.
+    pub session: Option<&'a str>,
 }
 
 impl PermissionGate {
@@ -78,7 +80,7 @@ impl PermissionGate {
         self
     }
 
-    /// What hooks are told the session is.
+    /// What hooks are told the session is, for requests that do not say it.
     #[must_use]
     pub fn in_session(mut self, session: impl Into<String>) -> Self {
         self.session = session.into();
@@ -269,7 +271,7 @@ impl PermissionGate {
     ) -> HookInput<'a> {
         HookInput {
             event,
-            session: &self.session,
+            session: wanted.session.unwrap_or(&self.session),
             call: wanted.id,
             subject: wanted.subject,
             arguments,
@@ -359,6 +361,7 @@ impl<'a> From<&PendingCall<'a>> for Wanted<'a> {
             arguments: call.arguments,
             tool: Some(call.tool),
             previewer: call.tool.previewer(),
+            session: call.session,
         }
     }
 }
@@ -424,7 +427,7 @@ pub(super) fn granted(session: bool, asked: Arc<Grounds>) -> Arc<Grounds> {
 /// Why arguments that a hook made do not fit the tool, if they do not.
 fn misfit(wanted: &Wanted<'_>, arguments: &RawValue) -> Option<String> {
     let check = wanted.tool?.argument_check();
-    let error = check.fit(Some(arguments.to_owned())).err()?;
+    let error = check.fit(&mut Some(arguments.to_owned())).err()?;
     Some(format!(
         "a hook changed the arguments, and they no longer fit: {error}"
     ))

@@ -302,6 +302,7 @@ fn offers(tool: &str, arguments: &str) -> Vec<(&'static str, String, Option<NewC
         arguments: Some(&arguments),
         tool: None,
         previewer: None,
+        session: None,
     };
     let verdict = futures_util::future::FutureExt::now_or_never(gate.permit(wanted).answer());
     assert!(matches!(verdict, Some(Verdict::Deny { .. })), "{verdict:?}");

@@ -78,27 +78,25 @@ impl AgentContext {
         let catalog = host.catalog();
         let found = catalog.find(&name).ok();
         let found = found.filter(|tool| self.calls.subset.has(tool.exposed().as_str()));
-        match found {
-            Some(tool) => Prepared {
+        if let Some(tool) = found {
+            return Prepared {
                 name: tool.exposed().as_str().to_owned(),
                 reference: Some(tool.reference().clone()),
                 is_built_in: false,
                 is_read_only: arguments.is_err() || host.is_read_only(tool),
                 arguments,
-            },
-            // Its server may not be connected. The host waits for it, or says what is wrong.
-            None => {
-                let is_agent = name == agent::NAME && self.definition(&name).is_some();
-                // What can be no tool's name changes nothing.
-                let is_made = arguments.is_ok() && (is_agent || self.calls.may_reach(&name));
-                Prepared {
-                    name,
-                    reference: None,
-                    is_built_in: is_agent,
-                    is_read_only: !is_made,
-                    arguments,
-                }
-            }
+            };
+        }
+        // Its server may not be connected. The host waits for it, or says what is wrong.
+        let is_agent = name == agent::NAME && self.definition(&name).is_some();
+        // A call of what cannot be a tool's name changes nothing.
+        let is_made = arguments.is_ok() && (is_agent || self.calls.may_reach(&name));
+        Prepared {
+            name,
+            reference: None,
+            is_built_in: is_agent,
+            is_read_only: !is_made,
+            arguments,
         }
     }
 

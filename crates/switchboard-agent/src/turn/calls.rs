@@ -214,7 +214,7 @@ impl Caller<'_> {
                 return Answered::error(problem);
             }
         };
-        if !prepared.is_built_in {
+        if !prepared.is_built_in && self.context.calls.may_reach(&prepared.name) {
             // What a model knows without having been told of it becomes part of what it is told of.
             self.context.found.add([prepared.name.clone()]);
         }

@@ -153,6 +153,14 @@ impl CallError {
         Some(hint.to_owned())
     }
 
+    /// Whether a deadline ended the call: it was silent for too long, or took too long in all.
+    pub fn is_timeout(&self) -> bool {
+        let Self::Request { error, .. } = self else {
+            return false;
+        };
+        matches!(error, RequestError::Idle(_) | RequestError::Expired(_))
+    }
+
     /// The error as a result that a model can act on.
     pub fn for_model(&self) -> String {
         if let Self::Lookup(LookupError::Unknown { nearest, .. }) = self {

@@ -139,7 +139,7 @@ impl PermissionGate {
     }
 
     /// Shows a result to the hooks that want to see it.
-    pub fn inspect<'a>(&'a self, wanted: Wanted<'a>, result: &'a SharedJson) -> Check<'a, Sight> {
+    fn inspect<'a>(&'a self, wanted: Wanted<'a>, result: &'a SharedJson) -> Check<'a, Sight> {
         let engine = self.engine();
         if engine.hooks.of(HookEvent::PostToolUse).next().is_none() {
             return Check::Now(Sight::Keep);
@@ -175,7 +175,7 @@ impl PermissionGate {
     }
 
     /// Writes down the end of a call that was permitted.
-    pub fn finish(&self, wanted: &Wanted<'_>, permit: &Permit, elapsed: Duration, end: End) {
+    fn finish(&self, wanted: &Wanted<'_>, permit: &Permit, elapsed: Duration, end: End) {
         if let Some(audit) = &self.audit {
             let grounds = permit.shared::<Grounds>();
             audit.record(note(wanted, grounds, elapsed, end));

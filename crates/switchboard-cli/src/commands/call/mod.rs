@@ -15,7 +15,6 @@ use switchboard::catalog::exposed::exposed_name;
 use switchboard::names::ServerName;
 use switchboard::remembered;
 use switchboard_config::text::visible;
-use tokio::time::timeout;
 
 use crate::cli::CallArguments;
 use crate::context::Context;
@@ -69,24 +68,20 @@ async fn perform(
         tool: call.tool.clone(),
         arguments: Some(given.for_schema(tool.input_schema())?),
         timeout: call.timeout,
+        // Progress keeps a call alive, but not beyond what was asked for.
+        total_timeout: call.timeout,
         ..CallRequest::default()
     };
     let label = tool.reference().to_string();
     let calling = progress::shown(&session.context.printer, &label, request, &session.host);
-    let outcome = match call.timeout {
-        // Progress keeps a call alive, but not beyond what was asked for.
-        Some(limit) => {
-            if let Ok(outcome) = timeout(limit, calling).await {
-                outcome
-            } else {
-                let server = &tool.reference().server;
-                let told = session.host.cancellations_told(server, TELLING).await;
-                return Err(failure::timed_out(&label, limit, told));
-            }
+    match (calling.await, call.timeout) {
+        (Err(error), Some(limit)) if error.is_timeout() => {
+            let server = &tool.reference().server;
+            let told = session.host.cancellations_told(server, TELLING).await;
+            Err(failure::timed_out(&label, limit, told))
         }
-        None => calling.await,
-    };
-    outcome.map_err(|error| failure::of(&error, session))
+        (outcome, _) => outcome.map_err(|error| failure::of(&error, session)),
+    }
 }
 
 /// The servers that may have the tool: the one that had it last time, else those whose names it begins with.

@@ -38,7 +38,7 @@ pub(crate) struct Prepared {
     pub(crate) arguments: Result<Box<RawValue>, String>,
 }
 
-/// What the model, and whoever watches, get of a call.
+/// What the model and the listeners of a turn get of a call.
 pub(crate) struct Answered {
     pub(crate) content: Vec<Content>,
     pub(crate) is_error: bool,

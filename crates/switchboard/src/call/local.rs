@@ -231,7 +231,7 @@ impl LocalTools {
         self.0.iter().find(|tool| tool.definition.name == name)
     }
 
-    /// The names that somebody may have meant by one that is not a tool's.
+    /// The names of tools that an unknown name may stand for.
     pub(super) fn similar_to(&self, name: &str) -> impl Iterator<Item = &str> {
         let name = if name.len() > MAX_COMPARED { "" } else { name };
         let name = name.to_lowercase();

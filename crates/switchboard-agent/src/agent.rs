@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{FutureExt as _, join_all};
 use switchboard::Host;
-use switchboard::spec::ServerSpec;
 use switchboard_store::{MemoryStore, Store, Timestamp};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -15,7 +13,6 @@ use tokio::time::timeout;
 use crate::provider::Provider;
 use crate::record::{self, Journal};
 use crate::session::{Session, SessionError, SessionId};
-use crate::startup::Unavailable;
 use crate::tools::{LocalTool, Shell};
 
 /// An agent. Cheap to clone.
@@ -30,10 +27,9 @@ pub(crate) struct Inner {
 /// What an agent is made of. [`AgentOptions::new`] has what is usual.
 #[derive(Clone)]
 pub struct AgentOptions {
-    /// The host whose servers it uses. Sessions and sub-agents share its connections.
+    /// The host whose servers it uses, and starts with the first message of a session. Sessions and sub-agents share its
+    /// connections.
     pub host: Host,
-    /// The servers to connect on the first message of a session; the host may have others already.
-    pub servers: Vec<ServerSpec>,
     /// The model.
     pub provider: Arc<dyn Provider>,
     /// Where sessions are kept.
@@ -56,8 +52,6 @@ pub struct AgentOptions {
     pub max_requests: u32,
     /// How many tokens one turn may cost; no limit if not stated.
     pub max_tokens: Option<u64>,
-    /// Servers that are configured and not started, with the reason: those that wait for trust, or whose entry is wrong.
-    pub unavailable: Unavailable,
     /// How long the first message waits for servers that are not required. Those that come later join the session.
     pub patience: Duration,
     /// How much longer it waits for servers that a package runner is installing. Zero where there will be a next turn.
@@ -94,15 +88,13 @@ pub struct SessionSummary {
 }
 
 impl AgentOptions {
-    /// What is usual. Sessions are kept as long as the program runs, no server is connected that the host does not have,
-    /// and commands see no environment.
+    /// What is usual. Sessions are kept as long as the program runs, and commands see no environment.
     ///
     /// All calls, of built-in tools too, pass the host's permission gate. On a host without one, no turn begins
     /// ([`SessionError::NoGate`]).
     pub fn new(host: Host, provider: Arc<dyn Provider>) -> Self {
         Self {
             host,
-            servers: Vec::new(),
             provider,
             store: Arc::new(MemoryStore::new()),
             shell: Shell::default(),
@@ -114,7 +106,6 @@ impl AgentOptions {
             min_context_window: 32_000,
             max_requests: 200,
             max_tokens: None,
-            unavailable: Unavailable::default(),
             patience: Duration::from_secs(10),
             install_patience: Duration::ZERO,
         }
@@ -174,19 +165,14 @@ impl Inner {
     pub(crate) async fn connect(&self) -> Result<(), SessionError> {
         let options = &self.options;
         let connect = async {
-            let known = options.host.statuses();
-            let is_missing = |spec: &&ServerSpec| !known.iter().any(|has| has.name == spec.name);
-            let missing = options.servers.iter().filter(is_missing).cloned();
-            if known.is_empty() {
-                options.host.apply(missing.collect()).await;
+            let statuses = options.host.statuses();
+            let is_first = statuses.iter().any(|status| status.state.is_not_started());
+            options.host.start_all().await;
+            if is_first {
                 options.host.connect_all().await;
-                let _ = timeout(options.patience, options.host.started()).await;
-            } else {
-                // What cannot be connected is told with the state of its server.
-                let added = join_all(missing.map(|spec| options.host.add_server(spec)));
-                let settled = added.then(|_| options.host.started());
-                let _ = timeout(options.patience, settled).await;
             }
+            // What cannot be connected is told with the state of its server.
+            let _ = timeout(options.patience, options.host.started()).await;
             // What is being installed may be there only for the next turn, unless there is none.
             let _ = timeout(options.install_patience, options.host.installed()).await;
             options.host.ready().await

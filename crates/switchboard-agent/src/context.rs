@@ -141,12 +141,7 @@ impl AgentContext {
     pub(crate) fn failed_servers(&self) -> Vec<FailedServer> {
         let statuses = self.options.host.statuses();
         let absent = statuses.iter().filter_map(ServerStatus::absence);
-        let mut failed: Vec<FailedServer> = absent.map(FailedServer::from).collect();
-        let is_known = |name: &str| statuses.iter().any(|status| status.name.as_str() == name);
-        let unavailable = self.options.unavailable.get().into_iter();
-        failed.extend(unavailable.filter(|server| !is_known(&server.name)));
-        failed.sort_by(|one, other| one.name.cmp(&other.name));
-        failed
+        absent.map(FailedServer::from).collect()
     }
 
     /// Who is told what to do.

@@ -2,33 +2,16 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, PoisonError, RwLock};
 
 use switchboard::events::Event;
 use switchboard::names::ServerName;
-use switchboard::status::{ServerStatus, State};
+use switchboard::status::{ServerState, ServerStatus};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::context::AgentContext;
-use crate::events::{FailedServer, SessionEvent};
+use crate::events::SessionEvent;
 use crate::session::SessionError;
 use crate::turn::Emitter;
-
-/// Servers that are configured and not started. Clones share one list, which may be replaced at any time.
-#[derive(Debug, Clone, Default)]
-pub struct Unavailable(Arc<RwLock<Vec<FailedServer>>>);
-
-impl Unavailable {
-    /// Replaces the list.
-    pub fn set(&self, servers: Vec<FailedServer>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = servers;
-    }
-
-    pub(crate) fn get(&self) -> Vec<FailedServer> {
-        let servers = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        servers.clone()
-    }
-}
 
 /// Waits for the servers to be connected. Tells each change of a state, then which servers there are and which are not.
 pub(crate) async fn follow(
@@ -38,7 +21,7 @@ pub(crate) async fn follow(
 ) -> Result<(), SessionError> {
     let host = &context.options.host;
     let mut events = host.events();
-    let mut told: HashMap<ServerName, State> = HashMap::new();
+    let mut told: HashMap<ServerName, &'static str> = HashMap::new();
     let mut connect = pin!(connect);
     let outcome = loop {
         tokio::select! {
@@ -59,16 +42,8 @@ pub(crate) async fn follow(
         update(status, &mut told, emitter).await;
     }
     let failed_servers = context.failed_servers();
-    for server in context.options.unavailable.get() {
-        let event = SessionEvent::StartupUpdate {
-            server: server.name,
-            state: server.state,
-            tools: None,
-            reason: Some(server.reason),
-        };
-        emitter.tell(event).await;
-    }
-    let is_ready = |status: &&ServerStatus| status.state == State::Connected || status.is_resting;
+    let is_ready =
+        |status: &&ServerStatus| matches!(status.state, ServerState::Connected | ServerState::Idle);
     let ready = statuses.iter().filter(is_ready);
     let complete = SessionEvent::StartupComplete {
         ready: ready
@@ -81,14 +56,20 @@ pub(crate) async fn follow(
 }
 
 /// Tells the state of a server, if it is another than was told.
-async fn update(status: &ServerStatus, told: &mut HashMap<ServerName, State>, emitter: &Emitter) {
-    if told.insert(status.name.clone(), status.state) == Some(status.state) {
+async fn update(
+    status: &ServerStatus,
+    told: &mut HashMap<ServerName, &'static str>,
+    emitter: &Emitter,
+) {
+    // One that the user has switched off or replaced is not part of the start.
+    let is_intended = status.state.is_withheld() && status.absence().is_none();
+    if is_intended || told.insert(status.name.clone(), status.word()) == Some(status.word()) {
         return;
     }
     let event = SessionEvent::StartupUpdate {
         server: status.name.as_str().to_owned(),
-        state: status.state.word().to_owned(),
-        tools: (status.state == State::Connected).then_some(status.tools),
+        state: status.word().to_owned(),
+        tools: status.state.is_connected().then_some(status.tools),
         reason: status.absence().map(|absence| absence.reason),
     };
     emitter.tell(event).await;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use switchboard::call::ToolSubset;
 use switchboard::catalog::{Catalog, CatalogTool, Tokens};
 use switchboard::names::ServerName;
-use switchboard::status::{ServerStatus, State};
+use switchboard::status::{ServerState, ServerStatus};
 
 use crate::agent::SearchMode;
 use crate::message::ToolDefinition;
@@ -185,10 +185,10 @@ impl View {
                     let same = newer == definition;
                     self.push(if same { definition } else { newer }, source);
                 }
-                None if offer.is_in(State::Pending, server) => self.push(definition, source),
+                None if offer.may_return(server) => self.push(definition, source),
                 None => {
                     // It belongs to the view again when its server does.
-                    if offer.is_in(State::Failed, server) {
+                    if offer.has_failed(server) {
                         self.wanted.push(definition.name.clone());
                     }
                     removed.push(definition.name);
@@ -275,9 +275,20 @@ impl Offer<'_> {
             && u128::from(cost.0) * 100 >= share
     }
 
-    fn is_in(&self, state: State, server: &ServerName) -> bool {
+    fn state_of(&self, server: &ServerName) -> Option<&ServerState> {
         let mut statuses = self.statuses.iter();
-        statuses.any(|status| status.name == *server && status.state == state)
+        let status = statuses.find(|status| status.name == *server);
+        status.map(|status| &status.state)
+    }
+
+    /// Whether a server that is not connected is about to be, or will be on its next use.
+    fn may_return(&self, server: &ServerName) -> bool {
+        let state = self.state_of(server);
+        state.is_some_and(|state| state.waits_for_use() || !state.is_settled())
+    }
+
+    fn has_failed(&self, server: &ServerName) -> bool {
+        matches!(self.state_of(server), Some(ServerState::Failed { .. }))
     }
 }
 

@@ -206,15 +206,15 @@ fn agent(folder: &Path, mind: Mind) -> Agent {
         ..Policy::agent()
     };
     let gate = Arc::new(PermissionGate::new(Engine::without_rules(policy)));
-    let host = Host::with_options(HostOptions {
-        gate,
-        ..HostOptions::default()
-    });
     let lines = Lines(folder.join("lines.txt"));
     let connector = InProcessConnector::new(Arc::new(lines.clone()));
     let key = ConnectionKey::of(&[b"lines"]);
+    let host = Host::with_options(HostOptions {
+        gate,
+        desired: vec![ServerSpec::new("lines", Arc::new(connector), key)].into(),
+        ..HostOptions::default()
+    });
     Agent::new(AgentOptions {
-        servers: vec![ServerSpec::new("lines", Arc::new(connector), key)],
         store: Arc::new(SqliteStore::new(folder.join("store.db"))),
         tools: vec![Arc::new(lines)],
         ..AgentOptions::new(host, Arc::new(mind))

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
-use switchboard::spec::ServerSpec;
 use switchboard::transport::http::{HttpSettings, ProxySettings};
 use switchboard_agent::agent::SearchMode;
 use switchboard_agent::provider::{
@@ -25,13 +24,12 @@ use crate::session::{self, Session};
 
 /// The agent of a host, by the configuration that it began with.
 pub(crate) fn of_session(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
-    of_servers(session.servers, session.specs.clone(), session, provider)
+    of_servers(session.servers, session, provider)
 }
 
-/// The agent of a host, by these servers and settings: what the files say may have changed since the host began.
+/// The agent of a host, by these settings: what the files say may have changed since the host began.
 pub(crate) fn of_servers(
     configured: &Servers,
-    specs: Vec<ServerSpec>,
     session: &Session<'_>,
     provider: &Arc<dyn Provider>,
 ) -> Agent {
@@ -42,9 +40,7 @@ pub(crate) fn of_servers(
     let servers = configured.config.servers.iter();
     let tokens = servers.filter_map(|server| server.effective().bearer_token_env_var.as_deref());
     Agent::new(AgentOptions {
-        servers: specs,
         store: Arc::clone(&session.store),
-        unavailable: session.unavailable.clone(),
         shell: Shell::new(environment)
             .without(tokens)
             .supervised_by(configured.supervisor())

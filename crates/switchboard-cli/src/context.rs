@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use switchboard::places::MANAGED_FILE;
 use switchboard_config::files::{Disk, Files as _, Folders, project_root};
 use switchboard_config::resolve::{Config, Inputs};
 use switchboard_config::settings::Settings;
@@ -12,7 +13,7 @@ use switchboard_config::trust::{Decisions, TRUST_FILE};
 
 use crate::cli::GlobalFlags;
 use crate::cloud;
-use crate::environment::{self, Environment, MANAGED_FILE};
+use crate::environment::{self, Environment};
 use crate::error::Failure;
 use crate::printer::{Printer, Verbosity};
 use crate::report;

@@ -1,23 +1,24 @@
-//! The servers as they are configured now, which may differ from how they were when the program began.
+//! The configuration as it is now, which may differ from how it was when the program began.
 //!
-//! Owns the newest reading of the files. Whoever changed them, a command of a chat, another program or an editor, the
-//! host's servers and the rules for them become what the files say, and what did not change goes on undisturbed.
+//! Owns the newest reading of the files, as the source that the host follows. The servers themselves are the host's: it
+//! makes them what was read, and what did not change goes on undisturbed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::pending;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use switchboard::desired::{Desired, ServerChange, ServerSource};
 use switchboard::names::ServerName;
 use switchboard::permissions::Policy;
-use switchboard::spec::ServerSpec;
-use switchboard::watch::FileWatcher;
+use switchboard::status::ServerState;
+use switchboard::watch::{FileWatcher, on_thread};
 use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::text::visible;
 
 use crate::error::Failure;
-use crate::servers::{HeldBack, Servers, unavailable};
+use crate::servers::Servers;
 use crate::session::{self, Session};
 use crate::startup;
 
@@ -28,69 +29,38 @@ const SAYS_NOTHING: [&str; 2] = ["syntax", "unreadable"];
 #[derive(Default)]
 pub(crate) struct Current {
     /// Nothing, as long as it is what they said in the beginning.
-    newest: RefCell<Option<Rc<Newest>>>,
+    newest: RefCell<Option<Rc<Servers>>>,
+    /// How many readings have begun, and which of them is the newest.
+    begun: Cell<u64>,
+    adopted: Cell<u64>,
 }
 
-/// A later reading.
-pub(crate) struct Newest {
+/// One reading of the files.
+struct Reading {
+    number: u64,
     servers: Servers,
-    specs: Vec<ServerSpec>,
-    held_back: Vec<HeldBack>,
 }
 
 impl Current {
     /// The last reading, if there has been one since the beginning.
-    pub(crate) fn newest(&self) -> Option<Rc<Newest>> {
+    pub(crate) fn newest(&self) -> Option<Rc<Servers>> {
         self.newest.borrow().clone()
-    }
-
-    /// The servers that are not started, and why.
-    pub(crate) fn held_back(&self, session: &Session<'_>) -> Vec<HeldBack> {
-        match self.newest() {
-            Some(newest) => newest.held_back.clone(),
-            None => session.held_back.clone(),
-        }
-    }
-
-    /// The servers that can be started.
-    pub(crate) fn specs(&self, session: &Session<'_>) -> Vec<ServerSpec> {
-        match self.newest() {
-            Some(newest) => newest.specs.clone(),
-            None => session.specs.clone(),
-        }
-    }
-
-    /// Whether the files have an entry of that name, whatever its state.
-    pub(crate) fn has_entry(&self, name: &str, session: &Session<'_>) -> bool {
-        let newest = self.newest();
-        servers(newest.as_deref(), session).has(name)
-    }
-
-    /// The names of all servers.
-    pub(crate) fn names(&self, session: &Session<'_>) -> Vec<String> {
-        let newest = self.newest();
-        let configured = servers(newest.as_deref(), session).config.servers.iter();
-        let mut names: Vec<String> = configured.map(|server| server.name.clone()).collect();
-        let running = session.host.statuses();
-        names.extend(running.iter().map(|status| status.name.as_str().to_owned()));
-        names.sort();
-        names.dedup();
-        names
     }
 
     /// Reads the configuration anew, makes the host's servers what it says, and waits for those that are new.
     pub(crate) async fn reload(&self, session: &Session<'_>) -> Result<(), Failure> {
         let context = session.context.clone();
-        let servers = on_a_thread(move || Servers::load(&context, None)).await??;
-        let running = session.host.statuses();
-        let is_running = |name: &ServerName| running.iter().any(|status| status.name == *name);
-        self.adopt(servers, session).await;
-        let newest = self.newest();
-        let specs = newest.iter().flat_map(|newest| &newest.specs);
-        let starting: Vec<ServerName> = specs
-            .filter(|spec| spec.enabled && !is_running(&spec.name))
-            .map(|spec| spec.name.clone())
-            .collect();
+        let (number, servers) = self.read(move || Servers::load(&context, None)).await?;
+        let reading = Reading {
+            number,
+            servers: servers?,
+        };
+        let running = started(session);
+        if let Some((desired, _)) = self.adopt(reading, session) {
+            session.host.reconcile(desired).await;
+        }
+        let mut starting = started(session);
+        starting.retain(|name| !running.contains(name));
         startup::follow(&session.host, &starting, &session.context.printer).await;
         for status in starting.iter().filter_map(|name| session.host.status(name)) {
             session.tell(&status);
@@ -98,93 +68,124 @@ impl Current {
         Ok(())
     }
 
-    /// Does the same, without waiting, whenever the files change; never ends. `tell` hears in one line what came of it.
+    /// Has the host follow the files, without waiting for servers; never ends. `tell` hears in one line what came of it.
     pub(crate) async fn follow_files(
         &self,
         session: &Session<'_>,
-        mut tell: impl FnMut(String),
+        tell: impl FnMut(String),
     ) -> Infallible {
-        let context = session.context;
-        let mut watcher = match FileWatcher::new(files(session)) {
-            Ok(watcher) => watcher,
-            Err(error) => {
-                context.printer.detail(error.to_string());
-                return pending().await;
+        match FileWatcher::new(files(session)) {
+            Ok(watcher) => {
+                let source = ConfigurationFiles {
+                    current: self,
+                    session,
+                    watcher,
+                    tell,
+                    has_new_rules: false,
+                };
+                session.host.follow(source).await;
             }
-        };
-        loop {
-            watcher.changed().await;
-            let reader = context.clone();
-            let Ok(servers) = on_a_thread(move || Servers::load_quietly(&reader)).await else {
-                continue;
-            };
-            // Nobody ends their servers by an unfinished edit.
-            if let Some(finding) = self.newly_broken(&servers, session) {
-                let place = finding.place.to_string();
-                let (place, message) = (visible(&place), visible(&finding.message));
-                tell(format!(
-                    "{place}: {message}; keeping the previous configuration"
-                ));
-                continue;
-            }
-            let changes = self.adopt(servers, session).await;
-            if !changes.is_empty() {
-                tell(format!(
-                    "the configuration has changed: {}",
-                    changes.join(", ")
-                ));
-            }
+            Err(error) => session.context.printer.detail(error.to_string()),
         }
+        pending().await
+    }
+
+    /// Reads on a thread, since a file may be slow and `cloud_url` takes seconds. Returns which reading it was.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(u64, T), Failure> {
+        let number = self.begun.get() + 1;
+        self.begun.set(number);
+        Ok((number, apart(read).await?))
+    }
+
+    /// Makes a reading the newest one, with the rules for its servers. `None` if a later one was faster. Tells whether the
+    /// rules differ.
+    fn adopt(&self, reading: Reading, session: &Session<'_>) -> Option<(Desired, bool)> {
+        if reading.number < self.adopted.get() {
+            return None;
+        }
+        self.adopted.set(reading.number);
+        let servers = reading.servers;
+        let before = self.newest();
+        let before = before.as_deref().unwrap_or(session.servers);
+        let has_new_rules = before.config.rules != servers.config.rules;
+        let engine = session::engine(&servers, session.context, Policy::agent());
+        session.gate.set_engine(engine);
+        let desired = servers.desired(session.context, &session.audit);
+        *self.newest.borrow_mut() = Some(Rc::new(servers));
+        Some((desired, has_new_rules))
     }
 
     /// What is wrong with a file that said something the last time, and now says nothing.
     fn newly_broken<'s>(&self, now: &'s Servers, session: &Session<'_>) -> Option<&'s Diagnostic> {
         let newest = self.newest();
-        let before = servers(newest.as_deref(), session);
+        let before = newest.as_deref().unwrap_or(session.servers);
         let was_broken = |finding: &Diagnostic| {
             let mut before = broken(before);
             before.any(|before| before.place.file() == finding.place.file())
         };
         broken(now).find(|finding| !was_broken(finding))
     }
-
-    /// Makes the host's servers, and the rules for them, what was read. Tells what is different.
-    async fn adopt(&self, servers: Servers, session: &Session<'_>) -> Vec<String> {
-        let context = session.context;
-        let (mut specs, held_back) = servers.plan(context, &session.audit);
-        // A server that is gone stays known as one that is switched off: who has a list with it must not start it again.
-        for spec in &session.specs {
-            if !specs.iter().any(|each| each.name == spec.name) {
-                let mut off = spec.clone();
-                off.enabled = false;
-                specs.push(off);
-            }
-        }
-        let changes = match self.newest() {
-            Some(newest) => differences(&newest.specs, &specs, &held_back),
-            None => differences(&session.specs, &specs, &held_back),
-        };
-        session.unavailable.set(unavailable(&held_back));
-        let mut changes = changes;
-        let before = self.newest();
-        if self::servers(before.as_deref(), session).config.rules != servers.config.rules {
-            changes.push("permission rules".to_owned());
-        }
-        let engine = session::engine(&servers, context, Policy::agent());
-        session.gate.set_engine(engine);
-        session.host.apply(specs.clone()).await;
-        *self.newest.borrow_mut() = Some(Rc::new(Newest {
-            servers,
-            specs,
-            held_back,
-        }));
-        changes
-    }
 }
 
-/// The servers of the last reading, or of the first.
-pub(crate) fn servers<'a>(newest: Option<&'a Newest>, session: &Session<'a>) -> &'a Servers {
-    newest.map_or(session.servers, |newest| &newest.servers)
+/// The servers that have been started, whatever came of it.
+fn started(session: &Session<'_>) -> Vec<ServerName> {
+    let statuses = session.host.statuses().into_iter();
+    let is_started = |state: &ServerState| {
+        let is_off = matches!(state, ServerState::Disabled { .. });
+        !is_off && !state.is_not_started() && !state.is_withheld()
+    };
+    let started = statuses.filter(|status| is_started(&status.state));
+    started.map(|status| status.name).collect()
+}
+
+/// The files of the configuration as a source of servers.
+struct ConfigurationFiles<'s, T> {
+    current: &'s Current,
+    session: &'s Session<'s>,
+    watcher: FileWatcher,
+    tell: T,
+    has_new_rules: bool,
+}
+
+impl<T: FnMut(String)> ServerSource for ConfigurationFiles<'_, T> {
+    async fn next(&mut self) -> Option<Desired> {
+        loop {
+            self.watcher.changed().await;
+            let context = self.session.context.clone();
+            let read = self.current.read(move || Servers::load_quietly(&context));
+            let Ok((number, servers)) = read.await else {
+                continue;
+            };
+            // An unfinished edit ends no server.
+            if let Some(finding) = self.current.newly_broken(&servers, self.session) {
+                let place = finding.place.to_string();
+                let (place, message) = (visible(&place), visible(&finding.message));
+                (self.tell)(format!(
+                    "{place}: {message}; keeping the previous configuration"
+                ));
+                continue;
+            }
+            let reading = Reading { number, servers };
+            if let Some((desired, has_new_rules)) = self.current.adopt(reading, self.session) {
+                self.has_new_rules = has_new_rules;
+                return Some(desired);
+            }
+        }
+    }
+
+    fn applied(&mut self, changes: &[ServerChange]) {
+        let mut changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        if std::mem::take(&mut self.has_new_rules) {
+            changes.push("permission rules".to_owned());
+        }
+        if !changes.is_empty() {
+            let changes = changes.join(", ");
+            (self.tell)(format!("the configuration has changed: {changes}"));
+        }
+    }
 }
 
 /// Every file that may say something about servers, whether it exists or not.
@@ -203,49 +204,12 @@ fn broken(servers: &Servers) -> impl Iterator<Item = &Diagnostic> {
     })
 }
 
-/// What became of which server, one after the other.
-fn differences(before: &[ServerSpec], now: &[ServerSpec], held_back: &[HeldBack]) -> Vec<String> {
-    let on = |specs: &'_ [ServerSpec], name: &ServerName| {
-        let spec = specs.iter().find(|spec| spec.name == *name);
-        spec.filter(|spec| spec.enabled).map(|spec| spec.key)
-    };
-    let gone = before
-        .iter()
-        .filter(|spec| spec.enabled && on(now, &spec.name).is_none())
-        .map(|spec| {
-            let held = held_back
-                .iter()
-                .find(|held| held.name == spec.name.as_str());
-            let what = held.map_or_else(
-                || "is gone".to_owned(),
-                |held| format!("is {}: {}", held.state, held.reason),
-            );
-            (&spec.name, what)
-        });
-    let rest =
-        now.iter()
-            .filter(|spec| spec.enabled)
-            .filter_map(|spec| match on(before, &spec.name) {
-                None => Some((&spec.name, "is new".to_owned())),
-                Some(key) if key != spec.key => Some((&spec.name, "is started anew".to_owned())),
-                Some(_) => None,
-            });
-    let all = gone.chain(rest);
-    all.map(|(name, what)| format!("{} {what}", visible(name.as_str())))
-        .collect()
-}
-
-/// Runs what reads files, and may fetch something for seconds: it has no business on the runtime, whose only thread goes on
-/// with calls and servers meanwhile. A thread whose result nobody waits for any longer does not hold up the program's end.
-pub(crate) async fn on_a_thread<T: Send + 'static>(
+/// Runs what reads or writes files apart from the runtime, whose only thread goes on with calls and servers meanwhile.
+pub(crate) async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let (sender, done) = tokio::sync::oneshot::channel();
-    let thread = std::thread::Builder::new().name("configuration".to_owned());
-    let started = thread.spawn(move || drop(sender.send(work())));
-    started.map_err(|error| Failure::failed("could not read the configuration").because(error))?;
-    done.await
-        .map_err(|_| Failure::failed("the command ended unexpectedly"))
+    let done = on_thread(work).await;
+    done.map_err(|error| Failure::failed("could not read the configuration").because(error))
 }
 
 #[cfg(test)]
@@ -257,7 +221,7 @@ mod tests {
         let runtime = session::runtime().unwrap();
         let (let_go, held) = std::sync::mpsc::channel::<()>();
         let order = runtime.block_on(async {
-            let reading = on_a_thread(move || held.recv().is_ok());
+            let reading = apart(move || held.recv().is_ok());
             // Only work on the same thread lets the reading end.
             let calling = async { let_go.send(()) };
             tokio::join!(reading, calling)

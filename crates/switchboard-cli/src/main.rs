@@ -28,6 +28,7 @@ mod report;
 mod servers;
 mod session;
 mod startup;
+mod state;
 mod store;
 mod terminal;
 mod time;

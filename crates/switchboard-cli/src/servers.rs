@@ -1,25 +1,27 @@
-//! Which servers a command may use: those that can be started, and those that are held back, each with its reason.
+//! From a configuration to the servers of a host: those that can be started, and those that cannot, each with its reason.
 //!
-//! Nothing is started here.
+//! Nothing is started here, and no state is kept: that is the host's.
 
-use std::cell::OnceCell;
 use std::ffi::OsString;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use anstyle::Style;
 use switchboard::audit::Audit;
 use switchboard::auth::interactive::logins::{BackgroundLogins, LoginTarget};
 use switchboard::auth::vault::Vault;
 use switchboard::auth::vault::sealed::SealedVault;
 use switchboard::catalog::ToolRules;
 use switchboard::connectors::{ConnectorError, Connectors, project_files};
+use switchboard::desired::{Desired, WithheldServer};
 use switchboard::names::ServerName;
 use switchboard::permissions::SecretPlaces;
+use switchboard::places::LOGINS_FOLDER;
 use switchboard::remembered::{self, Outline, Remembered};
 use switchboard::sandbox::Policy;
 use switchboard::spec::{ConnectionKey, ServerIdentity, ServerSpec};
+use switchboard::status::{Refusal, ServerState};
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::stdio::SupervisorCommand;
+use switchboard::transport::{TransportError, TransportErrorKind};
 use switchboard::workspace::{self, Workspace};
 use switchboard_agent::events::FailedServer;
 use switchboard_config::entry::{Sandbox, SandboxMode, Transport};
@@ -29,17 +31,12 @@ use switchboard_store::{SqliteStore, StoreError};
 
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
-use crate::printer::style;
 use crate::session;
 use crate::vault::{VaultWarning, WarningVault};
-use crate::{report, view};
+use crate::{report, state};
 
 /// The argument that makes this program a supervisor. It stands in no help: only the host uses it.
 pub(crate) const SUPERVISOR: &str = "__supervisor";
-
-/// Where logins are kept, in the state folder.
-const LOGINS_FOLDER: &str = "logins";
 
 /// The servers of a configuration.
 #[derive(Debug)]
@@ -48,26 +45,10 @@ pub(crate) struct Servers {
     /// The one server that was asked for; all of them if none was.
     wanted: Option<String>,
     /// Whether it was said that nothing can be remembered.
-    warned: OnceCell<()>,
+    warned: OnceLock<()>,
     /// Where logins are kept, once that was asked.
-    vault: OnceCell<Arc<dyn Vault>>,
+    vault: OnceLock<Arc<dyn Vault>>,
     pub(crate) vault_warning: VaultWarning,
-}
-
-/// A server that is not started.
-#[derive(Debug, Clone)]
-pub(crate) struct HeldBack {
-    pub(crate) name: String,
-    /// One word for tables and scripts.
-    pub(crate) state: &'static str,
-    /// Why, in words; text of files in it is safe to show.
-    pub(crate) reason: String,
-    /// What to do about it.
-    pub(crate) hint: Option<String>,
-    /// How a command ends that needs it.
-    pub(crate) exit: Exit,
-    /// What is wrong with its entry, where that is the reason.
-    pub(crate) connector: Option<ConnectorError>,
 }
 
 impl Servers {
@@ -89,8 +70,8 @@ impl Servers {
         Self {
             config,
             wanted: wanted.map(str::to_owned),
-            warned: OnceCell::new(),
-            vault: OnceCell::new(),
+            warned: OnceLock::new(),
+            vault: OnceLock::new(),
             vault_warning: VaultWarning::default(),
         }
     }
@@ -165,73 +146,71 @@ impl Servers {
         }
     }
 
-    /// The servers to start, and those that are held back.
-    pub(crate) fn plan(
-        &self,
-        context: &Context,
-        audit: &Audit,
-    ) -> (Vec<ServerSpec>, Vec<HeldBack>) {
+    /// The servers as a host should have them.
+    pub(crate) fn desired(&self, context: &Context, audit: &Audit) -> Desired {
         let mut connectors = self.connectors(context);
         connectors.audit = Some(audit.clone());
-        let mut specs = Vec::new();
-        let mut held_back = Vec::new();
         let secrets = SecretPlaces::new(&context.folders());
-        match Workspace::passing_over(&context.project, secrets).map(Arc::new) {
-            Ok(embedded) if self.is_embedded_only() => {
+        let embedded = Workspace::passing_over(&context.project, secrets).map(Arc::new);
+        if self.is_embedded_only() {
+            return self.embedded(embedded, context);
+        }
+        if let Ok(embedded) = embedded {
+            let name = workspace::NAME.to_owned();
+            connectors.services.insert(name, embedded);
+        }
+        Desired::of(self.selected(), &self.config.settings, &connectors)
+    }
+
+    /// The embedded server alone.
+    fn embedded(&self, embedded: std::io::Result<Arc<Workspace>>, context: &Context) -> Desired {
+        match embedded {
+            Ok(embedded) => {
                 let connector = Arc::new(InProcessConnector::new(embedded));
                 let key = embedded_key(context);
                 let mut spec = ServerSpec::new(workspace::NAME, connector, key);
                 // What is part of this program changes with it, so nothing of it is pinned.
                 spec.rules = ToolRules::default().with_settings(&self.config.settings);
-                specs.push(spec);
-            }
-            Ok(embedded) => {
-                connectors
-                    .services
-                    .insert(workspace::NAME.to_owned(), embedded);
+                vec![spec].into()
             }
             // The folder was there a moment ago.
-            Err(error) if self.is_embedded_only() => held_back.push(HeldBack {
-                name: workspace::NAME.to_owned(),
-                state: "failed",
-                reason: format!("its folder cannot be used: {error}"),
-                hint: None,
-                exit: Exit::Unreachable,
-                connector: None,
-            }),
-            Err(_) => {}
-        }
-        for server in self.selected() {
-            if let Some(why) = held_back_by_status(server) {
-                held_back.push(why);
-                continue;
-            }
-            match connectors.spec(server, &self.config.settings) {
-                Ok(spec) => specs.push(spec),
-                Err(error) => held_back.push(HeldBack {
-                    name: server.name.clone(),
-                    state: "failed",
-                    reason: visible(&error.to_string()).into_owned(),
-                    hint: Some(look_closer(&server.name)),
-                    exit: Exit::Configuration,
-                    connector: Some(error),
-                }),
+            Err(error) => {
+                let message = format!("its folder cannot be used: {error}");
+                let error = TransportError::new(TransportErrorKind::Io, message);
+                let error = ConnectorError::Transport(error);
+                Desired {
+                    servers: Vec::new(),
+                    withheld: vec![WithheldServer {
+                        name: workspace::NAME.into(),
+                        transport: Some(Transport::Sdk),
+                        required: false,
+                        state: ServerState::Refused(Refusal::Unusable(error)),
+                    }],
+                }
             }
         }
-        (specs, held_back)
     }
 
-    /// The servers that cannot be started, with the reason, as far as their entries tell.
+    /// The servers that cannot be started and are missed, with the reason, as far as their entries tell.
     pub(crate) fn unusable(&self) -> Vec<FailedServer> {
-        let held_back: Vec<HeldBack> = self.selected().filter_map(held_back_by_status).collect();
-        unavailable(&held_back)
+        let missed = self.selected().filter_map(|server| {
+            let state = ServerState::of_configured(server)?;
+            let is_missed = matches!(state, ServerState::Refused(_));
+            is_missed.then(|| FailedServer {
+                name: server.name.clone(),
+                state: state.word().to_owned(),
+                reason: state.reason().unwrap_or_default(),
+                stderr: Vec::new(),
+            })
+        });
+        missed.collect()
     }
 
     /// Says which servers cannot be started, where the findings about the configuration do not.
     pub(crate) fn tell_unusable(&self, context: &Context) {
         let were_all_told = report::shows_all(&self.config.diagnostics, &context.printer);
         for server in self.unusable() {
-            if !(were_all_told && HeldBack::is_in_findings(&server.state)) {
+            if !(were_all_told && state::is_in_findings(&server.state)) {
                 let name = visible(&server.name);
                 let hint = look_closer(&server.name);
                 let reason = visible(&server.reason);
@@ -324,49 +303,6 @@ impl Servers {
     }
 }
 
-impl HeldBack {
-    /// Whether its tools are missed. One that is switched off is not, and a shadowed one is there under another name.
-    pub(crate) fn is_missed(&self) -> bool {
-        !["disabled", "shadowed"].contains(&self.state)
-    }
-
-    /// The style of its state.
-    pub(crate) fn style(&self) -> Style {
-        match self.state {
-            "disabled" | "shadowed" => style::QUIET,
-            "failed" | "invalid" | "blocked" | "refused" => style::ERROR,
-            _ => style::WARNING,
-        }
-    }
-
-    /// Whether the findings about the configuration name it, with what is wrong.
-    pub(crate) fn is_in_findings(state: &str) -> bool {
-        ["invalid", "refused"].contains(&state)
-    }
-
-    /// The failure of a command that needs this server.
-    pub(crate) fn failure(&self) -> Failure {
-        let message = format!("the server `{}` cannot be used", visible(&self.name));
-        let failure = Failure::new(self.exit, message).because(&self.reason);
-        match &self.hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    }
-}
-
-/// Servers that are missed although nothing was started for them, for whoever shows or counts them.
-pub(crate) fn unavailable(held_back: &[HeldBack]) -> Vec<FailedServer> {
-    let missed = held_back.iter().filter(|held| held.is_missed());
-    let server = |held: &HeldBack| FailedServer {
-        name: held.name.clone(),
-        state: held.state.to_owned(),
-        reason: held.reason.clone(),
-        stderr: Vec::new(),
-    };
-    missed.map(server).collect()
-}
-
 /// There is no server of that name, but perhaps one of nearly that name.
 pub(crate) fn no_such_server<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Failure {
     let failure = Failure::failed(format!("there is no server `{}`", visible(name)));
@@ -379,50 +315,6 @@ pub(crate) fn no_such_server<'n>(name: &str, known: impl IntoIterator<Item = &'n
 /// The hint that leads to everything that can be found out about a server.
 pub(crate) fn look_closer(name: &str) -> String {
     format!("see `switchboard doctor {}`", visible(name))
-}
-
-fn held_back_by_status(server: &Server) -> Option<HeldBack> {
-    let (exit, hint) = match &server.status {
-        Status::Ready => return None,
-        Status::Disabled => {
-            let hint = format!("`switchboard mcp enable {}`", visible(&server.name));
-            (Exit::Failed, hint)
-        }
-        Status::Faulty(_) => (Exit::Configuration, "`switchboard config check`".to_owned()),
-        Status::Untrusted(question) => {
-            let subject = question.subject.to_string();
-            let hint = format!("`switchboard trust approve {}`", visible(&subject));
-            (Exit::Denied, hint)
-        }
-        Status::Blocked { .. } => (Exit::Denied, "`switchboard config show`".to_owned()),
-        Status::Shadowed { by, origin } => {
-            let by = visible(by);
-            let hint = match view::not_ours_to_edit(origin.scope()) {
-                Some(_) => format!("use `{by}`, which is the same server"),
-                None => format!(
-                    "use `{by}`, which is the same server; `switchboard mcp disable {by}` brings this one back"
-                ),
-            };
-            (Exit::Failed, hint)
-        }
-        Status::Refused { by, instead, .. } => {
-            let (by, instead) = (visible(by), visible(instead));
-            let hint = format!(
-                "rename it, for example to `{instead}`, or rename or disable `{by}`; its entry is at {}",
-                visible(&server.origin.to_string())
-            );
-            (Exit::Configuration, hint)
-        }
-    };
-    let reason = server.status.reason().unwrap_or_default();
-    Some(HeldBack {
-        name: server.name.clone(),
-        state: server.status.word(),
-        reason: visible(&reason).into_owned(),
-        hint: Some(hint),
-        exit,
-        connector: None,
-    })
 }
 
 /// The embedded server depends on nothing but its folder.

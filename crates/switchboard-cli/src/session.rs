@@ -17,11 +17,10 @@ use switchboard::handler::ClientHandler;
 use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::permissions::{Engine, PermissionGate, Policy};
-use switchboard::spec::ServerSpec;
-use switchboard::status::{Cause, ServerStatus, State};
+use switchboard::places::{SPILL_FOLDER, STORE_FILE};
+use switchboard::status::{ServerState, ServerStatus};
 use switchboard::workspace;
 use switchboard_agent::events::FailedServer;
-use switchboard_agent::startup::Unavailable;
 use switchboard_config::text::visible;
 use switchboard_server::agent::ClientQuestions;
 use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store, UnavailableStore};
@@ -32,36 +31,24 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::questions::{AtTerminal, SamplingModel};
-use crate::servers::{HeldBack, Servers, look_closer, unavailable};
+use crate::servers::{Servers, look_closer};
 use crate::startup;
-use crate::terminal::{self, fitted};
+use crate::state::{self, unusable};
 use crate::{consent, report, view};
 
-/// What is remembered between runs, in the state folder.
-const STORE_FILE: &str = "switchboard.db";
-/// Where output that is too large for a model is kept, in the state folder.
-const SPILL_FOLDER: &str = "output";
 /// Who makes the calls of this program, in the audit log.
 const FRONT_END: &str = "cli";
 /// How long work on files may go on once everything else has ended.
 const LAST_WORK: Duration = Duration::from_secs(2);
-/// So much of a reason is shown on the narrowest terminal.
-const SHORTEST_REASON: usize = 30;
 
-/// A host with the servers a command wants.
+/// A host with the servers a command wants. The host has all of them, those that cannot be started included.
 pub(crate) struct Session<'c> {
     pub(crate) host: Host,
     pub(crate) context: &'c Context,
     pub(crate) servers: &'c Servers,
-    /// The servers that can be started.
-    pub(crate) specs: Vec<ServerSpec>,
-    /// The servers that are not started, and why.
-    pub(crate) held_back: Vec<HeldBack>,
     pub(crate) gate: Arc<PermissionGate>,
     /// Where agent sessions are kept.
     pub(crate) store: Arc<dyn Store>,
-    /// The servers that are not started, for the agent's sessions; kept up to date while files change.
-    pub(crate) unavailable: Unavailable,
     /// The model that servers may ask, where there is one.
     pub(crate) sampling: Arc<SamplingModel>,
     /// Where calls and logins are written down.
@@ -157,16 +144,13 @@ pub(crate) fn run_in(
         let settings = AuditSettings::from(&servers.config.settings);
         let audit = Audit::start(Arc::clone(&state), settings, mode.front_end);
         warn_of_audit(&audit, context);
-        let (specs, held_back) = servers.plan(context, &audit);
+        let desired = servers.desired(context, &audit);
         let gate = gate(servers, context, audit.clone(), &mode);
         let sampling = Arc::new(SamplingModel::default());
         let logins = mode.logins.then(|| servers.logins(context));
         let is_scripted = !mode.attended && mode.clients.is_none();
-        let missed = Unavailable::default();
-        missed.set(unavailable(&held_back));
         let session = Session {
             is_scripted,
-            unavailable: missed,
             host: Host::with_options(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
                 gate: Arc::clone(&gate) as Arc<dyn Gate>,
@@ -177,6 +161,7 @@ pub(crate) fn run_in(
                 store: state,
                 spill_folder: Some(spill_folder(context)),
                 logins: logins.map(|logins| Arc::new(logins) as Arc<dyn Logins>),
+                desired,
             }),
             gate,
             store: conversations,
@@ -184,8 +169,6 @@ pub(crate) fn run_in(
             audit: audit.clone(),
             context,
             servers,
-            specs,
-            held_back,
             told: OnceCell::new(),
         };
         let outcome = work(&session, interrupts).await;
@@ -200,9 +183,9 @@ pub(crate) fn run_in(
 
 impl Session<'_> {
     /// Starts every server and waits until each is connected or has failed. Those that have failed are told of, and
-    /// those that are held back.
+    /// those that cannot be started.
     pub(crate) async fn start(&self) {
-        self.tell_held_back();
+        self.tell_withheld();
         self.start_some(|_| true).await;
         self.tell_idle_rules();
     }
@@ -238,17 +221,15 @@ impl Session<'_> {
 
     /// Starts some of the servers, those that run already aside, and waits until they have settled. Tells which.
     async fn bring_up(&self, wanted: impl Fn(&ServerName) -> bool) -> Vec<ServerName> {
-        let running = self.names();
-        let names = self.specs.iter().map(|spec| spec.name.clone());
-        let starting: Vec<ServerName> = names
-            .filter(|name| wanted(name) && !running.contains(name))
+        let statuses = self.host.statuses().into_iter();
+        let starting: Vec<ServerName> = statuses
+            .filter(|status| status.state.is_not_started() && wanted(&status.name))
+            .map(|status| status.name)
             .collect();
         if starting.is_empty() {
             return starting;
         }
-        let is_up = |name: &ServerName| running.contains(name) || starting.contains(name);
-        let all = self.specs.iter().filter(|spec| is_up(&spec.name));
-        self.host.apply(all.cloned().collect()).await;
+        self.host.start(&starting).await;
         startup::follow(&self.host, &starting, &self.context.printer).await;
         // The command goes on now, and is over before another attempt could be.
         self.host.give_up().await;
@@ -258,18 +239,12 @@ impl Session<'_> {
     /// Connects every server that is not connected yet and waits until each has settled, without a word: what came of it
     /// is told when somebody asks.
     pub(crate) async fn begin_all(&self) {
-        let running = self.names();
-        if self.specs.iter().any(|spec| !running.contains(&spec.name)) {
-            self.host.apply(self.specs.clone()).await;
-        }
+        self.host.start_all().await;
         self.host.settled().await;
     }
 
     /// The failure of a command that needs this server, if it cannot be used.
     pub(crate) fn need(&self, name: &str) -> Result<(), Failure> {
-        if let Some(held_back) = self.held_back.iter().find(|held| held.name == name) {
-            return Err(held_back.failure());
-        }
         match self.host.status(&name.into()) {
             Some(status) => unusable(&status).map_or(Ok(()), Err),
             None => Err(self.servers.unknown(name)),
@@ -278,58 +253,60 @@ impl Session<'_> {
 
     /// How a command ends that has done what it could: not well if a required server is missing.
     pub(crate) fn exit(&self) -> Exit {
-        let is_required = |name: &str| {
-            let server = self.servers.config.server(name);
-            server.is_some_and(|server| server.effective().required == Some(true))
+        // A server that is switched off, or that the command has no use for, is not missed.
+        let is_meant = |status: &&ServerStatus| {
+            let state = &status.state;
+            status.required
+                && !state.is_not_started()
+                && !matches!(state, ServerState::Disabled { .. })
         };
         let statuses = self.host.statuses();
-        let failed = statuses
-            .iter()
-            .filter(|status| status.required)
-            .find_map(unusable)
-            .map(|failure| failure.exit);
-        let held_back = self
-            .held_back
-            .iter()
-            .find(|held| is_required(&held.name) && held.state != "disabled")
-            .map(|held| held.exit);
-        failed.or(held_back).unwrap_or(Exit::Done)
+        let mut required = statuses.iter().filter(is_meant);
+        let failed = required.find_map(unusable);
+        failed.map_or(Exit::Done, |failure| failure.exit)
     }
 
-    fn names(&self) -> Vec<ServerName> {
-        let statuses = self.host.statuses().into_iter();
-        statuses.map(|status| status.name).collect()
+    /// The names of all configured servers.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let statuses = self.host.statuses();
+        let names = statuses
+            .iter()
+            .map(|status| status.name.as_str().to_owned());
+        names.collect()
     }
 
-    /// Every server whose tools are missed, with the reason: those that are held back and those that are not connected.
-    /// What each command says of missing servers comes from here.
+    /// Every server whose tools are missed, with the reason. What each command says of missing servers comes from here.
     pub(crate) fn missing(&self) -> Vec<FailedServer> {
         let statuses = self.host.statuses();
         let absent = statuses.iter().filter_map(ServerStatus::absence);
-        let mut missing: Vec<FailedServer> = absent.map(FailedServer::from).collect();
-        missing.extend(unavailable(&self.held_back));
-        missing.sort_by(|one, other| one.name.cmp(&other.name));
-        missing
+        absent.map(FailedServer::from).collect()
     }
 
-    /// Says in one line each which servers are not started, once. A server that was switched off is no news, and what
+    /// Says in one line each which servers cannot be started, once. A server that was switched off is no news, and what
     /// is wrong with an entry has been told with the configuration, as long as all of that was.
-    pub(crate) fn tell_held_back(&self) {
+    pub(crate) fn tell_withheld(&self) {
         if self.told.set(()).is_err() {
             return;
         }
         let were_all_told =
             report::shows_all(&self.servers.config.diagnostics, &self.context.printer);
-        let is_news = |held: &&HeldBack| {
-            held.is_missed() && !(were_all_told && HeldBack::is_in_findings(held.state))
-        };
-        for held in self.held_back.iter().filter(is_news) {
-            let hint = held.hint.as_deref().unwrap_or_default();
-            let name = visible(&held.name);
-            self.context
-                .printer
-                .note(format!("{name} is not started: {}; {hint}", held.reason));
+        for status in self.host.statuses() {
+            let is_known = were_all_told && state::is_in_findings(status.word());
+            if status.state.is_withheld() && status.absence().is_some() && !is_known {
+                self.tell_not_started(&status);
+            }
         }
+    }
+
+    /// Says in one line that a server cannot be started, why, and what to do about it.
+    pub(crate) fn tell_not_started(&self, status: &ServerStatus) {
+        let name = visible(status.name.as_str());
+        let reason = status.reason().unwrap_or_default();
+        let remedy = status.remedy().map(|remedy| remedy.to_string());
+        let remedy = remedy.unwrap_or_default();
+        self.context
+            .printer
+            .note(format!("{name} is not started: {reason}; {remedy}"));
     }
 
     /// Says where to learn more of servers that have failed, for a command that has shown the reasons.
@@ -337,7 +314,7 @@ impl Session<'_> {
         let statuses = self.host.statuses();
         let failed = statuses
             .iter()
-            .filter(|status| status.state == State::Failed);
+            .filter(|status| matches!(status.state, ServerState::Failed { .. }));
         let names: Vec<_> = failed
             .map(|status| visible(status.name.as_str()).into_owned())
             .collect();
@@ -351,11 +328,7 @@ impl Session<'_> {
     /// Warns of permission rules that are about no tool at all, where every server could be asked.
     pub(crate) fn tell_idle_rules(&self) {
         let statuses = self.host.statuses();
-        let has_all = self.held_back.is_empty()
-            && statuses
-                .iter()
-                .all(|status| status.state == State::Connected);
-        if !has_all {
+        if !statuses.iter().all(|status| status.state.is_connected()) {
             return;
         }
         let engine = self.gate.engine();
@@ -368,70 +341,15 @@ impl Session<'_> {
         }
     }
 
-    /// Tells how a server stands that was just started.
+    /// Tells what came of a server that was just started.
     pub(crate) fn tell(&self, status: &ServerStatus) {
         let printer = &self.context.printer;
-        let name = visible(status.name.as_str());
-        match status.state {
-            State::Failed => {
-                let reason = status.reason().unwrap_or_default();
-                let hint = look_closer(&name);
-                // The hint is worth more than the end of a long reason, which it leads to.
-                let reason = match terminal::error_size() {
-                    Some(size) => {
-                        let taken = "warning:  failed: ; ".len() + name.len() + hint.len();
-                        fitted(
-                            &reason,
-                            size.columns.saturating_sub(taken).max(SHORTEST_REASON),
-                        )
-                    }
-                    None => reason.as_str().into(),
-                };
-                printer.warning(format!("{name} failed: {reason}; {hint}"), None);
-            }
-            State::NeedsAuth => {
-                let message = format!("{name} requires a login; {}", login_hint(&name));
-                printer.warning(message, None);
-            }
-            State::Connected => printer.detail(format!("{name} is connected")),
-            State::Pending => {
-                if let Some(reason) = status.reason() {
-                    printer.warning(format!("{name} is not connected yet: {reason}"), None);
-                }
-            }
-            State::Disabled => {}
+        if let Some(warning) = state::warning(status) {
+            printer.warning(warning, None);
+        } else if status.state.is_connected() {
+            printer.detail(format!("{} is connected", visible(status.name.as_str())));
         }
     }
-}
-
-/// Why a server cannot be used, unless it can.
-pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
-    let name = visible(status.name.as_str());
-    let failure = match status.state {
-        State::Connected => return None,
-        State::NeedsAuth => {
-            let message = format!("the server `{name}` requires a login");
-            Failure::new(Exit::NeedsLogin, message).hint(login_hint(&name))
-        }
-        State::Disabled => Failure::failed(format!("the server `{name}` is disabled"))
-            .hint(format!("`switchboard mcp enable {name}`")),
-        State::Failed | State::Pending => {
-            let message = format!("the server `{name}` is not connected");
-            let cause = status.failure.as_ref().map(|failure| failure.cause);
-            let exit = match cause {
-                Some(Cause::TokenRejected) => Exit::NeedsLogin,
-                Some(Cause::Name) => Exit::Configuration,
-                _ => Exit::Unreachable,
-            };
-            let failure = Failure::new(exit, message);
-            let failure = match status.reason() {
-                Some(reason) => failure.because(reason),
-                None => failure,
-            };
-            failure.hint(look_closer(&name))
-        }
-    };
-    Some(failure)
 }
 
 /// Who answers what servers ask.
@@ -492,11 +410,6 @@ fn gate(
 
 pub(crate) fn spill_folder(context: &Context) -> PathBuf {
     context.environment.state.join(SPILL_FOLDER)
-}
-
-/// What to do about a server that requires a login.
-fn login_hint(name: &str) -> String {
-    format!("`switchboard mcp login {name}`")
 }
 
 /// The file that remembers.

@@ -6,7 +6,7 @@ use anstyle::Style;
 use switchboard::Host;
 use switchboard::catalog::text::neutralise;
 use switchboard::names::ServerName;
-use switchboard::status::{ServerStatus, State};
+use switchboard::status::{ServerState, ServerStatus};
 use switchboard_config::text::visible;
 use tokio::time::{Instant, interval_at};
 use unicode_width::UnicodeWidthStr as _;
@@ -78,7 +78,14 @@ fn lines(
 
 /// The last line that the package runner of a server wrote while it installs it.
 fn last_words(host: &Host, status: &ServerStatus) -> String {
-    if !status.is_installing {
+    let is_installing = matches!(
+        status.state,
+        ServerState::Pending {
+            is_installing: true,
+            ..
+        }
+    );
+    if !is_installing {
         return String::new();
     }
     let lines = host.logs(&status.name);
@@ -95,10 +102,14 @@ fn described(
     elapsed: Duration,
     turn: usize,
 ) -> (&'static str, Style, String) {
-    match status.state {
-        State::Pending => {
+    match &status.state {
+        ServerState::Pending {
+            is_installing,
+            failed_attempts,
+            ..
+        } => {
             let seconds = elapsed.as_secs();
-            let text = match (status.is_installing, status.failed_attempts) {
+            let text = match (is_installing, failed_attempts) {
                 (true, _) => format!("installing, {seconds} s{said}"),
                 (false, 0) => format!("starting, {seconds} s"),
                 (false, failed) => {
@@ -108,16 +119,16 @@ fn described(
             };
             (spinner(turn), style::HINT, text)
         }
-        State::Connected => {
+        ServerState::Connected => {
             let startup = status.startup.unwrap_or_default().as_secs_f64();
             let text = format!("{}, {startup:.1} s", status.count);
             ("✓", style::GOOD, text)
         }
-        State::Failed => {
+        ServerState::Failed { .. } => {
             let reason = status.reason().unwrap_or_default();
             ("✗", style::ERROR, reason)
         }
-        State::NeedsAuth => ("!", style::WARNING, "requires a login".to_owned()),
-        State::Disabled => ("–", style::QUIET, "disabled".to_owned()),
+        ServerState::NeedsAuth { .. } => ("!", style::WARNING, "requires a login".to_owned()),
+        state => ("–", style::QUIET, state.word().to_owned()),
     }
 }

@@ -12,7 +12,6 @@ use switchboard::Host;
 use switchboard::call::{CallError, CallOutcome, CallRequest};
 use switchboard::events::Event;
 use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::status::State;
 use switchboard::transport::Connector;
 use switchboard::transport::http::{
     HttpClient, HttpSettings, LegacyConnector, RemoteServer, StreamableConnector,
@@ -150,7 +149,7 @@ impl Told {
     }
 
     /// Waits until the server has gone through so many states, and gives them.
-    pub async fn states(&mut self, server: &str, count: usize) -> Vec<State> {
+    pub async fn states(&mut self, server: &str, count: usize) -> Vec<&'static str> {
         self.until(|events| {
             let states = states_of(events, server);
             (states.len() >= count).then_some(states)
@@ -159,7 +158,7 @@ impl Told {
     }
 
     /// The states that the server has gone through so far.
-    pub fn states_so_far(&mut self, server: &str) -> Vec<State> {
+    pub fn states_so_far(&mut self, server: &str) -> Vec<&'static str> {
         states_of(self.so_far(), server)
     }
 
@@ -175,9 +174,9 @@ impl Told {
     }
 }
 
-fn states_of(events: &[Event], name: &str) -> Vec<State> {
+fn states_of(events: &[Event], name: &str) -> Vec<&'static str> {
     let states = events.iter().filter_map(|event| match event {
-        Event::StateChanged { server, state, .. } if server.as_str() == name => Some(*state),
+        Event::StateChanged { server, state, .. } if server.as_str() == name => Some(state.word()),
         _ => None,
     });
     states.collect()

@@ -27,7 +27,7 @@ use switchboard::events::Event;
 use switchboard::names::ServerName;
 use switchboard::options::HostOptions;
 use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::status::State;
+use switchboard::status::ServerState;
 use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer, StreamableConnector};
 use switchboard_config::settings::LoginStore;
 use switchboard_test::authorization::{AuthorizationServer, Consent, Script, fetch};
@@ -208,7 +208,7 @@ async fn noted_host(
         .await;
     host.settled().await;
     let status = host.status(&"guarded".into()).unwrap();
-    assert_eq!(status.state, State::NeedsAuth);
+    assert_eq!(status.word(), "needs-auth");
     (server, host)
 }
 
@@ -241,7 +241,7 @@ fn tools(host: &Host) -> Vec<String> {
 async fn connected(events: &mut broadcast::Receiver<Event>) {
     loop {
         if let Event::StateChanged {
-            state: State::Connected,
+            state: ServerState::Connected,
             ..
         } = events.recv().await.unwrap()
         {

@@ -27,7 +27,6 @@ use switchboard::options::{HostOptions, HostSettings};
 use switchboard::peer::{ListKind, OpenOptions};
 use switchboard::roots::Roots;
 use switchboard::spec::ServerSpec;
-use switchboard::status::State;
 use switchboard_config::entry::{RootsEntry, ServerEntry};
 use switchboard_protocol::types::capabilities::ClientCapabilities;
 use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult};
@@ -306,7 +305,7 @@ impl Bench {
         let server = self.server.to_string();
         assert_eq!(
             self.told.states_so_far(&server),
-            [State::Connected],
+            ["connected"],
             "{}",
             self.label
         );

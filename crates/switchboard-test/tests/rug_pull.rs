@@ -177,7 +177,7 @@ async fn a_tool_that_changes_in_mid_session_is_set_aside_until_it_is_approved() 
                 call(&other, "weather/forecast", json!({}), LONG).await,
                 &[part],
             );
-            assert_eq!(other.remembered(&[spec_of(&server, over)]).await.len(), 1);
+            assert_eq!(other.remembered().await.len(), 1);
         }
 
         // The one approves it, and both offer it again.

@@ -5,7 +5,7 @@ use crate::connectors::ConnectorError;
 use crate::host::ServerError;
 use crate::peer::RequestError;
 
-/// Why adding a server or calling a tool failed.
+/// Why making a host, adding a server or calling a tool failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(Source);
@@ -18,6 +18,8 @@ enum Source {
     Server(#[from] ServerError),
     #[error(transparent)]
     Entry(#[from] ConnectorError),
+    #[error("cannot load the configuration: {0}")]
+    Configuration(String),
     #[error("cannot encode the arguments as a JSON object: {0}")]
     Arguments(String),
     #[error("the result has no structured content")]
@@ -34,6 +36,8 @@ pub enum ErrorKind {
     NotFound,
     /// The server's description cannot be used.
     InvalidServer,
+    /// The folders or files of the configuration cannot be used.
+    InvalidConfiguration,
     /// The arguments do not match the tool's schema.
     InvalidArguments,
     /// The permission gate denied the call.
@@ -59,6 +63,7 @@ impl Error {
             Source::Call(error) => of_call(error),
             Source::Server(error) => of_server(error),
             Source::Entry(_) => ErrorKind::InvalidServer,
+            Source::Configuration(_) => ErrorKind::InvalidConfiguration,
             Source::Arguments(_) => ErrorKind::InvalidArguments,
             Source::NotStructured | Source::Mismatch(_) => ErrorKind::UnexpectedResult,
         }
@@ -71,8 +76,12 @@ impl Error {
             Source::Server(error) => CallError::Server(error.clone()).hint(),
             Source::Arguments(_) => Some("pass a JSON object, such as json!({…})".to_owned()),
             Source::NotStructured => Some("use `text()` or `content()`".to_owned()),
-            Source::Entry(_) | Source::Mismatch(_) => None,
+            Source::Entry(_) | Source::Configuration(_) | Source::Mismatch(_) => None,
         }
+    }
+
+    pub(crate) fn configuration(error: impl std::fmt::Display) -> Self {
+        Self(Source::Configuration(error.to_string()))
     }
 
     pub(crate) fn arguments(error: impl std::fmt::Display) -> Self {
@@ -104,7 +113,7 @@ fn of_call(error: &CallError) -> ErrorKind {
 
 const fn of_server(error: &ServerError) -> ErrorKind {
     match error {
-        ServerError::Unknown(_) => ErrorKind::NotFound,
+        ServerError::Unknown(_) | ServerError::Removed(_) => ErrorKind::NotFound,
         ServerError::NeedsAuth(_) => ErrorKind::NeedsLogin,
         _ => ErrorKind::Unavailable,
     }

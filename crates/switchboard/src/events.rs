@@ -12,7 +12,7 @@ use crate::catalog::suspicion::Flag;
 use crate::json::SharedJson;
 use crate::names::{CallId, ServerName, WireName};
 use crate::peer::{ListKind, Progress};
-use crate::status::{Failure, State};
+use crate::status::ServerState;
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub enum Event {
         /// The server.
         server: ServerName,
         /// Its state now.
-        state: State,
+        state: ServerState,
     },
     /// Every server that was to be started is connected, failed, or waits for a login.
     StartupComplete {
@@ -45,10 +45,13 @@ pub enum Event {
     StateChanged {
         /// The server.
         server: ServerName,
-        /// Its state now.
-        state: State,
-        /// Why, where it failed.
-        failure: Option<Box<Failure>>,
+        /// Its state now, with the reason.
+        state: ServerState,
+    },
+    /// A server was removed. It has no status any more.
+    Removed {
+        /// The server.
+        server: ServerName,
     },
     /// One of a server's lists has changed.
     CatalogChanged {

@@ -20,6 +20,7 @@ use crate::catalog::{
     Catalog, ListLimits, Provenance, Reach, ServerCatalog, ServerTools, ToolRules,
 };
 use crate::connectors::Connectors;
+use crate::desired::{Desired, ServerChange, ServerSource};
 use crate::error::Error;
 use crate::events::{Event, Events, LogLine};
 use crate::handler::{ClientHandler, Limited};
@@ -32,7 +33,7 @@ use crate::remembered::{self, Outline};
 use crate::search::{Hit, LiveIndex};
 use crate::server::Server;
 use crate::spec::ServerSpec;
-use crate::status::{Failure, ServerStatus, State};
+use crate::status::{Failure, ServerState, ServerStatus, StartsOn};
 
 /// Manages servers and offers what they have.
 #[derive(Clone)]
@@ -77,6 +78,17 @@ pub enum ServerError {
     /// It is still being connected.
     #[error("the server \"{0}\" is still being connected")]
     Pending(ServerName),
+    /// Its configuration keeps it from being started.
+    #[error("the server \"{server}\" is {}: {}", state.word(), state.reason().unwrap_or_default())]
+    Withheld {
+        /// The server.
+        server: ServerName,
+        /// Its state, with the reason.
+        state: Box<ServerState>,
+    },
+    /// It was removed while the host ran.
+    #[error("the server \"{0}\" was removed")]
+    Removed(ServerName),
     /// The host is shutting down.
     #[error("the host is shutting down")]
     ShuttingDown,
@@ -92,8 +104,8 @@ impl Host {
         Self::with_options(HostOptions::default())
     }
 
-    /// A host without servers. It works in the runtime it was made in.
-    pub fn with_options(options: HostOptions) -> Self {
+    /// A host with the servers of its options, none of them started. It works in the runtime it was made in.
+    pub fn with_options(mut options: HostOptions) -> Self {
         let events = Events::new();
         let memory = Memory::new(Arc::clone(&options.store));
         let resources = Resources {
@@ -105,7 +117,8 @@ impl Host {
             )),
             events: events.clone(),
         };
-        let (manager, commands, view) = Manager::new(resources);
+        let desired = std::mem::take(&mut options.desired);
+        let (manager, commands, view) = Manager::new(resources, desired);
         tokio::spawn(manager.run());
         let under_way = UnderWay::new(options.settings.progress_interval, events.clone());
         let signs = tokio::spawn({
@@ -126,9 +139,38 @@ impl Host {
         }))
     }
 
-    /// Makes the servers exactly these. Those that have not changed are not touched; nothing is waited for.
+    /// Makes the servers exactly these and starts them. Those that have not changed are not touched; nothing is waited
+    /// for.
     pub async fn apply(&self, specs: Vec<ServerSpec>) {
-        self.command(|done| Command::Apply(specs, done)).await;
+        self.reconcile(specs.into()).await;
+    }
+
+    /// Makes the servers those of a desired state, starts them, and returns what has changed. Servers that have not
+    /// changed are not touched; nothing is waited for. A server that is not in there is gone when this returns.
+    pub async fn reconcile(&self, desired: Desired) -> Vec<ServerChange> {
+        self.command(|done| Command::Reconcile(desired, done))
+            .await
+            .unwrap_or_default()
+    }
+
+    /// Keeps the servers what a source says, until the source ends or the future is dropped. Servers of this host go on
+    /// while the source prepares its next state.
+    pub async fn follow(&self, mut source: impl ServerSource) {
+        while let Some(desired) = source.next().await {
+            let changes = self.reconcile(desired).await;
+            source.applied(&changes);
+        }
+    }
+
+    /// Starts these servers, those that have been started aside; nothing is waited for.
+    pub async fn start(&self, names: &[ServerName]) {
+        let names = names.to_vec();
+        self.command(|done| Command::Start(Some(names), done)).await;
+    }
+
+    /// Starts every server that has not been started; nothing is waited for.
+    pub async fn start_all(&self) {
+        self.command(|done| Command::Start(None, done)).await;
     }
 
     /// Adds a server, waits until it is connected, and returns the number of its tools.
@@ -197,12 +239,12 @@ impl Host {
         let _ = self.0.commands.send(Command::ProbeAll).await;
     }
 
-    /// How every server stands, in the order of their names.
+    /// The status of every configured server, in the order of their names.
     pub fn statuses(&self) -> Vec<ServerStatus> {
         self.view().statuses.clone()
     }
 
-    /// How one server stands.
+    /// The status of one server.
     pub fn status(&self, name: &ServerName) -> Option<ServerStatus> {
         self.view().status(name).cloned()
     }
@@ -247,7 +289,14 @@ impl Host {
         let reached = view
             .wait_for(|view| {
                 let mut waiting = false;
-                let required = |status: &&ServerStatus| status.required && !status.is_resting;
+                // What its configuration keeps from being started is told with its status.
+                let is_startable =
+                    |name: &ServerName| view.specs.iter().any(|spec| spec.name == *name);
+                let required = |status: &&ServerStatus| {
+                    status.required
+                        && !matches!(status.state, ServerState::Idle)
+                        && is_startable(&status.name)
+                };
                 for status in view.statuses.iter().filter(required) {
                     match unusable(status) {
                         None => {}
@@ -287,7 +336,18 @@ impl Host {
     pub async fn installed(&self) {
         let mut view = self.0.view.clone();
         let _ = view
-            .wait_for(|view| !view.statuses.iter().any(|status| status.is_installing))
+            .wait_for(|view| {
+                let is_installing = |status: &ServerStatus| {
+                    matches!(
+                        status.state,
+                        ServerState::Pending {
+                            is_installing: true,
+                            ..
+                        }
+                    )
+                };
+                !view.statuses.iter().any(is_installing)
+            })
             .await;
     }
 
@@ -303,26 +363,27 @@ impl Host {
         let _ = view
             .wait_for(|view| {
                 let mut statuses = view.statuses.iter();
-                statuses.all(|status| status.state.is_settled() || status.is_lazy)
-                    || is_there(&view.catalog)
+                statuses.all(|status| status.state.is_settled()) || is_there(&view.catalog)
             })
             .await;
     }
 
-    /// Connects every server that waits for its first use. One that only rests is left alone: what it has is known.
+    /// Connects every server that waits for its first use by its own setting. An idle one is left alone: its tools are
+    /// known.
     pub async fn connect_all(&self) {
         for status in self.statuses() {
-            if status.is_lazy && !status.is_resting {
+            if waits_for_first_use(&status) {
                 self.command(|done| Command::Connect(status.name, done))
                     .await;
             }
         }
     }
 
-    /// What these servers offered when they were last connected, without connecting to any.
-    pub async fn remembered(&self, specs: &[ServerSpec]) -> Catalog {
-        let enabled = specs.iter().filter(|spec| spec.enabled);
-        let outlines: Vec<Outline> = enabled.map(Outline::from).collect();
+    /// What the servers that can be started offered when they were last connected, without connecting to any.
+    pub async fn remembered(&self) -> Catalog {
+        let view = self.view();
+        let enabled = view.specs.iter().filter(|spec| spec.enabled);
+        let outlines: Vec<Outline> = enabled.map(|spec| Outline::from(&**spec)).collect();
         let mut lists = Vec::with_capacity(outlines.len());
         for outline in &outlines {
             lists.push(self.0.memory.catalog(outline).await);
@@ -439,7 +500,7 @@ impl Host {
             let view = view
                 .wait_for(|view| {
                     view.status(name)
-                        .is_none_or(|status| status.state.is_settled() || status.is_lazy)
+                        .is_none_or(|status| status.state.is_settled())
                 })
                 .await
                 .map_err(|_| ServerError::ShuttingDown)?
@@ -454,6 +515,7 @@ impl Host {
             (None, Some(status)) => {
                 Err(unusable(status).unwrap_or_else(|| ServerError::Pending(name.clone())))
             }
+            (None, None) if view.removed.contains(name) => Err(ServerError::Removed(name.clone())),
             (None, None) => Err(ServerError::Unknown(name.clone())),
         }
     }
@@ -484,7 +546,10 @@ impl Host {
                         let is_newer = |live: &Live| live.generation > generation;
                         let live = view.live.get(name).is_some_and(is_newer);
                         let hopeless = view.status(name).is_none_or(|status| {
-                            !matches!(status.state, State::Pending | State::Connected)
+                            !matches!(
+                                status.state,
+                                ServerState::Pending { .. } | ServerState::Connected
+                            )
                         });
                         live || hopeless || view.waits_for_use(name)
                     })
@@ -533,9 +598,7 @@ impl Default for Host {
 impl std::fmt::Debug for Host {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let statuses = self.statuses();
-        let servers = statuses
-            .iter()
-            .map(|status| (&status.name, status.state.word()));
+        let servers = statuses.iter().map(|status| (&status.name, status.word()));
         formatter.debug_map().entries(servers).finish()
     }
 }
@@ -558,17 +621,33 @@ pub(crate) fn server_tools(
     )
 }
 
+/// Whether a server is to be connected when it is first used.
+pub(crate) fn waits_for_first_use(status: &ServerStatus) -> bool {
+    matches!(
+        status.state,
+        ServerState::Lazy {
+            until: StartsOn::FirstUse
+        }
+    )
+}
+
 /// Why a server cannot be used, unless it can.
 fn unusable(status: &ServerStatus) -> Option<ServerError> {
     let name = status.name.clone();
-    match (status.state, &status.failure) {
-        (State::Connected, _) => None,
-        (State::Disabled, _) => Some(ServerError::Disabled(name)),
-        (State::NeedsAuth, _) => Some(ServerError::NeedsAuth(name)),
-        (State::Failed, Some(failure)) => Some(ServerError::Failed {
+    Some(match &status.state {
+        ServerState::Connected => return None,
+        ServerState::Disabled { .. } => ServerError::Disabled(name),
+        ServerState::NeedsAuth { .. } => ServerError::NeedsAuth(name),
+        ServerState::Failed { failure } => ServerError::Failed {
             server: name,
             failure: failure.clone(),
-        }),
-        (State::Pending, _) | (State::Failed, None) => Some(ServerError::Pending(name)),
-    }
+        },
+        ServerState::Pending { .. } | ServerState::Lazy { .. } | ServerState::Idle => {
+            ServerError::Pending(name)
+        }
+        state @ (ServerState::Refused(_) | ServerState::Hidden { .. }) => ServerError::Withheld {
+            server: name,
+            state: Box::new(state.clone()),
+        },
+    })
 }

@@ -4,6 +4,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`host`], [`options`], [`spec`], [`connectors`] | the handle, what it is made of, and servers to manage |
+//! | [`desired`] | all servers a host should have, where they come from, and what a new state changed |
 //! | [`call`] | the call pipeline: prepare, permit, send, shape |
 //! | [`permissions`], [`hooks`], [`audit`] | who may call what, who looks on, and what is written down |
 //! | [`auth`] | how the host proves to a remote server that it may speak with it |
@@ -19,7 +20,8 @@
 //! | [`find`] | files of a folder, as git sees it |
 //! | [`doctor`] | what is wrong with a server, and how to fix it |
 //! | [`handler`], [`roots`] | what servers may ask of the client, and which folders each is told about |
-//! | [`events`], [`status`], [`logs`] | what happens, how servers stand, what they said |
+//! | [`events`], [`status`], [`logs`] | what happens, the status of servers, what they said |
+//! | [`places`] | the folders of a user: configuration, state, the enterprise file |
 //! | `memory`, [`remembered`], [`watch`] | what is kept between runs, what of it a program may look at, and files that change |
 //! | [`names`], [`json`] | ids that cannot be mixed up, and JSON that is passed on without being copied |
 
@@ -28,8 +30,10 @@ pub mod audit;
 pub mod auth;
 pub mod call;
 pub mod catalog;
+mod configured;
 pub mod connectors;
 pub mod content;
+pub mod desired;
 mod digest;
 pub mod doctor;
 mod error;
@@ -51,6 +55,7 @@ pub mod peer;
 pub mod permissions;
 pub mod person;
 pub mod pins;
+pub mod places;
 pub mod remembered;
 pub mod roots;
 pub mod sandbox;

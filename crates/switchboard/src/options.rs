@@ -11,6 +11,7 @@ use switchboard_store::{MemoryStore, Store};
 
 use crate::auth::interactive::logins::Logins;
 use crate::call::gate::{AllowAll, Gate};
+use crate::desired::Desired;
 use crate::handler::{ClientHandler, DeclineAll, QuestionLimits};
 use crate::peer::OpenOptions;
 use crate::pins::PinPolicy;
@@ -139,7 +140,7 @@ impl From<&Settings> for HostSettings {
     }
 }
 
-/// What a host is made of besides its servers.
+/// What a host is made of.
 #[derive(Clone)]
 pub struct HostOptions {
     /// The numbers.
@@ -154,6 +155,8 @@ pub struct HostOptions {
     pub spill_folder: Option<PathBuf>,
     /// Who begins a login when a model asks for it. Without, the model is told what the user can do.
     pub logins: Option<Arc<dyn Logins>>,
+    /// The servers it begins with. None is connected before [`Host::start`](crate::Host::start) or its first use.
+    pub desired: Desired,
 }
 
 impl Default for HostOptions {
@@ -165,6 +168,7 @@ impl Default for HostOptions {
             store: Arc::new(MemoryStore::new()),
             spill_folder: None,
             logins: None,
+            desired: Desired::default(),
         }
     }
 }

@@ -1,70 +1,382 @@
-//! How each server stands, as a value to look at.
+//! The status of each server, as a value to look at.
 //!
-//! Owns the server states as data. Only the manager changes them.
+//! Owns the server states as data, with the word, the reason and the remedy that every view shows. Only the manager
+//! changes them.
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use switchboard_config::entry::Transport;
+use switchboard_config::resolve;
+use switchboard_config::scope::Scope;
 use switchboard_config::text::visible;
 use switchboard_protocol::Revision;
 
 use crate::catalog::ToolCount;
 use crate::catalog::text::neutralise;
+use crate::connectors::ConnectorError;
 use crate::names::ServerName;
 use crate::peer::{OpenErrorKind, OpenStep};
 use crate::transport::TransportErrorKind;
 use switchboard_protocol::negotiate::Failure as Negotiation;
 
-/// The state of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
-    /// It is being connected, will be, or will be on first use.
-    Pending,
-    /// It can be used.
+/// The state of a server, with the reason for it. Every view of a server is derived from this.
+#[derive(Debug, Clone)]
+pub enum ServerState {
+    /// Switched off.
+    Disabled {
+        /// What switched it off.
+        by: DisabledBy,
+    },
+    /// Not connected yet.
+    Lazy {
+        /// What connects it.
+        until: StartsOn,
+    },
+    /// Being connected, or waiting for the next attempt.
+    Pending {
+        /// Why the last attempt failed, or why the connection before it was lost.
+        failure: Option<Box<Failure>>,
+        /// Attempts that have failed in a row.
+        failed_attempts: u32,
+        /// Whether its package runner is installing it and makes progress.
+        is_installing: bool,
+    },
+    /// Ready for use.
     Connected,
-    /// It could not be connected.
-    Failed,
-    /// It requires a login.
-    NeedsAuth,
-    /// It is switched off.
-    Disabled,
+    /// Stopped because it was not used. Its tools are still offered, and the next use connects it.
+    Idle,
+    /// Could not be connected, or was lost and could not be connected again.
+    Failed {
+        /// Why.
+        failure: Box<Failure>,
+    },
+    /// Requires a login.
+    NeedsAuth {
+        /// The server's answer; `None` where an earlier run got it.
+        failure: Option<Box<Failure>>,
+    },
+    /// Configured, and not allowed or not able to start.
+    Refused(Refusal),
+    /// Configured, and replaced by another server with the same endpoint.
+    Hidden {
+        /// The name of the server that is used in its place.
+        by: String,
+        /// The other entry's scope and place, such as `user scope, mcp.toml:3:1`.
+        place: String,
+        /// Whether the other entry is in a file that commands can edit.
+        is_editable: bool,
+    },
 }
 
-impl State {
+/// What switched a server off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DisabledBy {
+    /// `enabled = false` in its entry.
+    Entry,
+    /// [`Host::set_enabled`](crate::Host::set_enabled), until the host ends.
+    Session,
+}
+
+/// What connects a server that is [`ServerState::Lazy`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartsOn {
+    /// Its first use, by its own setting.
+    FirstUse,
+    /// [`Host::start`](crate::Host::start), or its first use: the host has not been asked to start its servers.
+    Request,
+}
+
+/// Why a configured server is not started.
+#[derive(Debug, Clone)]
+pub enum Refusal {
+    /// Its entry has errors.
+    Invalid(Vec<String>),
+    /// Its entry is valid, and no connection can be made from it.
+    Unusable(ConnectorError),
+    /// Its entry is in a file that a repository can contain, and is not approved.
+    Untrusted {
+        /// Whether it is new, has changed or was rejected.
+        reason: String,
+        /// What to approve.
+        subject: String,
+    },
+    /// A server list keeps it out.
+    Blocked {
+        /// The rule and its place.
+        reason: String,
+    },
+    /// Its name can be mistaken for that of another server.
+    Name {
+        /// The other server.
+        by: String,
+        /// The other entry's scope and place.
+        place: String,
+        /// A name that can be used instead.
+        instead: String,
+        /// The place of its own entry.
+        entry: String,
+    },
+}
+
+/// What a user can do about a state. Displayed as a hint for the command line, sanitized.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remedy {
+    /// Switch it on.
+    Enable(String),
+    /// Log in.
+    Login(String),
+    /// Approve its entry: the subject of the question.
+    Approve(String),
+    /// Correct its entry.
+    CheckConfiguration,
+    /// Look at the server lists.
+    ShowConfiguration,
+    /// Diagnose it.
+    Diagnose(String),
+    /// Use the server that replaces it, or disable that one.
+    UseInstead {
+        /// The other server.
+        by: String,
+        /// Whether the other server can be disabled by a command.
+        is_editable: bool,
+    },
+    /// Rename one of two servers.
+    Rename {
+        /// The other server.
+        by: String,
+        /// A free name.
+        instead: String,
+        /// The place of the entry.
+        entry: String,
+    },
+}
+
+impl ServerState {
     /// One word for tables and scripts.
-    pub const fn word(self) -> &'static str {
+    pub const fn word(&self) -> &'static str {
         match self {
-            Self::Pending => "pending",
+            Self::Disabled { .. } => "disabled",
+            Self::Lazy { .. } => "lazy",
+            Self::Pending { .. } => "pending",
             Self::Connected => "connected",
-            Self::Failed => "failed",
-            Self::NeedsAuth => "needs-auth",
-            Self::Disabled => "disabled",
+            Self::Idle => "idle",
+            Self::Failed { .. } | Self::Refused(Refusal::Unusable(_)) => "failed",
+            Self::NeedsAuth { .. } => "needs-auth",
+            Self::Refused(Refusal::Invalid(_)) => "invalid",
+            Self::Refused(Refusal::Untrusted { .. }) => "untrusted",
+            Self::Refused(Refusal::Blocked { .. }) => "blocked",
+            Self::Refused(Refusal::Name { .. }) => "refused",
+            Self::Hidden { .. } => "shadowed",
         }
     }
 
+    /// Why it is in this state, in one line that is safe to show; `None` if it is connected.
+    pub fn reason(&self) -> Option<String> {
+        let reason = match self {
+            Self::Connected => return None,
+            Self::Disabled {
+                by: DisabledBy::Entry,
+            } => "disabled in its entry".to_owned(),
+            Self::Disabled {
+                by: DisabledBy::Session,
+            } => "disabled for this session".to_owned(),
+            Self::Lazy {
+                until: StartsOn::FirstUse,
+            } => "connects on first use".to_owned(),
+            Self::Lazy {
+                until: StartsOn::Request,
+            } => "not started; connects on first use".to_owned(),
+            Self::Idle => "stopped while idle; connects on next use".to_owned(),
+            Self::Pending {
+                failure: Some(failure),
+                ..
+            } => format!("reconnecting: {}", failure.reason()),
+            Self::Pending { failure: None, .. } => "still starting".to_owned(),
+            Self::Failed { failure } => failure.reason(),
+            Self::NeedsAuth { .. } => "it requires a login".to_owned(),
+            Self::Refused(refusal) => visible(&refusal.to_string()).into_owned(),
+            Self::Hidden { by, place, .. } => visible(&format!(
+                "shadowed by `{by}` ({place}), which points to the same endpoint"
+            ))
+            .into_owned(),
+        };
+        Some(reason)
+    }
+
+    /// What a user can do about it; `None` where nothing needs to be done.
+    pub fn remedy(&self, name: &ServerName) -> Option<Remedy> {
+        let name = || name.as_str().to_owned();
+        Some(match self {
+            Self::Connected | Self::Idle | Self::Lazy { .. } | Self::Pending { .. } => return None,
+            Self::Disabled { .. } => Remedy::Enable(name()),
+            Self::Failed { .. } | Self::Refused(Refusal::Unusable(_)) => Remedy::Diagnose(name()),
+            Self::NeedsAuth { .. } => Remedy::Login(name()),
+            Self::Refused(Refusal::Invalid(_)) => Remedy::CheckConfiguration,
+            Self::Refused(Refusal::Untrusted { subject, .. }) => Remedy::Approve(subject.clone()),
+            Self::Refused(Refusal::Blocked { .. }) => Remedy::ShowConfiguration,
+            Self::Refused(Refusal::Name {
+                by, instead, entry, ..
+            }) => Remedy::Rename {
+                by: by.clone(),
+                instead: instead.clone(),
+                entry: entry.clone(),
+            },
+            Self::Hidden {
+                by, is_editable, ..
+            } => Remedy::UseInstead {
+                by: by.clone(),
+                is_editable: *is_editable,
+            },
+        })
+    }
+
+    /// Why it is not connected, or was not the last time.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Failed { failure } => Some(failure),
+            Self::Pending { failure, .. } | Self::NeedsAuth { failure } => failure.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the server is connected.
+    pub const fn is_connected(&self) -> bool {
+        matches!(self, Self::Connected)
+    }
+
+    /// Whether the host has not been asked to start the server.
+    pub const fn is_not_started(&self) -> bool {
+        matches!(
+            self,
+            Self::Lazy {
+                until: StartsOn::Request
+            }
+        )
+    }
+
+    /// Whether the server waits to be used before it is connected.
+    pub const fn waits_for_use(&self) -> bool {
+        matches!(self, Self::Lazy { .. } | Self::Idle)
+    }
+
     /// Whether the server will not change its state by itself soon.
-    pub const fn is_settled(self) -> bool {
-        !matches!(self, Self::Pending)
+    pub const fn is_settled(&self) -> bool {
+        !matches!(self, Self::Pending { .. })
+    }
+
+    /// Whether the configuration keeps the server from being started.
+    pub const fn is_withheld(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused(_)
+                | Self::Hidden { .. }
+                | Self::Disabled {
+                    by: DisabledBy::Entry
+                }
+        )
+    }
+
+    /// The state of a server that its configuration keeps from being started; `None` if it can be started.
+    pub fn of_configured(server: &resolve::Server) -> Option<Self> {
+        use resolve::Status;
+        Some(match &server.status {
+            Status::Ready => return None,
+            Status::Disabled => Self::Disabled {
+                by: DisabledBy::Entry,
+            },
+            Status::Faulty(reasons) => Self::Refused(Refusal::Invalid(reasons.clone())),
+            Status::Untrusted(question) => Self::Refused(Refusal::Untrusted {
+                reason: question.reason(),
+                subject: question.subject.to_string(),
+            }),
+            Status::Blocked { reason, .. } => Self::Refused(Refusal::Blocked {
+                reason: reason.clone(),
+            }),
+            Status::Shadowed { by, origin } => Self::Hidden {
+                by: by.clone(),
+                place: format!("{} scope, {origin}", origin.scope()),
+                is_editable: matches!(origin.scope(), Scope::Local | Scope::Project | Scope::User),
+            },
+            Status::Refused {
+                by,
+                origin,
+                instead,
+            } => Self::Refused(Refusal::Name {
+                by: by.clone(),
+                place: format!("{} scope, {origin}", origin.scope()),
+                instead: instead.clone(),
+                entry: server.origin.to_string(),
+            }),
+        })
     }
 }
 
-/// How a server stands.
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(reasons) => formatter.write_str(&reasons.join("; ")),
+            Self::Unusable(error) => error.fmt(formatter),
+            Self::Untrusted { reason, .. } | Self::Blocked { reason } => {
+                formatter.write_str(reason)
+            }
+            Self::Name { by, place, .. } => {
+                write!(formatter, "its name can be mistaken for `{by}` ({place})")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Enable(name) => write!(formatter, "`switchboard mcp enable {}`", visible(name)),
+            Self::Login(name) => write!(formatter, "`switchboard mcp login {}`", visible(name)),
+            Self::Approve(subject) => {
+                write!(
+                    formatter,
+                    "`switchboard trust approve {}`",
+                    visible(subject)
+                )
+            }
+            Self::CheckConfiguration => formatter.write_str("`switchboard config check`"),
+            Self::ShowConfiguration => formatter.write_str("`switchboard config show`"),
+            Self::Diagnose(name) => write!(formatter, "see `switchboard doctor {}`", visible(name)),
+            Self::UseInstead { by, is_editable } => {
+                let by = visible(by);
+                write!(formatter, "use `{by}`, which is the same server")?;
+                if *is_editable {
+                    write!(
+                        formatter,
+                        "; `switchboard mcp disable {by}` brings this one back"
+                    )?;
+                }
+                Ok(())
+            }
+            Self::Rename { by, instead, entry } => {
+                let (by, instead, entry) = (visible(by), visible(instead), visible(entry));
+                write!(
+                    formatter,
+                    "rename it, for example to `{instead}`, or rename or disable `{by}`; its entry is at {entry}"
+                )
+            }
+        }
+    }
+}
+
+/// The status of a server.
 #[derive(Debug, Clone)]
 pub struct ServerStatus {
     /// Its name.
     pub name: ServerName,
-    /// How it is reached.
-    pub transport: Transport,
-    /// Its state.
-    pub state: State,
-    /// Since when.
+    /// How it is reached; `None` if its entry does not say.
+    pub transport: Option<Transport>,
+    /// Its state, with the reason.
+    pub state: ServerState,
+    /// When it entered the state.
     pub since: SystemTime,
     /// Whether start-up waits for it.
     pub required: bool,
-    /// Whether it waits to be used before it is connected.
-    pub is_lazy: bool,
-    /// Whether it was connected and has been ended because nobody used it. What it offers still stands.
-    pub is_resting: bool,
     /// The revision that is spoken, while it is connected.
     pub revision: Option<Revision>,
     /// How many tools it offers.
@@ -79,22 +391,34 @@ pub struct ServerStatus {
     pub startup: Option<Duration>,
     /// The process behind it.
     pub process: Option<u32>,
-    /// Why it is not connected, or was not the last time.
-    pub failure: Option<Box<Failure>>,
-    /// How many attempts to connect have failed in a row; while it is pending, another one is under way or about to be.
-    pub failed_attempts: u32,
-    /// Whether its package runner is installing it, and makes progress.
-    pub is_installing: bool,
 }
 
 impl ServerStatus {
     /// Whether it is being connected and may be there in a moment. One that has used up its whole deadline once is tried
-    /// again, with nobody waiting for it.
+    /// again in the background.
     pub fn is_coming_up(&self) -> bool {
-        let is_slow = |failure: &Failure| failure.cause == Cause::Timeout;
-        self.state == State::Pending
-            && !self.is_lazy
-            && !self.failure.as_deref().is_some_and(is_slow)
+        match &self.state {
+            ServerState::Pending { failure, .. } => {
+                let cause = failure.as_ref().map(|failure| failure.cause);
+                cause != Some(Cause::Timeout)
+            }
+            _ => false,
+        }
+    }
+
+    /// The state in one word.
+    pub const fn word(&self) -> &'static str {
+        self.state.word()
+    }
+
+    /// Why it is in its state, in one line that is safe to show; `None` if it is connected.
+    pub fn reason(&self) -> Option<String> {
+        self.state.reason()
+    }
+
+    /// What a user can do about its state.
+    pub fn remedy(&self) -> Option<Remedy> {
+        self.state.remedy(&self.name)
     }
 }
 
@@ -115,40 +439,38 @@ pub struct Absence {
 const STDERR_TAIL: usize = 10;
 
 impl ServerStatus {
-    /// Why its tools are not there. `None` for a server that is connected, stopped while idle, or switched off.
+    /// Why its tools are not there. `None` for a server whose tools are offered or whose absence is intended: it is
+    /// connected, idle, switched off, not asked to start, or replaced by another one.
     pub fn absence(&self) -> Option<Absence> {
-        let is_there = match self.state {
-            State::Connected | State::Disabled => true,
-            State::Pending => self.is_resting,
-            State::Failed | State::NeedsAuth => false,
+        let is_missed = match &self.state {
+            ServerState::Connected
+            | ServerState::Idle
+            | ServerState::Disabled { .. }
+            | ServerState::Hidden { .. }
+            | ServerState::Lazy {
+                until: StartsOn::Request,
+            } => false,
+            ServerState::Lazy {
+                until: StartsOn::FirstUse,
+            }
+            | ServerState::Pending { .. }
+            | ServerState::Failed { .. }
+            | ServerState::NeedsAuth { .. }
+            | ServerState::Refused(_) => true,
         };
-        if is_there {
+        if !is_missed {
             return None;
         }
-        let stderr = self.failure.iter().flat_map(|failure| &failure.stderr);
+        let failure = self.state.failure().into_iter();
+        let stderr = failure.flat_map(|failure| &failure.stderr);
         let tail: Vec<&String> = stderr.rev().take(STDERR_TAIL).collect();
         let line = |line: &&String| visible(&neutralise(line)).into_owned();
         Some(Absence {
             name: self.name.as_str().to_owned(),
-            state: self.state.word(),
+            state: self.word(),
             reason: self.reason().unwrap_or_default(),
             stderr: tail.iter().rev().map(line).collect(),
         })
-    }
-
-    /// Why it is not connected, in one line that is safe to show; `None` if it is, or is switched off.
-    pub fn reason(&self) -> Option<String> {
-        let failure = self.failure.as_deref().map(Failure::reason);
-        match (self.state, failure) {
-            (State::Connected | State::Disabled, _) => None,
-            (State::NeedsAuth, _) => Some("it requires a login".to_owned()),
-            (State::Failed, Some(reason)) => Some(reason),
-            (State::Failed, None) => Some("it cannot be connected".to_owned()),
-            (State::Pending, Some(reason)) => Some(format!("reconnecting: {reason}")),
-            (State::Pending, None) if self.is_resting => None,
-            (State::Pending, None) if self.is_lazy => Some("connects on first use".to_owned()),
-            (State::Pending, None) => Some("still starting".to_owned()),
-        }
     }
 }
 
@@ -194,6 +516,16 @@ pub enum Cause {
 }
 
 impl Failure {
+    /// A failure of which nothing is known.
+    pub(crate) fn unexplained() -> Self {
+        Self {
+            step: None,
+            cause: Cause::Lost,
+            message: "it cannot be connected".to_owned(),
+            stderr: Vec::new(),
+        }
+    }
+
     /// What went wrong in one line that is safe to show, with the server's own last line where its process ended.
     pub fn reason(&self) -> String {
         let summary = self.summary();

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::host::Host;
-use crate::spec::ServerSpec;
+use crate::desired::{Desired, ServerSource};
 
 /// Watches files, whether they exist or not. Dropping it ends the watching.
 pub struct FileWatcher {
@@ -95,22 +95,67 @@ impl std::fmt::Debug for FileWatcher {
     }
 }
 
-/// Keeps a host's servers those of the files, for as long as the future lives.
+/// The servers that files describe, read again whenever one of them changes.
 ///
-/// `read` gives the servers that the files describe now; `None` leaves everything as it is.
-pub async fn follow(
-    host: &Host,
-    mut watcher: FileWatcher,
-    mut read: impl FnMut() -> Option<Vec<ServerSpec>>,
-) {
-    loop {
-        watcher.changed().await;
-        if let Some(specs) = read() {
-            host.apply(specs).await;
+/// Files are read on a thread of their own, so a slow disk or a download holds up neither calls nor servers. Reading
+/// that gives `None`, such as of a file that is being written, leaves everything as it is.
+pub struct FileSource<R> {
+    watcher: FileWatcher,
+    read: Arc<R>,
+    has_yielded: bool,
+}
+
+impl<R: Fn() -> Option<Desired> + Send + Sync + 'static> FileSource<R> {
+    /// A source that reads these files.
+    pub fn new(watcher: FileWatcher, read: R) -> Self {
+        Self {
+            watcher,
+            read: Arc::new(read),
+            has_yielded: false,
         }
-        // However fast files change, servers are not restarted faster than this.
-        sleep(SETTLE).await;
     }
+}
+
+impl<R: Fn() -> Option<Desired> + Send + Sync + 'static> ServerSource for FileSource<R> {
+    async fn next(&mut self) -> Option<Desired> {
+        loop {
+            if std::mem::take(&mut self.has_yielded) {
+                // However fast files change, servers are not restarted faster than this.
+                sleep(SETTLE).await;
+            }
+            self.watcher.changed().await;
+            let read = Arc::clone(&self.read);
+            if let Ok(Some(desired)) = on_thread(move || read()).await {
+                self.has_yielded = true;
+                return Some(desired);
+            }
+        }
+    }
+}
+
+impl<R> std::fmt::Debug for FileSource<R> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("FileSource")
+            .field("watcher", &self.watcher)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs what reads files, and may download something for seconds, on a thread of its own. Unlike a blocking task of the
+/// runtime, it does not delay the end of the program: a thread whose result is no longer awaited is abandoned.
+///
+/// # Errors
+///
+/// If the system starts no thread, or if the work has panicked.
+pub async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<T> {
+    let (sender, done) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("configuration".to_owned());
+    thread.spawn(move || drop(sender.send(work())))?;
+    done.await
+        .map_err(|_| std::io::Error::other("the reading ended unexpectedly"))
 }
 
 /// Whether an event may be about one of the files: about itself, or about a folder on the way to it.

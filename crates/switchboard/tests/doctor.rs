@@ -18,7 +18,6 @@ use switchboard::doctor::{
 use switchboard::host::Host;
 use switchboard::options::HostOptions;
 use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::status::State;
 use switchboard::transport::Connector;
 use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer, StreamableConnector};
 use switchboard::transport::in_process::InProcessConnector;
@@ -239,7 +238,7 @@ async fn addresses_that_are_no_servers() {
     host.apply(vec![diagnosed]).await;
     host.settled().await;
     let status = host.status(&"patient".into()).unwrap();
-    assert_eq!(status.state, State::Failed);
+    assert_eq!(status.word(), "failed");
     let reason = status.reason().unwrap();
     assert!(
         reason.ends_with("the server rejects the token of its entry"),

@@ -15,7 +15,6 @@ use switchboard::host::Host;
 use switchboard::names::ServerName;
 use switchboard::options::HostOptions;
 use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::status::State;
 use switchboard::transport::in_process::InProcessConnector;
 use switchboard::workspace::Workspace;
 use switchboard_config::files::InMemory;
@@ -80,9 +79,9 @@ async fn a_server_is_switched_off_and_on() {
     let name = ServerName::from("files");
     host.apply(vec![workspace("files", folder.path())]).await;
     host.settled().await;
-    assert_eq!(host.status(&name).unwrap().state, State::Connected);
+    assert_eq!(host.status(&name).unwrap().word(), "connected");
     assert!(host.set_enabled(&name, false).await);
-    assert_eq!(host.status(&name).unwrap().state, State::Disabled);
+    assert_eq!(host.status(&name).unwrap().word(), "disabled");
     assert_eq!(host.catalog().len(), 0);
     assert!(host.set_enabled(&name, true).await);
     host.settled().await;
@@ -116,9 +115,9 @@ fn an_entry_says_how_long_its_server_may_rest() {
 async fn a_server_with_a_name_that_is_anothers_fails_with_that_reason() {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::with_options(HostOptions::default());
-    let check = |name: &str, state: State, reason: Option<&str>| {
+    let check = |name: &str, state: &'static str, reason: Option<&str>| {
         let status = host.status(&name.into()).unwrap();
-        assert_eq!(status.state, state, "{name}: {:?}", status.failure);
+        assert_eq!(status.word(), state, "{name}: {:?}", status.reason());
         assert_eq!(status.reason().as_deref(), reason, "{name}");
     };
     let files = workspace("files", folder.path());
@@ -128,10 +127,10 @@ async fn a_server_with_a_name_that_is_anothers_fails_with_that_reason() {
         .await;
     host.settled().await;
     let refused = "its name reads like that of the server files; rename the server";
-    check("files", State::Connected, None);
-    check("Files", State::Failed, Some(refused));
+    check("files", "connected", None);
+    check("Files", "failed", Some(refused));
     let reserved = "its name \"grep\" reads like the built-in tool Grep; rename the server";
-    check("grep", State::Failed, Some(reserved));
+    check("grep", "failed", Some(reserved));
     assert_eq!(host.catalog().len(), 3);
     let error = host.request(call("mcp__Files__glob", &json!({}))).await;
     assert!(error.unwrap_err().to_string().contains(refused));
@@ -140,18 +139,18 @@ async fn a_server_with_a_name_that_is_anothers_fails_with_that_reason() {
     host.apply(vec![alike.clone(), built_in, files.clone()])
         .await;
     host.settled().await;
-    check("files", State::Connected, None);
-    check("Files", State::Failed, Some(refused));
+    check("files", "connected", None);
+    check("Files", "failed", Some(refused));
     // It has the name once the other is gone, or switched off.
     host.set_enabled(&"files".into(), false).await;
     host.settled().await;
-    check("Files", State::Connected, None);
+    check("Files", "connected", None);
     host.set_enabled(&"files".into(), true).await;
     host.settled().await;
     let refused = "its name reads like that of the server Files; rename the server";
-    check("files", State::Failed, Some(refused));
+    check("files", "failed", Some(refused));
     host.remove_server(&"Files".into()).await;
     host.settled().await;
-    check("files", State::Connected, None);
+    check("files", "connected", None);
     host.shutdown().await;
 }

@@ -15,7 +15,6 @@ use switchboard::content::ContentError;
 use switchboard::json::SharedJson;
 use switchboard::names::{ServerName, ToolRef};
 use switchboard::peer::{ListKind, Pages};
-use switchboard::status::State;
 use switchboard_protocol::types::resource::{Resource, ResourceTemplate};
 
 use super::{LocalContext, LocalOutput, LocalTool, definition};
@@ -162,7 +161,7 @@ impl LocalTool for ReadMcpResource {
 
 fn connected(host: &Host) -> Vec<ServerName> {
     let statuses = host.statuses().into_iter();
-    let connected = statuses.filter(|status| status.state == State::Connected);
+    let connected = statuses.filter(|status| status.state.is_connected());
     connected.map(|status| status.name).collect()
 }
 

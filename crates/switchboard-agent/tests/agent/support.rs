@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use serde_json::{Value, json};
 use switchboard::Host;
+use switchboard::desired::Desired;
 use switchboard::options::HostOptions;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::service::{
@@ -430,29 +431,36 @@ pub(crate) fn spec(name: &str, service: &Arc<Bench>) -> ServerSpec {
 
 /// A host with a permission gate. Everything is allowed; what `bench` says of its tools is believed.
 pub(crate) fn supervised_host() -> Host {
+    host_of(Desired::default())
+}
+
+/// The same with these servers, none of them started.
+pub(crate) fn host_of(desired: Desired) -> Host {
     let policy = Policy {
         default: Permission::Allow,
         annotations: true,
         unattended: Permission::Allow,
     };
     let engine = Engine::without_rules(policy).trusting("bench");
-    host_with(engine)
+    host_with(engine, desired)
 }
 
-/// A host with a permission gate that goes by these rules.
-pub(crate) fn host_with(engine: Engine) -> Host {
+/// A host with these servers and a permission gate that goes by these rules.
+pub(crate) fn host_with(engine: Engine, desired: Desired) -> Host {
     Host::with_options(HostOptions {
         gate: Arc::new(PermissionGate::new(engine)),
+        desired,
         ..HostOptions::default()
     })
 }
 
 pub(crate) fn options(provider: &Arc<Scripted>, servers: Vec<ServerSpec>) -> AgentOptions {
+    options_with(provider, servers.into())
+}
+
+pub(crate) fn options_with(provider: &Arc<Scripted>, desired: Desired) -> AgentOptions {
     let provider = Arc::clone(provider) as Arc<dyn Provider>;
-    AgentOptions {
-        servers,
-        ..AgentOptions::new(supervised_host(), provider)
-    }
+    AgentOptions::new(host_of(desired), provider)
 }
 
 /// A session with a server `bench`.

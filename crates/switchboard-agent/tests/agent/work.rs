@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use serde_json::value::RawValue;
+use switchboard::desired::Desired;
 use switchboard::hooks::{Hook, HookAnswer, HookDecision, HookInput, Registration};
 use switchboard::json::SharedJson;
 use switchboard::permissions::{Engine, Policy};
@@ -171,7 +172,7 @@ async fn what_is_not_permitted_is_not_run() {
         annotations: true,
         unattended: Permission::Deny,
     };
-    options.host = host_with(Engine::without_rules(policy));
+    options.host = host_with(Engine::without_rules(policy), Desired::default());
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let results = provider.last().results();
@@ -398,12 +399,13 @@ async fn hooks_are_told_which_session_calls() {
         annotations: true,
         unattended: Permission::Deny,
     };
-    options.host = host_with(Engine::without_rules(policy).with_hooks([Registration {
+    let engine = Engine::without_rules(policy).with_hooks([Registration {
         event: HookEvent::PreToolUse,
         tool: "*".to_owned(),
         fail_open: false,
         hook: Arc::new(hook),
-    }]));
+    }]);
+    options.host = host_with(engine, Desired::default());
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let id = session.id().to_string();
@@ -476,7 +478,7 @@ async fn hooks_change_and_block_what_built_in_tools_do() {
         registered(HookEvent::PreToolUse, Arc::new(before)),
         registered(HookEvent::PostToolUse, Arc::new(after)),
     ]);
-    options.host = host_with(engine);
+    options.host = host_with(engine, Desired::default());
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let noted = note.0.lock().expect("notes").clone();

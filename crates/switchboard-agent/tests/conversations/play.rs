@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use serde_json::value::to_raw_value;
 use switchboard::Host;
+use switchboard::desired::Desired;
 use switchboard::hooks::{HookAnswer, HookInput, Registration};
 use switchboard::json::SharedJson;
 use switchboard::options::HostOptions;
@@ -143,10 +144,10 @@ impl Playing {
         let host = Host::with_options(HostOptions {
             gate,
             spill_folder: Some(spill.clone()),
+            desired: Desired::from(specs),
             ..HostOptions::default()
         });
         let mut options = AgentOptions::new(host.clone(), Arc::clone(&providers[0]));
-        options.servers = specs;
         options.spill_folder = Some(spill.clone());
         conversation.options.apply(&mut options);
         Self {

@@ -10,7 +10,7 @@ use switchboard::catalog::{NOT_PINNED_HINT, PINS_UNREADABLE_HINT, SetAside, SetA
 use switchboard::content::ContentError;
 use switchboard::names::ServerName;
 use switchboard::peer::{ListKind, Pages, RequestError};
-use switchboard::status::State;
+use switchboard::status::ServerStatus;
 use switchboard_config::text::visible;
 
 use crate::context::Context;
@@ -40,7 +40,7 @@ pub(super) async fn list_all(
     wanted: Option<&str>,
 ) -> Result<Vec<Listed>, Failure> {
     let connected = session.host.statuses().into_iter();
-    let connected = connected.filter(|status| status.state == State::Connected);
+    let connected = connected.filter(|status| status.state.is_connected());
     let listing = connected.map(async |status| {
         let pages = session.host.list(&status.name, kind).await;
         (status.name, pages)
@@ -207,8 +207,12 @@ pub(super) fn failure(error: &ContentError, session: &Session<'_>) -> Failure {
         ContentError::SetAside { server, aside } => set_aside(server, aside),
         other => {
             let servers = session.host.statuses();
+            let is_asked = |status: &&ServerStatus| {
+                !status.state.is_not_started() && !status.state.is_withheld()
+            };
             let unusable = servers
                 .iter()
+                .filter(is_asked)
                 .find_map(|status| session.need(status.name.as_str()).err());
             unusable.unwrap_or_else(|| {
                 Failure::new(Exit::Unreachable, visible(&other.to_string()).into_owned())

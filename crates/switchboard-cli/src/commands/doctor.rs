@@ -7,6 +7,7 @@ use std::time::Duration;
 use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard::catalog::{CatalogServer, SetAsideReason};
+use switchboard::desired::WithheldServer;
 use switchboard::doctor::{
     Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Repair, Severity, StepReport,
     Verdict, diagnose, diagnose_all,
@@ -14,6 +15,7 @@ use switchboard::doctor::{
 use switchboard::names::ServerName;
 use switchboard::options::HostSettings;
 use switchboard::remembered;
+use switchboard::status::{Refusal, ServerState};
 use switchboard_config::diagnostic::{self, Diagnostic};
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::Config;
@@ -24,9 +26,10 @@ use crate::error::Outcome;
 use crate::exit::Exit;
 use crate::live::{self, spinner};
 use crate::printer::{Printer, Verbosity, paint, style};
-use crate::servers::{HeldBack, Servers};
+use crate::servers::Servers;
 use crate::session::{self, Session};
 use crate::startup::counted;
+use crate::state::exit_of;
 
 /// Lines of stderr that are shown, unless more are asked for.
 const STDERR_SHOWN: usize = 10;
@@ -60,7 +63,7 @@ pub(crate) fn run(wanted: Option<&str>, repair: bool, context: &Context) -> Outc
     })
 }
 
-/// Examines what can be started; what is held back is told with the rest. For a server that is not examined at all,
+/// Examines what can be started; what cannot be is told with the rest. For a server that is not examined at all,
 /// the exit code of a command that needs it comes along.
 async fn examine(
     session: &Session<'_>,
@@ -72,13 +75,15 @@ async fn examine(
         home: Some(context.environment.home.clone()),
         handler: Arc::clone(session.host.handler()),
     };
-    let examination = diagnose_all(&session.specs, &options);
-    let mut patients = shown(&context.printer, session.specs.len(), examination).await;
+    let desired = session.servers.desired(context, &session.audit);
+    let specs = desired.servers;
+    let examination = diagnose_all(&specs, &options);
+    let mut patients = shown(&context.printer, specs.len(), examination).await;
     let mut repairs = Vec::new();
     if repair {
         repairs = run_repairs(&patients, &context.printer);
         for done in repairs.iter().filter(|repaired| repaired.error.is_none()) {
-            let Some(spec) = session.specs.iter().find(|spec| spec.name == done.server) else {
+            let Some(spec) = specs.iter().find(|spec| spec.name == done.server) else {
                 continue;
             };
             let again = shown(&context.printer, 1, diagnose(spec, &options)).await;
@@ -91,10 +96,11 @@ async fn examine(
     }
     set_pinned_aside(&mut patients, session);
     let config = &session.servers.config;
-    let absent = session.held_back.iter();
-    patients.extend(absent.map(|held| held_back(held, config)));
+    let absent = desired.withheld.iter();
+    patients.extend(absent.map(|server| withheld(server, config)));
     patients.sort_by(|one, other| one.server.cmp(&other.server));
-    let absent = session.held_back.first().map(|held| held.exit);
+    let absent = desired.withheld.first();
+    let absent = absent.map(|server| exit_of(&server.state));
     (patients, absent, repairs)
 }
 
@@ -179,12 +185,12 @@ fn set_pinned_aside(patients: &mut [Diagnosis], session: &Session<'_>) {
 }
 
 /// A server that may not be started. That is a fault only where its entry has one.
-fn held_back(held: &HeldBack, config: &Config) -> Diagnosis {
-    let server = held.name.as_str().into();
-    if let Some(error) = &held.connector {
+fn withheld(held: &WithheldServer, config: &Config) -> Diagnosis {
+    let server = held.name.clone();
+    if let ServerState::Refused(Refusal::Unusable(error)) = &held.state {
         return Diagnosis::of_connector(server, error);
     }
-    let (verdict, severity) = match held.exit {
+    let (verdict, severity) = match exit_of(&held.state) {
         Exit::Configuration => (Verdict::Misconfigured, Severity::Error),
         Exit::Unreachable => (Verdict::Unreachable, Severity::Error),
         _ => (Verdict::NotExamined, Severity::Note),
@@ -195,11 +201,14 @@ fn held_back(held: &HeldBack, config: &Config) -> Diagnosis {
     let mut findings: Vec<Finding> = mistakes.map(mistake_in_entry).collect();
     if verdict != Verdict::Misconfigured || findings.is_empty() {
         findings = vec![Finding {
-            code: held.state,
+            code: held.state.word(),
             severity,
-            what: held.reason.clone(),
+            what: held.state.reason().unwrap_or_default(),
             why: "the server was not started".to_owned(),
-            remedy: held.hint.clone().unwrap_or_default(),
+            remedy: held
+                .state
+                .remedy(&held.name)
+                .map_or_else(String::new, |remedy| remedy.to_string()),
         }];
     }
     Diagnosis::without_steps(server, verdict, findings)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use switchboard::events::{Event, LogLine, LogSource};
 use switchboard::names::ServerName;
-use switchboard::status::State;
+use switchboard::status::{Failure as Failed, ServerState};
 use switchboard_config::text::visible;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
@@ -40,11 +40,12 @@ async fn follow(
     printer: &Printer,
 ) -> Result<(), Failure> {
     let server = ServerName::from(arguments.server.as_str());
-    if session.specs.is_empty() {
+    let status = session.host.status(&server);
+    if status.is_none_or(|status| status.state.is_withheld()) {
         return session.need(&arguments.server);
     }
     let mut events = session.host.events();
-    session.host.apply(session.specs.clone()).await;
+    session.host.start(std::slice::from_ref(&server)).await;
     // `None` until the server is connected or has failed.
     let mut end: Option<Instant> = None;
     let mut quiet_until = Instant::now();
@@ -65,23 +66,23 @@ async fn follow(
                 quiet_until = Instant::now() + QUIET;
                 show(&line, printer)?;
             }
-            Ok(Event::StateChanged {
-                server: of,
-                state,
-                failure,
-            }) if of == server => {
+            Ok(Event::StateChanged { server: of, state }) if of == server => {
                 if end.is_none() && state.is_settled() {
                     end = Some(Instant::now() + LONGEST);
                     quiet_until = Instant::now() + QUIET;
                 }
-                let reason = failure.map(|failure| failure.summary());
+                let reason = state.failure().map(Failed::summary);
                 match reason {
                     Some(reason) => {
                         printer.note(format!("{}: {}", state.word(), visible(&reason)));
                     }
                     None => printer.detail(state.word()),
                 }
-                if matches!(state, State::Failed | State::NeedsAuth) {
+                let has_failed = matches!(
+                    state,
+                    ServerState::Failed { .. } | ServerState::NeedsAuth { .. }
+                );
+                if has_failed {
                     return Ok(());
                 }
             }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use switchboard::events::Event;
 use switchboard::names::ServerName;
 use switchboard::permissions::Policy;
-use switchboard::status::State;
+use switchboard::status::ServerState;
 use switchboard_agent::Agent;
 use switchboard_config::text::visible;
 use switchboard_server::ServiceHandler;
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     session::run_in(mode, context, &servers, async |session, interrupts| {
         let provider =
             agent::provider(arguments.model.as_deref(), session.servers, context).await?;
-        session.tell_held_back();
+        session.tell_withheld();
         let agent = agent::of_session(session, &provider);
         let serving = async {
             match listen {
@@ -96,11 +96,14 @@ async fn tell_failures(session: &Session<'_>) -> Infallible {
     loop {
         match events.recv().await {
             Ok(Event::StateChanged { server, state, .. }) => {
-                let is_missing = matches!(state, State::Failed | State::NeedsAuth);
+                let is_missing = matches!(
+                    state,
+                    ServerState::Failed { .. } | ServerState::NeedsAuth { .. }
+                );
                 let is_news = if is_missing {
                     told.insert(server.clone())
                 } else {
-                    state == State::Connected && told.remove(&server)
+                    state.is_connected() && told.remove(&server)
                 };
                 match session.host.status(&server) {
                     Some(status) if is_news && is_missing => session.tell(&status),

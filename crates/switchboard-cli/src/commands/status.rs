@@ -1,13 +1,12 @@
-//! `switchboard status`: how every server stands.
+//! `switchboard status`: the status of every server.
 
 use std::time::{Duration, SystemTime};
 
 use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard::catalog::ToolCount;
-use switchboard::status::{ServerStatus, State};
+use switchboard::status::ServerStatus;
 use switchboard_config::entry::Transport;
-use switchboard_config::resolve::Server;
 use switchboard_protocol::{Era, Revision};
 
 use crate::context::Context;
@@ -15,22 +14,16 @@ use crate::error::Outcome;
 use crate::exit::Exit;
 use crate::printer::{Table, style};
 use crate::process_tree;
-use crate::servers::{HeldBack, Servers};
+use crate::servers::Servers;
 use crate::session;
+use crate::state::Shown;
 
 pub(crate) fn run(context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
     session::look(context, &servers, async |session| {
         session.start_quietly().await;
         let statuses = session.host.statuses();
-        let mut rows: Vec<Row> = statuses.iter().map(Row::of).collect();
-        rows.extend(
-            session
-                .held_back
-                .iter()
-                .map(|held| Row::held_back(held, &servers)),
-        );
-        rows.sort_by(|one, other| one.name.cmp(&other.name));
+        let rows: Vec<Row> = statuses.iter().map(Row::of).collect();
         let printer = &context.printer;
         if printer.json {
             printer.json(&rows.iter().map(Row::to_json).collect())?;
@@ -43,10 +36,9 @@ pub(crate) fn run(context: &Context) -> Outcome {
 }
 
 /// One server as it is shown.
-struct Row {
+pub(crate) struct Row {
     name: String,
-    state: &'static str,
-    style: Style,
+    shown: Shown,
     transport: Option<&'static str>,
     revision: Option<Revision>,
     uptime: Option<Duration>,
@@ -54,50 +46,30 @@ struct Row {
     latency: Option<Duration>,
     memory: Option<u64>,
     tools: Option<ToolCount>,
-    error: Option<String>,
 }
 
 impl Row {
-    fn of(status: &ServerStatus) -> Self {
-        let is_connected = status.state == State::Connected;
+    pub(crate) fn of(status: &ServerStatus) -> Self {
+        let is_connected = status.state.is_connected();
         let since = SystemTime::now().duration_since(status.since);
         Self {
             name: status.name.as_str().to_owned(),
-            state: status.state.word(),
-            style: state_style(status.state),
-            transport: Some(status.transport.name()),
+            shown: Shown::of(&status.state),
+            transport: status.transport.map(Transport::name),
             revision: status.revision,
             uptime: since.ok().filter(|_| is_connected),
             restarts: status.restarts,
             latency: status.latency,
             memory: status.process.and_then(process_tree::memory),
             tools: is_connected.then_some(status.count),
-            error: status.reason(),
         }
     }
 
-    fn held_back(held: &HeldBack, servers: &Servers) -> Self {
-        let server = servers.config.server(&held.name);
-        Self {
-            name: held.name.clone(),
-            state: held.state,
-            style: held.style(),
-            transport: server.and_then(Server::transport).map(Transport::name),
-            revision: None,
-            uptime: None,
-            restarts: 0,
-            latency: None,
-            memory: None,
-            tools: None,
-            error: Some(held.reason.clone()),
-        }
-    }
-
-    fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "name": self.name,
             "transport": self.transport,
-            "state": self.state,
+            "state": self.shown.word,
             "era": self.revision.map(|revision| era_word(revision.era())),
             "revision": self.revision.map(Revision::as_str),
             "uptime": self.uptime.map(|uptime| uptime.as_secs()),
@@ -107,7 +79,7 @@ impl Row {
             "tools": self.tools.map(|count| count.offered),
             "setAside": self.tools.map(|count| count.set_aside),
             "hidden": self.tools.map(|count| count.hidden),
-            "error": self.error,
+            "error": self.shown.reason,
         })
     }
 }
@@ -128,17 +100,7 @@ pub(crate) fn era_word(era: Era) -> &'static str {
     }
 }
 
-/// The style of a state.
-pub(crate) fn state_style(state: State) -> Style {
-    match state {
-        State::Connected => style::GOOD,
-        State::Failed => style::ERROR,
-        State::NeedsAuth => style::WARNING,
-        State::Pending | State::Disabled => style::QUIET,
-    }
-}
-
-fn table(rows: &[Row]) -> Table {
+pub(crate) fn table(rows: &[Row]) -> Table {
     let mut table = Table::with_heading(&[
         "NAME", "STATE", "PROTOCOL", "ERA", "UPTIME", "RESTARTS", "LATENCY", "MEMORY", "TOOLS",
     ]);
@@ -146,7 +108,7 @@ fn table(rows: &[Row]) -> Table {
     for row in rows {
         table.row([
             (style::NAME, &row.name),
-            (row.style, row.state),
+            (row.shown.style, row.shown.word),
             (Style::new(), row.revision.map_or("–", Revision::as_str)),
             (
                 Style::new(),
@@ -166,8 +128,8 @@ fn table(rows: &[Row]) -> Table {
                 &row.tools.map_or_else(dash, |count| tools_cell(&count)),
             ),
         ]);
-        if let Some(reason) = row.error.as_ref().filter(|_| row.state != "disabled") {
-            table.remark(row.style, reason);
+        if let Some(reason) = &row.shown.remark {
+            table.remark(row.shown.style, reason);
         }
     }
     table

@@ -658,6 +658,29 @@ fn a_server_that_is_added_in_a_chat_is_told_with_its_tools() {
 }
 
 #[test]
+fn a_server_that_is_removed_from_its_file_is_gone_from_a_chat() {
+    let machine = Machine::with_desk("", "", Vec::new());
+    let script =
+        crate::support::workspace().join("crates/switchboard-cli/tests/cli/chat_server.py");
+    let mut terminal = Terminal::start(&machine, &["chat"], 160, &[]);
+    terminal.sees_prompt();
+    terminal.press("/mcp tools desk\r");
+    terminal.sees("mcp__desk__visit");
+    terminal.sees_prompt();
+    machine.context.write("config/mcp.toml", "");
+    // Adding another one reads the files again, if the change was not noticed before.
+    let line = format!("/mcp add late -- {} {}\r", *PYTHON, script.display());
+    terminal.press(&line);
+    terminal.sees("late is connected: 8 tools");
+    terminal.sees_prompt();
+    terminal.press("/mcp tools desk\r");
+    terminal.sees("there is no server `desk`");
+    terminal.sees_prompt();
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0, Some(0));
+}
+
+#[test]
 fn a_model_of_ones_own_is_chosen_among_those_there_are_by_the_settings_of_now() {
     let machine = Machine::new(vec![Turn::text("Hello.")]);
     let list = json!({"data": [{"id": "small", "max_model_len": 4_096}, {"id": "large"}]});

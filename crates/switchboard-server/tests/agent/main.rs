@@ -57,11 +57,11 @@ impl World {
         let host = Host::with_options(HostOptions {
             gate,
             handler: Arc::new(questions.clone()),
+            desired: vec![inquirer::spec()].into(),
             ..HostOptions::default()
         });
         let model = Arc::new(Obedient::default());
         let mut options = AgentOptions::new(host, model.clone());
-        options.servers = vec![inquirer::spec()];
         options.store = store.clone();
         options.shell = Shell::new(std::env::vars_os());
         let agent = Agent::new(options);

@@ -14,7 +14,6 @@ use switchboard::names::ServerName;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::status::State;
 use switchboard::transport::stdio::{StdioConnector, SupervisorCommand};
 use switchboard_test::bench::{self, ARGUMENTS, Contestant, Failure, Server, TOOL};
 use tokio::sync::broadcast::error::RecvError;
@@ -80,13 +79,13 @@ impl Contestant for Switchboard {
         if let Some(status) = host
             .statuses()
             .into_iter()
-            .find(|status| status.state != State::Connected)
+            .find(|status| status.word() != "connected")
         {
             return Err(format!(
                 "{} is {}: {:?}",
                 status.name,
                 status.state.word(),
-                status.failure
+                status.state.failure()
             )
             .into());
         }

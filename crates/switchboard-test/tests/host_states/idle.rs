@@ -10,7 +10,6 @@ use switchboard::catalog::{LookupError, ToolRules};
 use switchboard::host::ServerError;
 use switchboard::options::HostSettings;
 use switchboard::spec::ServerSpec;
-use switchboard::status::State::{Connected, Failed, Pending};
 use switchboard_config::entry::ServerEntry;
 use switchboard_protocol::Era;
 use switchboard_test::hosted::{Told, call, spec, wait_until};
@@ -48,16 +47,11 @@ async fn an_unused_server_is_ended_and_its_next_use_connects_it() {
         let offered = host.catalog();
         // It is probed and listed anew meanwhile, which is nobody's use.
         sleep(OVER).await;
-        assert_eq!(told.states_so_far("lab"), [Connected, Pending], "{era:?}");
+        assert_eq!(told.states_so_far("lab"), ["connected", "idle"], "{era:?}");
         let status = host.status(&name()).unwrap();
-        let seen = (
-            status.is_resting,
-            status.is_lazy,
-            status.tools,
-            status.restarts,
-        );
-        assert_eq!(seen, (true, true, 3, 0));
-        assert!(status.failure.is_none());
+        let seen = (status.word(), status.tools, status.restarts);
+        assert_eq!(seen, ("idle", 3, 0));
+        assert!(status.absence().is_none());
         // What it offers stands as it was, and nobody waits for it.
         assert!(Arc::ptr_eq(&offered, &host.catalog()));
         host.settled().await;
@@ -71,10 +65,13 @@ async fn an_unused_server_is_ended_and_its_next_use_connects_it() {
         let outcome = call(&host, "mcp__lab__wait", json!({}), LONG).await;
         assert!(outcome.is_ok(), "{era:?}: {outcome:?}");
         assert_eq!(lab.connections(), 2);
-        assert_eq!(told.states_so_far("lab"), [Connected, Pending, Connected]);
+        assert_eq!(
+            told.states_so_far("lab"),
+            ["connected", "idle", "pending", "connected"]
+        );
         // And again.
         sleep(OVER).await;
-        assert!(host.status(&name()).unwrap().is_resting);
+        assert_eq!(host.status(&name()).unwrap().word(), "idle");
         host.shutdown().await;
     }
 }
@@ -99,11 +96,11 @@ async fn a_server_in_use_is_not_ended() {
     // Its end is what counts, not its beginning.
     sleep(ALMOST).await;
     assert_eq!(
-        (host.status(&name()).unwrap().state, lab.connections()),
-        (Connected, 1)
+        (host.status(&name()).unwrap().word(), lab.connections()),
+        ("connected", 1)
     );
     sleep(REST).await;
-    assert!(host.status(&name()).unwrap().is_resting);
+    assert_eq!(host.status(&name()).unwrap().word(), "idle");
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,15 +110,15 @@ async fn a_subscription_keeps_a_server_and_wakes_it() {
         host.add_server(resting(&lab, "lab")).await.unwrap();
         assert!(host.subscribe(&name(), "note://1").await);
         sleep(3 * OVER).await;
-        assert_eq!(host.status(&name()).unwrap().state, Connected);
+        assert_eq!(host.status(&name()).unwrap().word(), "connected");
         assert!(host.unsubscribe(&name(), "note://1").await);
         sleep(OVER).await;
-        assert!(host.status(&name()).unwrap().is_resting, "{era:?}");
+        assert_eq!(host.status(&name()).unwrap().word(), "idle", "{era:?}");
         assert!(host.subscribe(&name(), "note://2").await);
         host.settled().await;
         assert_eq!(
-            (host.status(&name()).unwrap().state, lab.connections()),
-            (Connected, 2)
+            (host.status(&name()).unwrap().word(), lab.connections()),
+            ("connected", 2)
         );
     }
 }
@@ -147,7 +144,10 @@ async fn a_server_that_does_not_wake_is_tried_as_any_that_was_lost() {
         matches!(error, CallError::Server(ServerError::Failed { .. })),
         "{error}"
     );
-    assert_eq!(told.states_so_far("lab"), [Connected, Pending, Failed]);
+    assert_eq!(
+        told.states_so_far("lab"),
+        ["connected", "idle", "pending", "failed"]
+    );
     assert_eq!((lab.connections(), host.catalog().len()), (6, 0));
 }
 
@@ -159,7 +159,7 @@ async fn what_a_resting_server_offers_follows_its_configuration() {
     sleep(OVER).await;
     // The same again does not wake it, other rules do.
     host.apply(vec![resting(&lab, "lab")]).await;
-    assert!(host.status(&name()).unwrap().is_resting);
+    assert_eq!(host.status(&name()).unwrap().word(), "idle");
     let only_read = ServerEntry {
         enabled_tools: vec!["read".to_owned()],
         ..ServerEntry::default()
@@ -179,8 +179,8 @@ async fn what_a_resting_server_offers_follows_its_configuration() {
     .await;
     sleep(10 * OVER).await;
     assert_eq!(
-        (host.status(&name()).unwrap().state, lab.connections()),
-        (Connected, 2)
+        (host.status(&name()).unwrap().word(), lab.connections()),
+        ("connected", 2)
     );
 }
 
@@ -198,7 +198,7 @@ async fn a_tool_that_has_changed_while_its_server_rested_is_not_called() {
     assert_eq!(lab.service.calls.load(Ordering::Relaxed), 0);
     // It stays connected, so that an approval is noticed.
     sleep(10 * OVER).await;
-    assert_eq!(host.status(&name()).unwrap().state, Connected);
+    assert_eq!(host.status(&name()).unwrap().word(), "connected");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -234,7 +234,7 @@ async fn the_process_of_an_unused_server_is_gone() {
     };
     host.add_server(unused).await.unwrap();
     let process = host.status(&name()).unwrap().process.unwrap();
-    assert_eq!(told.states("lab", 2).await, [Connected, Pending]);
+    assert_eq!(told.states("lab", 2).await, ["connected", "idle"]);
     assert_eq!(host.status(&name()).unwrap().process, None);
     let gone = wait_until(|| !std::path::Path::new(&format!("/proc/{process}")).exists());
     timeout(LONG, gone).await.unwrap();

@@ -18,20 +18,20 @@ use futures_util::future::join_all;
 use serde_json::json;
 use switchboard::Host;
 use switchboard::call::{CallError, CallRequest};
+use switchboard::desired::{Desired, WithheldServer};
 use switchboard::events::{CallResult, Event};
 use switchboard::host::ServerError;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::peer::{ListKind, OpenOptions, OpenStep, RequestError};
 use switchboard::remembered::{Outline, logged_in};
 use switchboard::spec::{ConnectionKey, ServerSpec, Start};
-use switchboard::status::Cause;
-use switchboard::status::State::{self, Connected, Disabled, Failed, NeedsAuth, Pending};
+use switchboard::status::{Cause, Refusal, ServerState, ServerStatus};
 use switchboard::transport::TransportErrorKind;
-use switchboard::watch::{FileWatcher, follow};
+use switchboard::watch::{FileSource, FileWatcher};
 use switchboard_config::entry::{ServerEntry, Transport};
 use switchboard_protocol::{Era, Revision};
 use switchboard_store::MemoryStore;
-use switchboard_test::hosted::{Held, Told, call, spec};
+use switchboard_test::hosted::{Held, Told, call, spec, wait_until};
 use switchboard_test::scripted::{self, Fault, On, Over, Rule, Script, start};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -68,7 +68,10 @@ async fn a_lost_connection_is_tried_five_times_and_by_hand_again() {
     lab.refusing.store(true, Ordering::Relaxed);
     let lost = Instant::now();
     lab.cut();
-    assert_eq!(told.states("lab", 3).await, [Connected, Pending, Failed]);
+    assert_eq!(
+        told.states("lab", 3).await,
+        ["connected", "pending", "failed"]
+    );
     let begun = lab.begun.lock().unwrap().clone();
     assert_eq!(begun.len(), 6);
     let mut before = lost;
@@ -81,7 +84,8 @@ async fn a_lost_connection_is_tried_five_times_and_by_hand_again() {
         );
         before = *at;
     }
-    let failure = host.status(&name()).unwrap().failure.unwrap();
+    let seen = host.status(&name()).unwrap();
+    let failure = seen.state.failure().unwrap();
     assert_eq!(failure.cause, Cause::Transport(TransportErrorKind::Refused));
     let error = call(&host, "lab/wait", json!({}), LONG).await.unwrap_err();
     assert!(
@@ -94,7 +98,10 @@ async fn a_lost_connection_is_tried_five_times_and_by_hand_again() {
     lab.refusing.store(false, Ordering::Relaxed);
     assert!(host.restart(&name()).await);
     let states = told.states("lab", 5).await;
-    assert_eq!(states, [Connected, Pending, Failed, Pending, Connected]);
+    assert_eq!(
+        states,
+        ["connected", "pending", "failed", "pending", "connected"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,24 +109,24 @@ async fn a_connection_that_lasted_starts_counting_anew() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
     let mut told = Told::by(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
-    let mut expected = vec![Connected];
+    let mut expected = vec!["connected"];
     for _ in 0..8 {
         sleep(Duration::from_secs(60)).await;
         lab.cut();
-        expected.extend([Pending, Connected]);
+        expected.extend(["pending", "connected"]);
         assert_eq!(told.states("lab", expected.len()).await, expected);
     }
     // One that never lasts is given up.
     for _ in 0..5 {
         lab.cut();
-        expected.extend([Pending, Connected]);
-        if told.states("lab", expected.len() - 1).await.last() == Some(&Failed) {
+        expected.extend(["pending", "connected"]);
+        if told.states("lab", expected.len() - 1).await.last() == Some(&"failed") {
             return;
         }
         told.states("lab", expected.len()).await;
     }
     lab.cut();
-    expected.push(Failed);
+    expected.push("failed");
     assert_eq!(told.states("lab", expected.len()).await, expected);
 }
 
@@ -141,14 +148,15 @@ async fn an_idle_connection_is_probed_every_thirty_seconds_in_the_way_of_its_era
         lab.refusing.store(true, Ordering::Relaxed);
         let silent = Instant::now();
         sleep(Duration::from_secs(4 * 30)).await;
-        assert_eq!(told.states("lab", 2).await, [Connected, Pending]);
+        assert_eq!(told.states("lab", 2).await, ["connected", "pending"]);
         let expected = Duration::from_secs(4 * 30 + 5)..=Duration::from_secs(5 * 30 + 6);
         assert!(
             expected.contains(&silent.elapsed()),
             "{:?}",
             silent.elapsed()
         );
-        let reason = host.status(&name()).unwrap().failure.unwrap().message;
+        let status = host.status(&name()).unwrap();
+        let reason = &status.state.failure().unwrap().message;
         assert!(reason.contains("5 probes in a row"), "{reason}");
         host.shutdown().await;
     }
@@ -167,7 +175,7 @@ async fn a_server_that_misses_some_probes_is_left_alone() {
             lab.silent.store(false, Ordering::Relaxed);
             sleep(Duration::from_secs(60)).await;
         }
-        assert_eq!(told.states_so_far("lab"), [Connected], "{era:?}");
+        assert_eq!(told.states_so_far("lab"), ["connected"], "{era:?}");
         assert_eq!(lab.connections(), 1, "{era:?}");
     }
 }
@@ -183,7 +191,7 @@ async fn a_server_that_answers_calls_but_no_ping_is_never_restarted() {
         // With nobody calling it, for hours.
         sleep(Duration::from_secs(3 * 3_600)).await;
         assert!(lab.sent(probe) > before, "{era:?}");
-        assert_eq!(told.states_so_far("lab"), [Connected], "{era:?}");
+        assert_eq!(told.states_so_far("lab"), ["connected"], "{era:?}");
         // And when a call meets with trouble, or the machine has slept.
         host.probe_all().await;
         sleep(Duration::from_secs(60)).await;
@@ -202,20 +210,27 @@ async fn a_first_connection_is_tried_again_if_its_failure_may_pass() {
     host.apply(vec![lab.spec("lab")]).await;
     sleep(Duration::from_millis(500)).await;
     let status = host.status(&name()).unwrap();
-    assert_eq!(status.state, Pending);
-    assert!(status.failed_attempts > 0);
-    assert!(status.failure.is_some(), "the reason is told meanwhile");
+    assert_eq!(status.word(), "pending");
+    let ServerState::Pending {
+        failure,
+        failed_attempts,
+        ..
+    } = status.state
+    else {
+        panic!("{:?}", status.state);
+    };
+    assert!(failed_attempts > 0);
+    assert!(failure.is_some(), "the reason is told meanwhile");
     lab.refusing.store(false, Ordering::Relaxed);
-    assert_eq!(told.states("lab", 1).await, [Connected]);
+    assert_eq!(told.states("lab", 1).await, ["connected"]);
     assert!(started.elapsed() < Duration::from_secs(4));
-    assert_eq!(host.status(&name()).unwrap().failed_attempts, 0);
 
     // It is given up after as many attempts as a lost one.
     lab.refusing.store(true, Ordering::Relaxed);
     let before = lab.connections();
     assert!(host.restart(&name()).await);
     host.settled().await;
-    assert_eq!(host.status(&name()).unwrap().state, Failed);
+    assert_eq!(host.status(&name()).unwrap().word(), "failed");
     assert_eq!(lab.connections() - before, 6);
 }
 
@@ -226,7 +241,7 @@ async fn a_first_connection_whose_failure_cannot_pass_is_tried_once() {
     local.refusing.store(true, Ordering::Relaxed);
     host.apply(vec![local.spec("lab")]).await;
     host.settled().await;
-    assert_eq!(host.status(&name()).unwrap().state, Failed);
+    assert_eq!(host.status(&name()).unwrap().word(), "failed");
     assert_eq!(local.connections(), 1);
 }
 
@@ -241,7 +256,7 @@ async fn a_first_connection_that_takes_too_long_is_tried_again() {
         host.apply(vec![remote.spec("remote")]).await;
         host.started().await;
         assert_eq!(started.elapsed().as_secs(), 60);
-        assert_eq!(host.status(&"remote".into()).unwrap().state, Pending);
+        assert_eq!(host.status(&"remote".into()).unwrap().word(), "pending");
         host.settled().await;
         assert_eq!(remote.connections(), 6);
     }
@@ -256,7 +271,7 @@ async fn every_connection_is_probed_at_once_after_a_sleep() {
     lab.refusing.store(true, Ordering::Relaxed);
     let woken = Instant::now();
     host.probe_all().await;
-    assert_eq!(told.states("lab", 2).await, [Connected, Pending]);
+    assert_eq!(told.states("lab", 2).await, ["connected", "pending"]);
     assert!(
         woken.elapsed() <= Duration::from_secs(6),
         "{:?}",
@@ -280,7 +295,7 @@ async fn a_server_at_work_is_not_probed_to_death() {
     };
     let (outcome, ()) = tokio::join!(call(&host, "lab/wait", json!({}), idle), working);
     assert!(outcome.unwrap().result.as_str().contains("done"));
-    assert_eq!(told.states_so_far("lab"), [Connected]);
+    assert_eq!(told.states_so_far("lab"), ["connected"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -328,7 +343,7 @@ async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
     let last: Vec<u64> = last.values().map(Duration::as_secs).collect();
     // The step that comes at the very moment of the cap may be told before it or not.
     assert!(matches!(last[..], [30 | 60, 990 | 1_000]), "{last:?}");
-    assert_eq!(told.states_so_far("lab"), [Connected]);
+    assert_eq!(told.states_so_far("lab"), ["connected"]);
     assert_eq!(host.in_flight(&name()), Some(1), "the subscription alone");
 }
 
@@ -382,7 +397,7 @@ async fn a_call_that_is_dropped_reaches_the_server_and_the_connection_survives()
             (tool, false, true, None)
         ]
     );
-    assert_eq!(told.states_so_far("lab"), [Connected]);
+    assert_eq!(told.states_so_far("lab"), ["connected"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -431,7 +446,7 @@ async fn a_call_that_could_not_be_sent_is_sent_again_over_the_same_connection() 
     assert!(call(&host, "lab/wait", json!({}), LONG).await.is_ok());
     assert!(started.elapsed() < Duration::from_secs(1));
     assert_eq!(lab.service.calls.load(Ordering::Relaxed), 1);
-    assert_eq!(told.states_so_far("lab"), [Connected]);
+    assert_eq!(told.states_so_far("lab"), ["connected"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -474,7 +489,8 @@ async fn never_more_servers_start_at_once_than_the_pool_holds() {
     assert!(stuck.iter().all(|lab| lab.connections() == 1));
     host.started().await;
     assert_eq!(started.elapsed().as_secs(), 60);
-    let failure = host.status(&"a-stuck-0".into()).unwrap().failure.unwrap();
+    let status = host.status(&"a-stuck-0".into()).unwrap();
+    let failure = status.state.failure().unwrap();
     assert_eq!(
         (failure.step, failure.cause),
         (Some(OpenStep::Connect), Cause::Timeout)
@@ -484,7 +500,7 @@ async fn never_more_servers_start_at_once_than_the_pool_holds() {
     let connected = host
         .statuses()
         .iter()
-        .filter(|status| status.state == Connected)
+        .filter(|status| status.word() == "connected")
         .count();
     assert_eq!(connected, 13);
     let complete = told
@@ -531,7 +547,7 @@ async fn a_lazy_server_is_connected_by_its_first_use() {
     host.apply(vec![lazy(&lab, "lab"), lazy(&other, "other")])
         .await;
     host.settled().await;
-    assert_eq!((lab.connections(), host.statuses()[0].is_lazy), (0, true));
+    assert_eq!((lab.connections(), host.statuses()[0].word()), (0, "lazy"));
     let started = Instant::now();
     lab.service.go_on.notify_one();
     assert!(call(&host, "mcp__lab__wait", json!({}), LONG).await.is_ok());
@@ -576,7 +592,7 @@ async fn applying_touches_only_what_has_changed() {
         events.iter().any(is_a).then_some(())
     })
     .await;
-    assert_eq!(told.states("b", 2).await, [Pending, Connected]);
+    assert_eq!(told.states("b", 2).await, ["pending", "connected"]);
     assert_eq!(counts(), [(1, 1), (2, 2), (1, 1)]);
     let offered = host.catalog();
     let offered: Vec<&str> = offered.iter().map(|tool| tool.exposed().as_str()).collect();
@@ -589,25 +605,25 @@ async fn applying_touches_only_what_has_changed() {
             "mcp__b__wait"
         ]
     );
-    let states: Vec<State> = host.statuses().iter().map(|status| status.state).collect();
-    assert_eq!(states, [Connected, Connected, Disabled]);
+    let states: Vec<&'static str> = host.statuses().iter().map(ServerStatus::word).collect();
+    assert_eq!(states, ["connected", "connected", "disabled"]);
     // Switched off means off: a restart does not change that, its configuration does.
     assert!(host.restart(&"c".into()).await);
-    assert_eq!(host.status(&"c".into()).unwrap().state, Disabled);
+    assert_eq!(host.status(&"c".into()).unwrap().word(), "disabled");
     changed[2].enabled = false;
     host.apply(changed.clone()).await;
     changed[2].enabled = true;
     changed.remove(0);
     host.apply(changed).await;
     host.settled().await;
-    let states: Vec<(String, State)> = host
+    let states: Vec<(String, &'static str)> = host
         .statuses()
         .iter()
-        .map(|status| (status.name.to_string(), status.state))
+        .map(|status| (status.name.to_string(), status.word()))
         .collect();
     assert_eq!(
         states,
-        [("b".to_owned(), Connected), ("c".to_owned(), Connected)]
+        [("b".to_owned(), "connected"), ("c".to_owned(), "connected")]
     );
 }
 
@@ -629,7 +645,7 @@ async fn lists_are_fetched_again_when_they_are_old_and_once_for_many_changes() {
     sleep(Duration::from_secs(5)).await;
     let lists = lab.sent("tools/list");
     assert!((3..=5).contains(&lists), "{lists}");
-    assert_eq!(told.states_so_far("lab"), [Connected]);
+    assert_eq!(told.states_so_far("lab"), ["connected"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -731,7 +747,10 @@ async fn an_expired_session_is_opened_anew_with_new_lists() {
     server.control.tell(scripted::Command::ForgetSessions);
     let outcomes = join_all((0..5).map(|_| call(&host, "lab/echo", json!({}), LONG))).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-    assert_eq!(told.states("lab", 3).await, [Connected, Pending, Connected]);
+    assert_eq!(
+        told.states("lab", 3).await,
+        ["connected", "pending", "connected"]
+    );
     assert_eq!(host.status(&name()).unwrap().restarts, 1);
     let after = host.list(&name(), ListKind::Resources).await.unwrap();
     assert!(!Arc::ptr_eq(&before, &after));
@@ -749,14 +768,17 @@ async fn a_login_in_another_process_brings_the_server_back() {
     });
     let mut told = Told::by(&host);
     host.apply(vec![lab.spec("lab")]).await;
-    assert_eq!(told.states("lab", 1).await, [NeedsAuth]);
+    assert_eq!(told.states("lab", 1).await, ["needs-auth"]);
     // While it is remembered that a login is needed, the server is left alone.
     sleep(Duration::from_secs(60)).await;
     assert_eq!(lab.connections(), 1);
     lab.locked.store(false, Ordering::Relaxed);
     logged_in(store, &Outline::from(&lab.spec("lab"))).await;
     let noticed = Instant::now();
-    assert_eq!(told.states("lab", 3).await, [NeedsAuth, Pending, Connected]);
+    assert_eq!(
+        told.states("lab", 3).await,
+        ["needs-auth", "pending", "connected"]
+    );
     let logins = |event: &Event| match event {
         Event::LoggedIn { server, tools } => Some((server.to_string(), *tools)),
         _ => None,
@@ -805,8 +827,8 @@ async fn that_a_login_is_needed_is_remembered_by_every_host() {
     let mut told = Told::by(&third);
     third.apply(specs).await;
     third.settled().await;
-    let states: Vec<State> = third.statuses().iter().map(|status| status.state).collect();
-    assert_eq!(states, [NeedsAuth; 4]);
+    let states: Vec<&'static str> = third.statuses().iter().map(ServerStatus::word).collect();
+    assert_eq!(states, ["needs-auth"; 4]);
     let asked_again: Vec<usize> = servers
         .iter()
         .map(|server| server.control.records().len())
@@ -824,7 +846,7 @@ async fn that_a_login_is_needed_is_remembered_by_every_host() {
     third.restart(&"lab-0".into()).await;
     assert_eq!(
         told.states("lab-0", 3).await,
-        [NeedsAuth, Pending, Connected]
+        ["needs-auth", "pending", "connected"]
     );
     third.shutdown().await;
     let fourth = host();
@@ -844,18 +866,21 @@ async fn an_edited_file_restarts_exactly_the_server_it_changed() {
         .into_iter()
         .map(|name| (name, Lab::new()))
         .collect();
-    let read = || -> Option<Vec<ServerSpec>> {
-        let text = std::fs::read_to_string(&file).ok()?;
+    let labs = Arc::new(labs);
+    let known = Arc::clone(&labs);
+    let path = file.clone();
+    let read = move || -> Option<Desired> {
+        let text = std::fs::read_to_string(&path).ok()?;
         let servers: BTreeMap<String, String> = serde_json::from_str(&text).ok()?;
         let specs = servers.iter().map(|(name, version)| {
-            let mut spec = labs[name.as_str()].spec(name);
+            let mut spec = known[name.as_str()].spec(name);
             spec.key = ConnectionKey::of(&[name.as_bytes(), version.as_bytes()]);
             spec
         });
-        Some(specs.collect())
+        Some(specs.collect::<Vec<ServerSpec>>().into())
     };
     let host = host(HostSettings::default());
-    host.apply(read().unwrap()).await;
+    host.reconcile(read().unwrap()).await;
     host.settled().await;
     let mut told = Told::by(&host);
     let watcher = FileWatcher::new(vec![file.clone()]).unwrap();
@@ -865,18 +890,144 @@ async fn an_edited_file_restarts_exactly_the_server_it_changed() {
         let other = folder.path().join("servers.json.new");
         std::fs::write(&other, r#"{"a": "1", "b": "2"}"#).unwrap();
         std::fs::rename(&other, &file).unwrap();
-        assert_eq!(told.states("b", 2).await, [Pending, Connected]);
+        assert_eq!(told.states("b", 2).await, ["pending", "connected"]);
         assert_eq!(connections(), [1, 2, 0]);
         // What cannot be read changes nothing; what can be read then does.
         std::fs::write(&file, r#"{"a": "1", "#).unwrap();
         std::fs::write(&file, r#"{"b": "2", "c": "1"}"#).unwrap();
-        assert_eq!(told.states("c", 1).await, [Connected]);
+        assert_eq!(told.states("c", 1).await, ["connected"]);
         assert_eq!(connections(), [1, 2, 1]);
         assert!(host.status(&"a".into()).is_none());
     };
     tokio::select! {
-        () = follow(&host, watcher, read) => panic!("the watching has ended"),
+        () = host.follow(FileSource::new(watcher, read)) => panic!("the watching has ended"),
         () = editing => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_of_the_options_are_not_started_before_they_are_wanted() {
+    let labs: Vec<_> = (0..3).map(|_| Lab::new()).collect();
+    let names = ["a", "b", "c"].iter().zip(&labs);
+    let specs: Vec<ServerSpec> = names.map(|(name, lab)| lab.spec(name)).collect();
+    let host = Host::with_options(HostOptions {
+        desired: specs.clone().into(),
+        ..HostOptions::default()
+    });
+    let connections = || -> Vec<usize> { labs.iter().map(|lab| lab.connections()).collect() };
+    let words = || -> Vec<&str> { host.statuses().iter().map(ServerStatus::word).collect() };
+    assert_eq!(words(), ["lazy", "lazy", "lazy"]);
+    host.settled().await;
+    // A tool of no server in particular starts none of them; one of a server starts that one.
+    assert!(call(&host, "nothing", json!({}), LONG).await.is_err());
+    assert_eq!(connections(), [0, 0, 0]);
+    host.start(&["a".into()]).await;
+    host.settled().await;
+    labs[1].service.go_on.notify_one();
+    let outcome = call(&host, "b/wait", json!({}), LONG).await;
+    assert!(outcome.is_ok(), "{outcome:?}");
+    assert_eq!(words(), ["connected", "connected", "lazy"]);
+    // What was started is left alone.
+    host.start_all().await;
+    host.settled().await;
+    let changes = host.reconcile(specs.into()).await;
+    assert!(changes.is_empty(), "{changes:?}");
+    host.settled().await;
+    assert_eq!((words(), connections()), (vec!["connected"; 3], vec![1; 3]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_removed_is_gone_and_calls_to_it_say_so() {
+    let (stays, goes) = (Lab::new(), Lab::new());
+    let host = host(HostSettings::default());
+    host.apply(vec![stays.spec("stays"), goes.spec("goes")])
+        .await;
+    host.settled().await;
+    let refused = |reason: &str| WithheldServer {
+        name: "theirs".into(),
+        transport: None,
+        required: true,
+        state: ServerState::Refused(Refusal::Blocked {
+            reason: reason.to_owned(),
+        }),
+    };
+    let desired = |reason: &str| Desired {
+        servers: vec![stays.spec("stays")],
+        withheld: vec![refused(reason)],
+    };
+    let mut told = Told::by(&host);
+    let changes = host.reconcile(desired("a list denies it")).await;
+    let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    assert_eq!(changes, ["goes is gone"]);
+    assert_eq!(told.states_so_far("theirs"), ["blocked"]);
+    let is_removed =
+        |event: &Event| matches!(event, Event::Removed { server } if server.as_str() == "goes");
+    assert!(told.so_far().iter().any(is_removed));
+    let statuses = host.statuses();
+    let seen: Vec<(&str, &str)> = statuses
+        .iter()
+        .map(|status| (status.name.as_str(), status.word()))
+        .collect();
+    assert_eq!(seen, [("stays", "connected"), ("theirs", "blocked")]);
+    assert!(host.ready().await.is_ok());
+    for (tool, expected) in [
+        ("mcp__goes__wait", "the server \"goes\" was removed"),
+        ("goes/wait", "the server \"goes\" was removed"),
+        (
+            "mcp__theirs__x",
+            "the server \"theirs\" is blocked: a list denies it",
+        ),
+    ] {
+        let error = call(&host, tool, json!({}), LONG).await.unwrap_err();
+        assert_eq!(error.to_string(), expected, "{tool}");
+    }
+    // A server that can no longer start is told with its reason; one that comes back is new.
+    let mut swapped = desired("another list denies it");
+    swapped.servers = vec![goes.spec("goes")];
+    swapped.withheld[0].name = "stays".into();
+    let changes = host.reconcile(swapped).await;
+    let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    let expected = ["stays is blocked: another list denies it", "goes is new"];
+    assert_eq!(changes, expected);
+    host.settled().await;
+    goes.service.go_on.notify_one();
+    assert!(call(&host, "goes/wait", json!({}), LONG).await.is_ok());
+    assert_eq!(stays.connections(), 1);
+}
+
+#[tokio::test]
+async fn calls_go_on_while_a_source_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("servers.json");
+    std::fs::write(&file, "1").unwrap();
+    let lab = Lab::new();
+    let host = host(HostSettings::default());
+    host.apply(vec![lab.spec("lab")]).await;
+    host.settled().await;
+    let (reads, mut reading) = tokio::sync::mpsc::unbounded_channel();
+    let (let_go, held) = std::sync::mpsc::channel::<()>();
+    let held = std::sync::Mutex::new(held);
+    let read = move || {
+        let _ = reads.send(());
+        // As slow as a download: it ends when the caller says so.
+        held.lock().unwrap().recv().ok()?;
+        Some(Desired::default())
+    };
+    let source = FileSource::new(FileWatcher::new(vec![file.clone()]).unwrap(), read);
+    let calling = async {
+        std::fs::write(&file, "2").unwrap();
+        reading.recv().await.unwrap();
+        lab.service.go_on.notify_one();
+        let outcome = call(&host, "lab/wait", json!({}), LONG).await;
+        assert!(outcome.is_ok(), "{outcome:?}");
+        let_go.send(()).unwrap();
+        timeout(LONG, wait_until(|| host.statuses().is_empty()))
+            .await
+            .unwrap();
+    };
+    tokio::select! {
+        () = host.follow(source) => panic!("the source has ended"),
+        () = calling => {}
     }
 }
 

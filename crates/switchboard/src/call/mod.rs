@@ -30,12 +30,13 @@ use tokio::time::Instant;
 
 use crate::catalog::{Catalog, CatalogTool, LiveAnnotations, LookupError, exposed};
 use crate::events::{CallResult, Event};
-use crate::host::{Host, RECONNECT_PATIENCE, ServerError};
+use crate::host::{Host, RECONNECT_PATIENCE, ServerError, waits_for_first_use};
 use crate::json::SharedJson;
 use crate::manager::{Command, Live, Trouble, login};
-use crate::names::{CallId, CalledTool, ExposedName};
+use crate::names::{CallId, CalledTool, ExposedName, ServerName};
 use crate::peer::{ListKind, ProgressSink, RequestError, RequestOptions};
 use crate::person;
+use crate::status::ServerStatus;
 use crate::transport::TransportErrorKind;
 use arguments::ArgumentsError;
 use gate::{PendingCall, Permit, Sight, Verdict, Witness};
@@ -131,6 +132,10 @@ impl CallError {
                 "it is not being reconnected; go on without it, or ask the user to reconnect it"
             }
             Self::Server(ServerError::Pending(_)) => "it is being connected; call again later",
+            Self::Server(ServerError::Removed(_)) => "go on without it; its tools are gone",
+            Self::Server(ServerError::Withheld { server, state }) => {
+                return state.remedy(server).map(|remedy| remedy.to_string());
+            }
             Self::Server(_) => "restart the server, or look at its log",
             Self::Arguments { .. } => "correct the arguments and call again",
             Self::Denied { .. } => "do not try to reach the same by other means; ask the user",
@@ -328,16 +333,20 @@ impl Host {
         if session.is_some_and(|session| !session.may_reach(name)) {
             return Err(unknown.into());
         }
-        let statuses = self.statuses();
-        let meant = statuses
-            .iter()
-            .find(|status| begins_with_server(name, status.name.as_str()));
+        let view = self.view();
+        let statuses = &view.statuses;
+        // One that can be started comes before one that cannot, whose name may be anything.
+        let is_meant = |status: &&ServerStatus| begins_with_server(name, status.name.as_str());
+        let meant = statuses.iter().filter(is_meant);
+        let meant = meant.min_by_key(|status| status.state.is_withheld());
         if let Some(status) = meant {
             // Its server may have to be connected first, or be back; if it cannot be, that is what is wrong.
             self.connected(&status.name).await?;
+        } else if let Some(server) = self.removed_server_of(name) {
+            return Err(ServerError::Removed(server).into());
         } else if statuses
             .iter()
-            .any(|status| !status.state.is_settled() && !status.is_resting)
+            .any(|status| !status.state.is_settled() || waits_for_first_use(status))
         {
             // A server that is not connected yet may have it.
             self.connect_all().await;
@@ -346,6 +355,15 @@ impl Host {
             return Err(unknown.into());
         }
         Ok(self.catalog())
+    }
+
+    /// The server that was removed while the host ran and whose tool this name would be.
+    pub fn removed_server_of(&self, tool: &str) -> Option<ServerName> {
+        let view = self.view();
+        let mut removed = view.removed.iter();
+        removed
+            .find(|server| begins_with_server(tool, server.as_str()))
+            .cloned()
     }
 }
 

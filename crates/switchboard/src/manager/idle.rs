@@ -92,7 +92,9 @@ impl Manager {
     /// Connects a server that waits for its use; any other is left alone.
     pub(super) fn use_begins(&mut self, name: &ServerName) {
         match self.servers.get(name).map(|managed| &managed.state) {
-            Some(ConnectionState::Lazy) => self.connect(name, 0, Duration::ZERO),
+            Some(ConnectionState::Held | ConnectionState::Lazy) => {
+                self.connect(name, 0, Duration::ZERO);
+            }
             // It was there before, so it is tried again if that fails.
             Some(ConnectionState::Resting(_)) => self.connect(name, 1, Duration::ZERO),
             _ => {}

@@ -16,7 +16,7 @@ use crate::host::Host;
 use crate::json::SharedJson;
 use crate::names::ServerName;
 use crate::spec::ConnectionKey;
-use crate::status::State;
+use crate::status::ServerState;
 
 use super::{ConnectionState, Manager};
 
@@ -107,13 +107,13 @@ impl Manager {
     }
 
     /// Tells of a login that has led to a connection.
-    pub(super) fn note_login(&mut self, name: &ServerName, now: State) {
+    pub(super) fn note_login(&mut self, name: &ServerName, now: &ServerState) {
         let Some(managed) = self.servers.get_mut(name) else {
             return;
         };
         match now {
-            State::NeedsAuth => managed.wants_login = true,
-            State::Connected if std::mem::take(&mut managed.wants_login) => {
+            ServerState::NeedsAuth { .. } => managed.wants_login = true,
+            ServerState::Connected if std::mem::take(&mut managed.wants_login) => {
                 let tools = managed.status().tools;
                 let server = name.clone();
                 self.resources

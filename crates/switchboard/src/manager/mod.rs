@@ -12,11 +12,14 @@ mod install;
 pub(crate) mod lists;
 pub(crate) mod login;
 mod names;
+mod outcome;
+mod reconcile;
 mod startup;
 mod summary;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -27,6 +30,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::catalog::impersonation::KnownServers;
 use crate::catalog::{ServerTools, ToolRules};
+use crate::desired::{Desired, ServerChange, WithheldServer};
 use crate::events::{Event, Events};
 use crate::handler::ClientHandler;
 use crate::logs::LogRing;
@@ -36,11 +40,10 @@ use crate::options::HostSettings;
 use crate::peer::{ListKind, Peer};
 use crate::sandbox;
 use crate::spec::ServerSpec;
-use crate::status::{Cause, Failure, State};
+use crate::status::{Failure, ServerState};
 use connection::{Connection, Established, Signals};
 use idle::Kept;
 use lists::Lists;
-use summary::is_eager;
 
 pub(crate) use view::{Live, View};
 
@@ -71,7 +74,9 @@ pub(crate) enum Report {
 #[derive(Debug)]
 pub(crate) enum Command {
     /// These servers, and no others.
-    Apply(Vec<ServerSpec>, oneshot::Sender<()>),
+    Reconcile(Desired, oneshot::Sender<Vec<ServerChange>>),
+    /// These servers, or all, if they have not been started.
+    Start(Option<Vec<ServerName>>, oneshot::Sender<()>),
     /// This server too, in place of one of the same name.
     Add(Box<ServerSpec>, oneshot::Sender<()>),
     /// Not this server any longer.
@@ -120,6 +125,10 @@ pub(crate) struct Resources {
 pub(crate) struct Manager {
     resources: Resources,
     servers: BTreeMap<ServerName, Managed>,
+    /// Servers that are configured and not started, and since when.
+    withheld: BTreeMap<ServerName, (WithheldServer, SystemTime)>,
+    /// Names of servers that were removed, so that a call to one can be told so.
+    removed: BTreeSet<ServerName>,
     /// The names of the servers that are switched on and may be used.
     names: KnownServers,
     local_pool: Arc<Semaphore>,
@@ -166,6 +175,8 @@ struct Managed {
 
 /// A state with all that lives only as long as it does.
 enum ConnectionState {
+    /// Has not been started.
+    Held,
     /// Waits for its first use.
     Lazy,
     /// Was ended because nobody used it, and waits for its next use.
@@ -224,16 +235,19 @@ impl Manager {
     /// A manager and its handles. It works while [`run`](Self::run) does.
     pub(crate) fn new(
         resources: Resources,
+        desired: Desired,
     ) -> (Self, mpsc::Sender<Command>, watch::Receiver<Arc<View>>) {
         let (command_sender, commands) = mpsc::channel(64);
         let (report_to, reports) = mpsc::channel(256);
         let (view, view_receiver) = watch::channel(Arc::default());
         let settings = &resources.settings;
-        let manager = Self {
+        let mut manager = Self {
             local_pool: Arc::new(Semaphore::new(settings.local_connections.max(1))),
             remote_pool: Arc::new(Semaphore::new(settings.remote_connections.max(1))),
             resources,
             servers: BTreeMap::new(),
+            withheld: BTreeMap::new(),
+            removed: BTreeSet::new(),
             names: KnownServers::default(),
             view,
             commands,
@@ -242,6 +256,7 @@ impl Manager {
             closing: JoinSet::new(),
             starting: None,
         };
+        manager.hold(desired);
         (manager, command_sender, view_receiver)
     }
 
@@ -292,21 +307,34 @@ impl Manager {
 
     async fn command(&mut self, command: Command) {
         match command {
-            Command::Apply(specs, done) => {
-                self.apply(specs).await;
+            Command::Reconcile(desired, done) => {
+                let _ = done.send(self.reconcile(desired).await);
+            }
+            Command::Start(names, done) => {
+                self.start(names.as_deref()).await;
                 let _ = done.send(());
             }
             Command::Add(spec, done) => {
+                self.removed.remove(&spec.name);
+                self.withheld.remove(&spec.name);
                 self.put(*spec).await;
                 self.publish();
                 let _ = done.send(());
             }
             Command::Remove(name, done) => {
                 let existed = self.remove(&name);
+                let was_withheld = self.withheld.remove(&name).is_some();
+                if existed || was_withheld {
+                    self.removed.insert(name.clone());
+                }
                 self.admit_refused().await;
                 self.publish();
                 self.check_startup();
-                let _ = done.send(existed);
+                if existed || was_withheld {
+                    let server = name;
+                    self.resources.events.send(Event::Removed { server });
+                }
+                let _ = done.send(existed || was_withheld);
             }
             Command::SetEnabled(name, enabled, done) => {
                 let _ = done.send(self.set_enabled(&name, enabled).await);
@@ -357,142 +385,6 @@ impl Manager {
             }
             Command::Shutdown(done) | Command::Leave(done) => drop(done),
         }
-    }
-
-    /// Makes the servers what they are wanted to be, touching only those that differ.
-    async fn apply(&mut self, specs: Vec<ServerSpec>) {
-        let wanted: BTreeSet<ServerName> = specs.iter().map(|spec| spec.name.clone()).collect();
-        let gone: Vec<ServerName> = self
-            .servers
-            .keys()
-            .filter(|name| !wanted.contains(*name))
-            .cloned()
-            .collect();
-        for name in &gone {
-            self.remove(name);
-        }
-        if self.starting.is_none() && self.servers.is_empty() {
-            self.starting = Some(
-                specs
-                    .iter()
-                    .filter(|spec| spec.enabled && is_eager(spec))
-                    .map(|spec| spec.name.clone())
-                    .collect(),
-            );
-        }
-        for spec in specs {
-            self.put(spec).await;
-        }
-        self.admit_refused().await;
-        self.publish();
-        self.check_startup();
-    }
-
-    /// Takes in a server, or what has changed about it.
-    async fn put(&mut self, spec: ServerSpec) {
-        let name = spec.name.clone();
-        let spec = Arc::new(spec);
-        if let Some(managed) = self.servers.get_mut(&name) {
-            let was_enabled = managed.is_enabled();
-            if managed.spec.enabled != spec.enabled {
-                managed.switched = None;
-            }
-            let same_link = managed.spec.key == spec.key;
-            managed.spec = Arc::clone(&spec);
-            // The link does not depend on the rest; which tools are offered may.
-            let new_rules = managed.rules.send_if_modified(|rules| {
-                let differ = *rules != spec.rules;
-                rules.clone_from(&spec.rules);
-                differ
-            });
-            managed.idle_shutdown.send_if_modified(|limit| {
-                let differ = *limit != spec.idle_shutdown;
-                *limit = spec.idle_shutdown;
-                differ
-            });
-            managed.sandbox.send_if_modified(|sandbox| {
-                let differ = *sandbox != spec.sandbox;
-                sandbox.clone_from(&spec.sandbox);
-                differ
-            });
-            // What it offers by other rules, or was, is for a connection to say.
-            let is_outdated = (new_rules || !same_link) && managed.state.forget_kept();
-            if same_link && managed.is_enabled() == was_enabled && !is_outdated {
-                return;
-            }
-        } else {
-            let managed = Managed {
-                spec: Arc::clone(&spec),
-                state: ConnectionState::Lazy,
-                since: SystemTime::now(),
-                generation: Generation::default(),
-                attempts: 0,
-                was_connected: false,
-                is_installing: false,
-                restarts: 0,
-                failure: None,
-                logs: Arc::default(),
-                subscriptions: watch::Sender::new(Vec::new()),
-                rules: watch::Sender::new(spec.rules.clone()),
-                sandbox: watch::Sender::new(spec.sandbox.clone()),
-                idle_shutdown: watch::Sender::new(spec.idle_shutdown),
-                switched: None,
-                expects_login: false,
-                wants_login: false,
-            };
-            self.servers.insert(name.clone(), managed);
-        }
-        self.begin(&name).await;
-    }
-
-    /// Brings a server into the state that it begins in.
-    async fn begin(&mut self, name: &ServerName) {
-        let Some(managed) = self.servers.get(name) else {
-            return;
-        };
-        let spec = Arc::clone(&managed.spec);
-        if !managed.is_enabled() {
-            self.names.remove(name);
-            self.set_state(name, ConnectionState::Disabled, None);
-        } else if !self.admit(name) {
-            // The state says why.
-        } else if self.resources.memory.needs_auth(spec.key).await == Some(true) {
-            self.set_state(name, ConnectionState::needs_auth(name), None);
-            self.expect_login(name, true);
-        } else if is_eager(&spec) {
-            self.connect(name, 0, Duration::ZERO);
-        } else {
-            self.set_state(name, ConnectionState::Lazy, None);
-        }
-    }
-
-    fn remove(&mut self, name: &ServerName) -> bool {
-        let Some(managed) = self.servers.remove(name) else {
-            return false;
-        };
-        self.names.remove(name);
-        self.end(managed.state);
-        if let Some(starting) = &mut self.starting {
-            starting.remove(name);
-        }
-        self.resources.events.send(Event::CatalogChanged {
-            server: name.clone(),
-            list: ListKind::Tools,
-        });
-        true
-    }
-
-    async fn set_enabled(&mut self, name: &ServerName, enabled: bool) -> bool {
-        let Some(managed) = self.servers.get_mut(name) else {
-            return false;
-        };
-        let was_enabled = managed.is_enabled();
-        managed.switched = Some(enabled);
-        if was_enabled != enabled {
-            self.begin(name).await;
-            self.admit_refused().await;
-        }
-        true
     }
 
     /// Begins a connection that was lost anew, after the wait that belongs to the attempt.
@@ -549,216 +441,6 @@ impl Manager {
         self.set_state(name, state, failure);
     }
 
-    async fn report(&mut self, name: &ServerName, generation: Generation, report: Report) {
-        let Some(managed) = self.servers.get_mut(name) else {
-            return;
-        };
-        if managed.generation != generation {
-            return;
-        }
-        match report {
-            Report::Begun => {}
-            Report::Established(established) => self.established(name, *established).await,
-            Report::Failed(failure) => self.failed(name, failure).await,
-            Report::Lost(failure) => self.lost(name, failure),
-            Report::Unused => self.rest(name),
-            Report::Tools(tools) => {
-                if let ConnectionState::Connected(connected) = &mut managed.state {
-                    connected.tools = tools;
-                    self.publish();
-                    self.list_changed(name, ListKind::Tools);
-                }
-            }
-            Report::ListChanged(kind) => self.list_changed(name, kind),
-            Report::Installing(is_installing) => {
-                managed.is_installing = is_installing;
-                self.publish();
-            }
-            Report::Probed(latency) => {
-                if let ConnectionState::Connected(connected) = &mut managed.state {
-                    connected.latency = latency;
-                    self.publish();
-                }
-            }
-        }
-    }
-
-    async fn established(&mut self, name: &ServerName, established: Established) {
-        let Some(managed) = self.servers.get_mut(name) else {
-            return;
-        };
-        // The task goes on under the new state.
-        let old = std::mem::replace(&mut managed.state, ConnectionState::Lazy);
-        let ConnectionState::Pending { _task: task, .. } = old else {
-            managed.state = old;
-            return;
-        };
-        let state = ConnectionState::Connected(Box::new(ConnectedState {
-            peer: established.peer,
-            lists: established.lists,
-            tools: established.tools,
-            signals: Arc::clone(&task.signals),
-            since: Instant::now(),
-            startup: established.startup,
-            latency: established.latency,
-            _task: task,
-        }));
-        let key = managed.spec.key;
-        managed.was_connected = true;
-        self.set_state(name, state, None);
-        self.list_changed(name, ListKind::Tools);
-        self.resources.memory.forget_needs_auth(key).await;
-    }
-
-    async fn failed(&mut self, name: &ServerName, mut failure: Box<Failure>) {
-        let Some(managed) = self.servers.get(name) else {
-            return;
-        };
-        let destination = managed.spec.connector.destination();
-        if failure.cause == Cause::Unauthorized && destination.rejects_token_on_401() {
-            failure.cause = Cause::TokenRejected;
-            "the server rejects the token of its entry".clone_into(&mut failure.message);
-            self.set_state(name, ConnectionState::Failed, Some(failure));
-            return;
-        }
-        if failure.cause == Cause::Unauthorized {
-            let (key, duration) = (managed.spec.key, self.resources.settings.needs_auth_memory);
-            self.set_state(name, ConnectionState::needs_auth(name), Some(failure));
-            let memory = &self.resources.memory;
-            let is_noted = memory.remember_needs_auth(key, duration).await;
-            // What is forgotten at once says nothing about a login.
-            self.expect_login(name, is_noted && duration > TICK);
-            return;
-        }
-        // What was there before may come back; what never was must have a reason that may pass.
-        let attempts = managed.attempts;
-        let transport = managed.spec.connector.transport();
-        let is_retried = managed.was_connected || failure.may_pass(transport);
-        if is_retried && attempts < self.resources.settings.reconnect_attempts {
-            self.note_failure(name, failure);
-            self.connect_again(name, attempts + 1);
-        } else {
-            self.set_state(name, ConnectionState::Failed, Some(failure));
-        }
-    }
-
-    fn lost(&mut self, name: &ServerName, failure: Failure) {
-        let Some(managed) = self.servers.get_mut(name) else {
-            return;
-        };
-        let proven = match &managed.state {
-            ConnectionState::Connected(connected) => {
-                connected.since.elapsed() >= self.resources.settings.backoff.proven()
-            }
-            _ => false,
-        };
-        let attempts = if proven { 0 } else { managed.attempts };
-        managed.restarts += 1;
-        let failure = Box::new(failure);
-        if attempts < self.resources.settings.reconnect_attempts {
-            self.note_failure(name, failure);
-            self.connect_again(name, attempts + 1);
-        } else {
-            self.set_state(name, ConnectionState::Failed, Some(failure));
-        }
-    }
-
-    async fn trouble(&mut self, name: &ServerName, generation: Generation, trouble: Trouble) {
-        let Some(managed) = self.servers.get_mut(name) else {
-            return;
-        };
-        let ConnectionState::Connected(connected) = &managed.state else {
-            return;
-        };
-        if managed.generation != generation {
-            return;
-        }
-        match trouble {
-            Trouble::Suspect => connected.signals.probe(),
-            Trouble::SessionExpired => {
-                managed.restarts += 1;
-                // The server is there and wants a new session: no need to wait, but to try again if that fails.
-                self.connect(name, 1, Duration::ZERO);
-            }
-            Trouble::Unauthorized => {
-                let failure = Failure {
-                    step: None,
-                    cause: Cause::Unauthorized,
-                    message: "the server no longer accepts the credentials".to_owned(),
-                    stderr: Vec::new(),
-                };
-                self.failed(name, Box::new(failure)).await;
-            }
-        }
-    }
-
-    fn give_up(&mut self) {
-        let retried = |managed: &Managed| {
-            matches!(managed.state, ConnectionState::Pending { .. }) && managed.failure.is_some()
-        };
-        let names: Vec<ServerName> = self
-            .servers
-            .iter()
-            .filter(|(_, managed)| retried(managed))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in names {
-            if let Some(managed) = self.servers.get_mut(&name) {
-                // What the attempt that is ended here reports does not count any longer.
-                managed.generation = managed.generation.next();
-                let failure = managed.failure.clone();
-                self.set_state(&name, ConnectionState::Failed, failure);
-            }
-        }
-    }
-
-    /// After sleep, every connection may be dead, and what failed for want of a network may work.
-    fn wake(&mut self) {
-        let mut again = Vec::new();
-        for (name, managed) in &self.servers {
-            match &managed.state {
-                ConnectionState::Connected(connected) => connected.signals.probe(),
-                ConnectionState::Failed => {
-                    let cause = managed.failure.as_ref().map(|failure| failure.cause);
-                    if matches!(
-                        cause,
-                        Some(Cause::Transport(_) | Cause::Lost | Cause::Unavailable)
-                    ) && !managed.spec.connector.transport().is_local()
-                    {
-                        again.push(name.clone());
-                    }
-                }
-                _ => {}
-            }
-        }
-        for name in again {
-            self.connect(&name, 0, Duration::ZERO);
-        }
-    }
-
-    async fn forget_revision(&self, name: &ServerName) {
-        if let Some(managed) = self.servers.get(name) {
-            let memory = &self.resources.memory;
-            memory.forget_revision(managed.spec.key).await;
-        }
-    }
-
-    async fn forget_needs_auth(&self, name: &ServerName) {
-        if let Some(managed) = self.servers.get(name) {
-            self.resources
-                .memory
-                .forget_needs_auth(managed.spec.key)
-                .await;
-        }
-    }
-
-    fn note_failure(&mut self, name: &ServerName, failure: Box<Failure>) {
-        if let Some(managed) = self.servers.get_mut(name) {
-            tracing::debug!(server = %name, attempt = managed.attempts, reason = failure.message, "connecting it failed; it is tried again");
-            managed.failure = Some(failure);
-        }
-    }
-
     /// The only place where a state changes.
     fn set_state(
         &mut self,
@@ -769,27 +451,30 @@ impl Manager {
         let Some(managed) = self.servers.get_mut(name) else {
             return;
         };
+        let before = managed.server_state();
         let old = std::mem::replace(&mut managed.state, state);
-        let (before, now) = (old.kind(), managed.state.kind());
-        tracing::debug!(server = %name, before = before.word(), now = now.word(), "a server has changed its state");
-        managed.failure.clone_from(&failure);
+        managed.failure = failure;
         managed.since = SystemTime::now();
+        let now = managed.server_state();
+        tracing::debug!(server = %name, before = before.word(), now = now.word(), "a server has changed its state");
+        // The first connection of a server that was not started is no news; what comes of it is.
+        let is_start = matches!(old, ConnectionState::Held) && !now.is_settled();
+        let is_news = !is_start && discriminant(&before) != discriminant(&now);
         self.end(old);
         self.publish();
         let server = name.clone();
-        if before != now {
+        if is_news {
             self.resources.events.send(Event::StateChanged {
                 server: server.clone(),
-                state: now,
-                failure,
+                state: now.clone(),
             });
         }
-        if now == State::NeedsAuth {
+        if matches!(now, ServerState::NeedsAuth { .. }) {
             self.resources.events.send(Event::AuthNeeded {
                 server: server.clone(),
             });
         }
-        self.note_login(name, now);
+        self.note_login(name, &now);
         if self.starting.is_some() {
             self.resources
                 .events
@@ -838,7 +523,7 @@ impl Manager {
             .servers
             .iter()
             .filter_map(|(name, managed)| managed.state.offer(name));
-        let view = View::new(
+        let mut view = View::new(
             statuses,
             live.collect(),
             offers.collect(),
@@ -846,6 +531,11 @@ impl Manager {
             &self.names,
             &previous,
         );
+        let withheld = self.withheld.values();
+        view.add_withheld(withheld.map(|(server, since)| summary::withheld(server, *since)));
+        let specs = self.servers.values();
+        view.specs = specs.map(|managed| Arc::clone(&managed.spec)).collect();
+        view.removed.clone_from(&self.removed);
         self.view.send_replace(Arc::new(view));
     }
 
@@ -859,6 +549,7 @@ impl Manager {
                 leaving.spawn(async move { peer.leave(LEAVING).await });
             }
         }
+        self.withheld.clear();
         self.publish();
         while leaving.join_next().await.is_some() {}
     }
@@ -867,6 +558,7 @@ impl Manager {
         for (_, managed) in std::mem::take(&mut self.servers) {
             self.end(managed.state);
         }
+        self.withheld.clear();
         self.publish();
         while self.closing.join_next().await.is_some() {}
     }

@@ -1,8 +1,8 @@
 //! Start-up: which servers it still waits for, and what is told when it is over.
 
-use super::Manager;
+use super::{ConnectionState, Manager};
 use crate::events::Event;
-use crate::status::State;
+use crate::status::Failure;
 
 impl Manager {
     /// Notes which servers start-up no longer waits for, and tells of its end.
@@ -19,33 +19,26 @@ impl Manager {
             return;
         }
         self.starting = None;
-        let in_state = |state: State| {
-            self.servers
-                .iter()
-                .filter(move |(_, managed)| managed.state.kind() == state)
-        };
-        let resting = self
-            .servers
-            .iter()
-            .filter(|(_, managed)| managed.state.kept().is_some());
-        let ready = in_state(State::Connected)
-            .chain(resting)
-            .map(|(name, _)| name.clone());
-        // One that is tried again in the background is not there either.
-        let late = in_state(State::Pending).filter(|(_, managed)| managed.failure.is_some());
-        let failed = in_state(State::Failed)
-            .chain(in_state(State::NeedsAuth))
-            .chain(late)
-            .map(|(name, managed)| {
-                let reason = managed.failure.as_ref().map(|failure| failure.summary());
-                (
-                    name.clone(),
-                    reason.unwrap_or_else(|| "it requires a login".to_owned()),
-                )
-            });
-        self.resources.events.send(Event::StartupComplete {
-            ready: ready.collect(),
-            failed: failed.collect(),
-        });
+        let mut ready = Vec::new();
+        let mut failed = Vec::new();
+        for (name, managed) in &self.servers {
+            let reason = managed.failure.as_deref().map(Failure::summary);
+            match &managed.state {
+                ConnectionState::Connected(_) => ready.push(name.clone()),
+                state if state.kept().is_some() => ready.push(name.clone()),
+                ConnectionState::Failed | ConnectionState::NeedsAuth(_) => {
+                    let reason = reason.unwrap_or_else(|| "it requires a login".to_owned());
+                    failed.push((name.clone(), reason));
+                }
+                // One that is tried again in the background is not there either.
+                ConnectionState::Pending { .. } => {
+                    failed.extend(reason.map(|reason| (name.clone(), reason)));
+                }
+                _ => {}
+            }
+        }
+        self.resources
+            .events
+            .send(Event::StartupComplete { ready, failed });
     }
 }

@@ -1,14 +1,16 @@
-//! What a server's record comes to: whether it is wanted, how it stands, what it offers. It changes nothing.
+//! What a server's record comes to: whether it is wanted, its status, what it offers. It changes nothing.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::idle::Kept;
 use super::view::Offer;
 use super::{ConnectionState, Managed, login};
 use crate::catalog::ToolCount;
+use crate::desired::WithheldServer;
 use crate::names::ServerName;
 use crate::spec::{ServerSpec, Start};
-use crate::status::{ServerStatus, State};
+use crate::status::{DisabledBy, Failure, ServerState, ServerStatus, StartsOn};
 
 impl Managed {
     pub(super) fn is_enabled(&self) -> bool {
@@ -26,18 +28,13 @@ impl Managed {
         };
         ServerStatus {
             name: self.spec.name.clone(),
-            transport: connected.map_or_else(
+            transport: Some(connected.map_or_else(
                 || self.spec.connector.transport(),
                 |connected| connected.peer.facts().transport,
-            ),
-            state: self.state.kind(),
+            )),
+            state: self.server_state(),
             since: self.since,
             required: self.spec.required,
-            is_lazy: matches!(
-                self.state,
-                ConnectionState::Lazy | ConnectionState::Resting(_)
-            ),
-            is_resting: matches!(self.state, ConnectionState::Resting(_)),
             revision: connected.map(|connected| connected.peer.revision()),
             tools: tools.map_or(0, |tools| tools.tools().len()),
             count: tools.map_or_else(ToolCount::default, |tools| tools.count()),
@@ -45,13 +42,40 @@ impl Managed {
             latency: connected.map(|connected| connected.latency),
             startup: connected.map(|connected| connected.startup),
             process: connected.and_then(|connected| connected.peer.process()),
-            failure: self.failure.clone(),
-            failed_attempts: if connected.is_some() {
-                0
-            } else {
-                self.attempts
+        }
+    }
+
+    /// The state as everybody else sees it.
+    pub(super) fn server_state(&self) -> ServerState {
+        match &self.state {
+            ConnectionState::Held => ServerState::Lazy {
+                until: StartsOn::Request,
             },
-            is_installing: self.is_installing && self.state.kind() == State::Pending,
+            ConnectionState::Lazy => ServerState::Lazy {
+                until: StartsOn::FirstUse,
+            },
+            ConnectionState::Resting(_) => ServerState::Idle,
+            ConnectionState::Pending { .. } => ServerState::Pending {
+                failure: self.failure.clone(),
+                failed_attempts: self.attempts,
+                is_installing: self.is_installing,
+            },
+            ConnectionState::Connected(_) => ServerState::Connected,
+            ConnectionState::Failed => ServerState::Failed {
+                failure: self
+                    .failure
+                    .clone()
+                    .unwrap_or_else(|| Box::new(Failure::unexplained())),
+            },
+            ConnectionState::NeedsAuth(_) => ServerState::NeedsAuth {
+                failure: self.failure.clone(),
+            },
+            ConnectionState::Disabled => ServerState::Disabled {
+                by: match self.switched {
+                    Some(_) => DisabledBy::Session,
+                    None => DisabledBy::Entry,
+                },
+            },
         }
     }
 }
@@ -76,15 +100,23 @@ impl ConnectionState {
         };
         Some((name.clone(), tools, instructions))
     }
+}
 
-    pub(super) fn kind(&self) -> State {
-        match self {
-            Self::Lazy | Self::Resting(_) | Self::Pending { .. } => State::Pending,
-            Self::Connected(_) => State::Connected,
-            Self::Failed => State::Failed,
-            Self::NeedsAuth(_) => State::NeedsAuth,
-            Self::Disabled => State::Disabled,
-        }
+/// The status of a server that is not started.
+pub(super) fn withheld(server: &WithheldServer, since: SystemTime) -> ServerStatus {
+    ServerStatus {
+        name: server.name.clone(),
+        transport: server.transport,
+        state: server.state.clone(),
+        since,
+        required: server.required,
+        revision: None,
+        tools: 0,
+        count: ToolCount::default(),
+        restarts: 0,
+        latency: None,
+        startup: None,
+        process: None,
     }
 }
 

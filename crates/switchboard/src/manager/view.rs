@@ -1,6 +1,6 @@
 //! The snapshot everybody but the manager works from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::lists::Lists;
@@ -10,7 +10,7 @@ use crate::logs::LogRing;
 use crate::names::{Generation, ServerName};
 use crate::peer::Peer;
 use crate::spec::ServerSpec;
-use crate::status::{ServerStatus, State};
+use crate::status::{ServerState, ServerStatus};
 
 /// All servers at one moment.
 #[derive(Debug, Default)]
@@ -25,6 +25,10 @@ pub(crate) struct View {
     offers: Vec<Offer>,
     /// What they said.
     pub(crate) logs: BTreeMap<ServerName, Arc<LogRing>>,
+    /// The servers that can be started, in the order of their names.
+    pub(crate) specs: Vec<Arc<ServerSpec>>,
+    /// Names of servers that were removed, for calls to them.
+    pub(crate) removed: BTreeSet<ServerName>,
 }
 
 /// A connected server.
@@ -41,6 +45,7 @@ pub(crate) struct Live {
 pub(crate) type Offer = (ServerName, Arc<ServerTools>, Option<Arc<str>>);
 
 impl View {
+    /// The next view of these servers, without those that are withheld.
     pub(crate) fn new(
         mut statuses: Vec<ServerStatus>,
         live: BTreeMap<ServerName, Live>,
@@ -67,7 +72,8 @@ impl View {
         };
         for status in &mut statuses {
             let offered = catalog.server(status.name.as_str());
-            if let Some(server) = offered.filter(|_| status.state != State::NeedsAuth) {
+            let is_own = !matches!(status.state, ServerState::NeedsAuth { .. });
+            if let Some(server) = offered.filter(|_| is_own) {
                 status.count = server.count();
                 status.tools = status.count.offered;
             }
@@ -78,12 +84,22 @@ impl View {
             catalog,
             offers,
             logs,
+            specs: Vec::new(),
+            removed: BTreeSet::new(),
         }
+    }
+
+    /// Adds the servers that are not started. Their names restrict no other server.
+    pub(crate) fn add_withheld(&mut self, withheld: impl Iterator<Item = ServerStatus>) {
+        self.statuses.extend(withheld);
+        self.statuses
+            .sort_by(|one, other| one.name.cmp(&other.name));
     }
 
     /// Whether a server waits to be used before it is connected.
     pub(crate) fn waits_for_use(&self, name: &ServerName) -> bool {
-        self.status(name).is_some_and(|status| status.is_lazy)
+        self.status(name)
+            .is_some_and(|status| status.state.waits_for_use())
     }
 
     pub(crate) fn status(&self, name: &ServerName) -> Option<&ServerStatus> {

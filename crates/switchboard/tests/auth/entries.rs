@@ -8,7 +8,6 @@ use switchboard::audit::{Audit, AuditSettings, LOG};
 use switchboard::auth::{Grant, ProtectedServer, SecretSource};
 use switchboard::connectors::{ConnectorError, Connectors};
 use switchboard::options::HostOptions;
-use switchboard::status::State;
 use switchboard_config::files::InMemory;
 use switchboard_config::resolve::{Config, Inputs};
 use switchboard_config::secret::Secret;
@@ -155,20 +154,20 @@ async fn a_login_with_the_same_vault_is_found_and_a_bearer_token_takes_its_place
     let host = Host::with_options(HostOptions::default());
     host.apply(vec![spec]).await;
     host.settled().await;
-    assert_eq!(state(&host), State::NeedsAuth);
+    assert_eq!(state(&host), "needs-auth");
     let login = connectors
         .login(&entry.servers[0], &entry.settings)
         .unwrap();
     let (server, _) = login.expect("it can be logged in to");
     world.log_in(&server).await.unwrap();
-    assert_eq!(restart(&host).await, State::Connected);
+    assert_eq!(restart(&host).await, "connected");
     call(&host).await.expect("the call is answered");
 
     let entry = config(world.resource.as_str(), "bearer_token_env_var = \"TOKEN\"");
     let spec = connectors.spec(&entry.servers[0], &entry.settings).unwrap();
     host.apply(vec![spec]).await;
     host.settled().await;
-    assert_eq!(state(&host), State::Failed);
+    assert_eq!(state(&host), "failed");
     let seen = world.seen("mcp POST /mcp");
     let last = seen.last().expect("a request");
     assert_eq!(last.headers["authorization"], "Bearer own");

@@ -29,7 +29,6 @@ use switchboard::call::{CallError, CallOutcome, CallRequest};
 use switchboard::names::ServerName;
 use switchboard::options::HostOptions;
 use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::status::State;
 use switchboard::transport::http::{RemoteServer, StreamableConnector};
 use world::World;
 
@@ -45,13 +44,13 @@ async fn host(world: &World, oauth: OAuth) -> Host {
     host
 }
 
-fn state(host: &Host) -> State {
+fn state(host: &Host) -> &'static str {
     let status = host.status(&ServerName::from("world"));
-    status.expect("the server is there").state
+    status.expect("the server is there").word()
 }
 
 /// Connects the server again and waits until that has come to an end.
-async fn restart(host: &Host) -> State {
+async fn restart(host: &Host) -> &'static str {
     host.restart(&ServerName::from("world")).await;
     host.settled().await;
     state(host)

@@ -6,7 +6,6 @@ use switchboard::call::CallError;
 use switchboard::catalog::{LookupError, SetAsideReason};
 use switchboard::host::ServerError;
 use switchboard::peer::RequestError;
-use switchboard::status::State;
 use switchboard_config::text::visible;
 
 use crate::error::Failure;
@@ -75,10 +74,9 @@ pub(super) fn unknown(error: &LookupError, session: &Session<'_>) -> Failure {
     let statuses = session.host.statuses();
     let missing = statuses
         .iter()
-        .filter(|status| status.state != State::Connected)
-        .count()
-        + session.held_back.len();
-    let asked_all = statuses.len() == session.specs.len();
+        .filter(|status| !status.state.is_connected())
+        .count();
+    let asked_all = !statuses.iter().any(|status| status.state.is_not_started());
     if missing > 0 && asked_all && matches!(error, LookupError::Unknown { .. }) {
         let servers = counted(missing, "server");
         failure = failure.because(format!("{servers} could not be asked for it"));
@@ -114,6 +112,7 @@ fn server(error: &ServerError, session: &Session<'_>) -> Failure {
         | ServerError::Disabled(name)
         | ServerError::NeedsAuth(name)
         | ServerError::Pending(name)
+        | ServerError::Withheld { server: name, .. }
         | ServerError::Failed { server: name, .. } => Some(name.clone()),
         _ => None,
     };

@@ -12,7 +12,8 @@ use crate::consent;
 use crate::live::Line;
 use crate::printer::style;
 use crate::questions::safe;
-use crate::servers::{HeldBack, look_closer};
+use crate::servers::look_closer;
+use crate::state;
 
 /// Arguments that say most about a call, which are shown without their names.
 const TELLING: [&str; 8] = [
@@ -97,14 +98,14 @@ pub(super) fn display(text: &str) -> Vec<Line> {
 /// What a person is told of a server that the turn goes on without: what, and what to do. `None` where the findings about
 /// the configuration have told it.
 pub(super) fn missing_server(server: &FailedServer) -> Option<(String, String)> {
-    if HeldBack::is_in_findings(&server.state) {
+    if state::is_in_findings(&server.state) {
         return None;
     }
     let name = visible(&server.name);
     let hint = match server.state.as_str() {
         "needs-auth" => format!("`switchboard mcp login {name}`"),
         "untrusted" => format!("`switchboard trust approve {name}`"),
-        "pending" => "its tools join the conversation when it is ready".to_owned(),
+        "pending" | "lazy" => "its tools join the conversation when it is ready".to_owned(),
         _ => look_closer(&name),
     };
     let message = format!(

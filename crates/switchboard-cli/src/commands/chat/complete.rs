@@ -3,7 +3,6 @@
 use futures_util::future::join_all;
 use switchboard::names::ServerName;
 use switchboard::peer::ListKind;
-use switchboard::status::State;
 use switchboard_config::text::visible;
 use switchboard_protocol::types::decode;
 use switchboard_protocol::types::resource::Resource;
@@ -13,20 +12,19 @@ use super::mcp_command::SUBCOMMANDS;
 use super::prompts;
 use super::slash::{COMMANDS, Command};
 use crate::commands::content::Listed;
-use crate::current::Current;
 use crate::session::Session;
 
 /// Nobody looks through more.
 const MOST: usize = 200;
 
 /// How a line may go on.
-pub(super) async fn complete(line: &str, current: &Current, session: &Session<'_>) -> Completions {
+pub(super) async fn complete(line: &str, session: &Session<'_>) -> Completions {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let word = line.get(start..).unwrap_or_default();
     let candidates = if let Some(rest) = line.strip_prefix('/') {
-        command(rest, current, session).await
+        command(rest, session).await
     } else if let Some(mention) = word.strip_prefix('@') {
-        resources(mention, current, session).await
+        resources(mention, session).await
     } else {
         Vec::new()
     };
@@ -40,7 +38,7 @@ pub(super) async fn complete(line: &str, current: &Current, session: &Session<'_
     }
 }
 
-async fn command(line: &str, current: &Current, session: &Session<'_>) -> Vec<String> {
+async fn command(line: &str, session: &Session<'_>) -> Vec<String> {
     let Some((name, typed)) = line.split_once(char::is_whitespace) else {
         let own = COMMANDS.iter().map(|entry| {
             let takes_more = !entry.arguments.is_empty() || entry.command == Command::Mcp;
@@ -57,7 +55,7 @@ async fn command(line: &str, current: &Current, session: &Session<'_>) -> Vec<St
         return match typed.split_once(char::is_whitespace) {
             None => SUBCOMMANDS.iter().map(|word| format!("{word} ")).collect(),
             Some(("add", _)) => Vec::new(),
-            Some(_) => current.names(session),
+            Some(_) => session.names(),
         };
     }
     let prompts = prompts::to_complete(session).await;
@@ -68,24 +66,14 @@ async fn command(line: &str, current: &Current, session: &Session<'_>) -> Vec<St
 }
 
 /// Servers, and once one is named its resources. Only servers that are connected are asked.
-async fn resources(mention: &str, current: &Current, session: &Session<'_>) -> Vec<String> {
+async fn resources(mention: &str, session: &Session<'_>) -> Vec<String> {
     let Some((server, _)) = mention.split_once(':') else {
-        let names = current.names(session).into_iter();
-        let embedded = session
-            .specs
-            .iter()
-            .map(|spec| spec.name.as_str().to_owned());
-        let mut names: Vec<String> = names
-            .chain(embedded)
-            .map(|name| format!("@{name}:"))
-            .collect();
-        names.sort();
-        names.dedup();
-        return names;
+        let names = session.names().into_iter();
+        return names.map(|name| format!("@{name}:")).collect();
     };
     let name = ServerName::from(server);
     let status = session.host.status(&name);
-    if status.is_none_or(|status| status.state != State::Connected) {
+    if status.is_none_or(|status| !status.state.is_connected()) {
         return Vec::new();
     }
     let lists = join_all([session.host.list(&name, ListKind::Resources)]).await;

@@ -21,7 +21,7 @@ use super::slash::{self, COMMANDS, Command, Meaning};
 use super::turn::Turn;
 use super::{attach, complete, cost, failure, prompts, sessions, welcome};
 use crate::agent;
-use crate::current::{self, Current};
+use crate::current::Current;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
@@ -184,7 +184,7 @@ impl Chat<'_> {
             match heard {
                 Heard::Read(read) => return Ok(read),
                 Heard::Completion(question) => {
-                    let completing = complete::complete(&question.line, self.current, self.session);
+                    let completing = complete::complete(&question.line, self.session);
                     let completions = editor::in_time(completing).await;
                     let _ = question.answer.send(completions);
                 }
@@ -450,7 +450,7 @@ impl Chat<'_> {
         let context = self.session.context;
         if !name.is_empty() {
             let newest = self.current.newest();
-            let configured = current::servers(newest.as_deref(), self.session);
+            let configured = newest.as_deref().unwrap_or(self.session.servers);
             let provider = agent::provider(Some(name), configured, context).await?;
             self.session.sampling.lend(&provider);
             self.provider = provider;
@@ -477,9 +477,8 @@ impl Chat<'_> {
     /// An agent by what the files say now.
     fn newest_agent(&self) -> Agent {
         let newest = self.current.newest();
-        let configured = current::servers(newest.as_deref(), self.session);
-        let specs = self.current.specs(self.session);
-        agent::of_servers(configured, specs, self.session, &self.provider)
+        let configured = newest.as_deref().unwrap_or(self.session.servers);
+        agent::of_servers(configured, self.session, &self.provider)
     }
 
     /// How to come back.

@@ -3,20 +3,20 @@
 use anstyle::Style;
 use switchboard::catalog::CatalogServer;
 use switchboard::names::ServerName;
-use switchboard::status::{ServerStatus, State};
+use switchboard::status::{Remedy, ServerState, ServerStatus};
 use switchboard_config::text::visible;
 use switchboard_config::words;
 
 use super::slash::nearest;
 use crate::cli::McpCommand;
 use crate::commands::mcp;
-use crate::commands::status::state_style;
 use crate::commands::tools;
-use crate::current::{Current, on_a_thread, servers};
+use crate::current::{Current, apart};
 use crate::error::Failure;
 use crate::printer::{Table, style};
 use crate::session::Session;
-use crate::terminal;
+use crate::state::Shown;
+use crate::terminal::{self, fitted};
 
 /// What can follow `/mcp`.
 pub(super) const SUBCOMMANDS: [&str; 6] =
@@ -48,7 +48,7 @@ pub(super) async fn run(
     };
     let words = words::split(typed).ok_or_else(|| usage("a quote is not closed".to_owned()))?;
     let Some((first, rest)) = words.split_first() else {
-        return list(current, session);
+        return list(session);
     };
     if first == "add" {
         return add(rest, current, session).await;
@@ -69,7 +69,7 @@ pub(super) async fn run(
             "`/mcp {first}` takes the name of one server"
         )));
     };
-    let names = current.names(session);
+    let names = session.names();
     if !names.contains(name) {
         return Err(crate::servers::no_such_server(
             name,
@@ -81,7 +81,8 @@ pub(super) async fn run(
         "reconnect" => reconnect(name, current, session).await,
         "login" => {
             let newest = current.newest();
-            mcp::login::within(name, servers(newest.as_deref(), session), session).await?;
+            let configured = newest.as_deref().unwrap_or(session.servers);
+            mcp::login::within(name, configured, session).await?;
             Ok(())
         }
         "enable" => toggle(McpCommand::Enable { name: name.clone() }, current, session).await,
@@ -89,89 +90,73 @@ pub(super) async fn run(
     }
 }
 
-fn list(current: &Current, session: &Session<'_>) -> Result<(), Failure> {
-    let mut table = Table::with_heading(&["NAME", "STATE", "TOOLS", "TOKENS", ""]);
+fn list(session: &Session<'_>) -> Result<(), Failure> {
     let catalog = session.host.catalog();
-    let held_back = current.held_back(session);
-    let is_held = |name: &str| held_back.iter().any(|held| held.name == name);
-    // What the files hold back or no longer have is switched off in the host; the files say why.
-    let mut statuses = session.host.statuses();
-    statuses.retain(|status| status.state != State::Disabled || !is_held(status.name.as_str()));
+    let tokens = |name: &str| catalog.server(name).map(|server| server.tokens().0);
+    let width = terminal::width().unwrap_or(100);
+    let table = table(&session.host.statuses(), tokens, width);
+    session.context.printer.data(table)
+}
+
+/// A row for each server; a server that cannot be started has its reason on a line of its own.
+pub(crate) fn table(
+    statuses: &[ServerStatus],
+    tokens: impl Fn(&str) -> Option<u64>,
+    width: usize,
+) -> Table {
+    let mut table = Table::with_heading(&["NAME", "STATE", "TOOLS", "TOKENS", ""]);
     let widest = statuses
         .iter()
         .map(|status| status.name.as_str().len())
         .max();
-    let taken = widest.unwrap_or_default().max(4) + "  not started  TOOLS  TOKENS  ".len();
-    let room = terminal::width()
-        .unwrap_or(100)
-        .saturating_sub(taken + 1)
-        .max(20);
-    for status in &statuses {
+    let taken = widest.unwrap_or_default().max(4) + "  needs-auth  TOOLS  TOKENS  ".len();
+    let room = width.saturating_sub(taken + 1).max(20);
+    let dash = || "–".to_owned();
+    for status in statuses {
         let name = status.name.as_str();
-        let offered = catalog.server(name);
-        let tokens = offered.map_or_else(|| "–".to_owned(), |server| server.tokens().0.to_string());
-        let is_connected = status.state == State::Connected;
-        let count = if is_connected {
-            status.tools.to_string()
+        let shown = Shown::of(&status.state);
+        let is_connected = status.state.is_connected();
+        let count = is_connected.then(|| status.tools.to_string());
+        let tokens = tokens(name).map(|tokens| tokens.to_string());
+        let is_off = matches!(status.state, ServerState::Disabled { .. });
+        let has_line = is_off || status.state.is_withheld();
+        let remark = if has_line {
+            remedy(status)
         } else {
-            "–".to_owned()
-        };
-        let is_removed = status.state == State::Disabled && !current.has_entry(name, session);
-        let (word, remark) = if is_removed {
-            (
-                "removed",
-                "no configuration file has it any more".to_owned(),
-            )
-        } else {
-            (status.state.word(), remark(status))
+            fitted(&remark(status), room).into_owned()
         };
         table.row([
             (style::NAME, name),
-            (state_style(status.state), word),
-            (Style::new(), &count),
-            (Style::new(), &tokens),
-            (style::QUIET, &terminal::fitted(&remark, room)),
+            (shown.style, shown.word),
+            (Style::new(), &count.unwrap_or_else(dash)),
+            (Style::new(), &tokens.unwrap_or_else(dash)),
+            (style::QUIET, &remark),
         ]);
-    }
-    let is_running = |name: &str| statuses.iter().any(|status| status.name.as_str() == name);
-    for spec in &session.specs {
-        if !is_running(spec.name.as_str()) && !is_held(spec.name.as_str()) {
-            let name = spec.name.as_str();
-            let about = "connected with your first message";
-            table.row([
-                (style::NAME, name),
-                (style::QUIET, "not started"),
-                (Style::new(), "–"),
-                (Style::new(), "–"),
-                (style::QUIET, about),
-            ]);
+        if let Some(reason) = shown.reason.filter(|_| has_line) {
+            table.remark(style::QUIET, &reason);
         }
     }
-    for held in held_back.iter().filter(|held| !is_running(&held.name)) {
-        let hint = held.hint.as_deref().unwrap_or_default();
-        table.row([
-            (style::NAME, &held.name),
-            (held.style(), held.state),
-            (Style::new(), "–"),
-            (Style::new(), "–"),
-            (style::QUIET, hint),
-        ]);
-        table.remark(style::QUIET, &held.reason);
-    }
-    session.context.printer.data(table)
+    table
 }
 
+/// The reason of a state and what to do about it, on one line.
 fn remark(status: &ServerStatus) -> String {
-    let name = visible(status.name.as_str()).into_owned();
-    match status.state {
-        State::Failed => status.reason().unwrap_or_default(),
-        State::NeedsAuth => format!("/mcp login {name}"),
-        State::Disabled => format!("/mcp enable {name}"),
-        State::Pending if status.is_resting => "rests until it is used".to_owned(),
-        State::Pending => status
-            .reason()
-            .unwrap_or_else(|| "being connected".to_owned()),
-        State::Connected => status.count.rest().unwrap_or_default(),
+    match (&status.state, status.reason()) {
+        (ServerState::Connected, _) => status.count.rest().unwrap_or_default(),
+        (ServerState::NeedsAuth { .. }, reason) => {
+            format!("{}; {}", reason.unwrap_or_default(), remedy(status))
+        }
+        (_, reason) => reason.unwrap_or_default(),
+    }
+}
+
+/// What to do about a state, in a chat.
+fn remedy(status: &ServerStatus) -> String {
+    match status.remedy() {
+        Some(Remedy::Login(name)) => format!("/mcp login {}", visible(&name)),
+        Some(Remedy::Enable(name)) => format!("/mcp enable {}", visible(&name)),
+        Some(remedy) => remedy.to_string(),
+        None => String::new(),
     }
 }
 
@@ -206,7 +191,7 @@ async fn tools_of(name: &str, session: &Session<'_>) -> Result<(), Failure> {
         table.row([
             (style::NAME, tool.exposed().as_str()),
             (Style::new(), &tool.tokens().0.to_string()),
-            (style::QUIET, &terminal::fitted(&about, room.max(20))),
+            (style::QUIET, &fitted(&about, room.max(20))),
         ]);
     }
     session.context.printer.data(table)
@@ -214,7 +199,8 @@ async fn tools_of(name: &str, session: &Session<'_>) -> Result<(), Failure> {
 
 async fn reconnect(name: &str, current: &Current, session: &Session<'_>) -> Result<(), Failure> {
     let server = ServerName::from(name);
-    if session.host.status(&server).is_none() {
+    let status = session.host.status(&server);
+    if status.is_none_or(|status| status.state.is_withheld()) {
         // It may have been approved or repaired in the meantime.
         current.reload(session).await?;
     } else {
@@ -234,7 +220,7 @@ async fn toggle(
     session: &Session<'_>,
 ) -> Result<(), Failure> {
     let flags = session.context.flags.clone();
-    on_a_thread(move || mcp::run(command, flags)).await??;
+    apart(move || mcp::run(command, flags)).await??;
     current.reload(session).await
 }
 
@@ -243,32 +229,26 @@ async fn add(words: &[String], current: &Current, session: &Session<'_>) -> Resu
         return Err(Failure::usage("say which server to add")
             .hint("/mcp add NAME URL, or /mcp add NAME -- COMMAND ARGUMENTS"));
     }
-    let before = current.names(session);
+    let before = session.names();
     let (flags, words) = (session.context.flags.clone(), words.to_vec());
-    on_a_thread(move || mcp::run(McpCommand::Add { words }, flags)).await??;
+    apart(move || mcp::run(McpCommand::Add { words }, flags)).await??;
     current.reload(session).await?;
-    let added = current.names(session).into_iter();
+    let added = session.names().into_iter();
     for name in added.filter(|name| !before.contains(name)) {
-        tell_added(&name, current, session);
+        tell_added(&name, session);
     }
     Ok(())
 }
 
 /// Tells what came of a server that was just added. One that failed has been told of.
-fn tell_added(name: &str, current: &Current, session: &Session<'_>) {
+fn tell_added(name: &str, session: &Session<'_>) {
     let printer = &session.context.printer;
     let shown = visible(name);
     match session.host.status(&ServerName::from(name)) {
-        Some(status) if status.state == State::Connected => {
+        Some(status) if status.state.is_connected() => {
             printer.note(format!("{shown} is connected: {}", status.count));
         }
-        Some(_) => {}
-        None => {
-            let held_back = current.held_back(session);
-            if let Some(held) = held_back.iter().find(|held| held.name == name) {
-                let hint = held.hint.as_deref().unwrap_or_default();
-                printer.note(format!("{shown} is not started: {}; {hint}", held.reason));
-            }
-        }
+        Some(status) if status.state.is_withheld() => session.tell_not_started(&status),
+        _ => {}
     }
 }

@@ -18,7 +18,7 @@ mod cost;
 mod editor;
 mod failure;
 mod interactive;
-mod mcp_command;
+pub(crate) mod mcp_command;
 mod one_shot;
 mod prompts;
 mod sessions;

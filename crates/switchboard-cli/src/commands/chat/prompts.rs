@@ -7,7 +7,6 @@ use switchboard::catalog::SetAside;
 use switchboard::catalog::exposed::{PREFIX, exposed_name};
 use switchboard::names::ServerName;
 use switchboard::peer::ListKind;
-use switchboard::status::State;
 use switchboard_agent::message::{Image, Part};
 use switchboard_agent::session::Prompt as Said;
 use switchboard_config::text::visible;
@@ -85,7 +84,7 @@ impl Withheld {
 /// The prompts of all servers that are connected.
 pub(super) async fn all(session: &Session<'_>) -> Prompts {
     let connected = session.host.statuses().into_iter();
-    let connected = connected.filter(|status| status.state == State::Connected);
+    let connected = connected.filter(|status| status.state.is_connected());
     let listing = connected.map(async |status| {
         let pages = session.host.list(&status.name, ListKind::Prompts).await;
         pages.ok().map(|pages| (status.name, pages))

@@ -1,5 +1,6 @@
 //! The first screen: which model, which folder, which servers, and how to leave.
 
+use switchboard::status::ServerState;
 use switchboard_agent::provider::Model;
 use switchboard_config::text::visible;
 
@@ -21,16 +22,18 @@ pub(super) fn tell(model: &Model, resumed: Option<u64>, session: &Session<'_>) {
     let folder = view::path(&context.project, &context.environment.home);
     printer.note(format!("{}{folder}", label("folder")));
     printer.note(format!("{}{}", label("servers"), servers(session)));
-    for held in &session.held_back {
-        if held.state == "disabled" {
+    for status in session.host.statuses() {
+        let is_off = matches!(status.state, ServerState::Disabled { .. });
+        if is_off || !status.state.is_withheld() {
             continue;
         }
-        let hint = held.hint.as_deref().unwrap_or_default();
+        let remedy = status.remedy().map(|remedy| remedy.to_string());
         printer.note(format!(
-            "{}{} is not used: {}; {hint}",
+            "{}{} is not used: {}; {}",
             label(""),
-            paint(style::WARNING, visible(&held.name)),
-            held.reason,
+            paint(style::WARNING, visible(status.name.as_str())),
+            status.reason().unwrap_or_default(),
+            remedy.unwrap_or_default(),
         ));
     }
     if let Some(messages) = resumed {
@@ -51,12 +54,12 @@ pub(super) fn tell(model: &Model, resumed: Option<u64>, session: &Session<'_>) {
 }
 
 fn servers(session: &Session<'_>) -> String {
-    let names = session
-        .specs
+    let statuses = session.host.statuses();
+    let names: Vec<String> = statuses
         .iter()
-        .filter(|spec| spec.enabled)
-        .map(|spec| visible(spec.name.as_str()).into_owned());
-    let names: Vec<String> = names.collect();
+        .filter(|status| !status.state.is_withheld())
+        .map(|status| visible(status.name.as_str()).into_owned())
+        .collect();
     if names.is_empty() {
         return "none can be used yet; /mcp add NAME URL-OR-COMMAND adds one".to_owned();
     }

@@ -16,7 +16,7 @@ use switchboard::auth::{
 };
 use switchboard::connectors::ConnectorError;
 use switchboard::names::ServerName;
-use switchboard::status::State;
+use switchboard::status::ServerState;
 use switchboard_config::entry::ServerEntry;
 use switchboard_config::resolve::Server;
 use switchboard_config::text::visible;
@@ -135,7 +135,7 @@ impl LoginCommand<'_> {
             .map(|status| status.state);
         let kept = is_logged_in(&server, &*vault).await;
         match state {
-            Some(State::Connected) if self.arguments.scopes.is_empty() => {
+            Some(ServerState::Connected) if self.arguments.scopes.is_empty() => {
                 let has_login = kept.map_err(|error| failed(&self.name, &error))?;
                 let happened = if has_login {
                     "is logged in to already"
@@ -144,8 +144,8 @@ impl LoginCommand<'_> {
                 };
                 return self.tell(happened, has_login, false);
             }
-            Some(State::Connected) => {}
-            Some(State::NeedsAuth) => _ = self.is_lost(&kept),
+            Some(ServerState::Connected) => {}
+            Some(ServerState::NeedsAuth { .. }) => _ = self.is_lost(&kept),
             _ if self.is_lost(&kept) => {}
             _ => reached?,
         }

@@ -6,7 +6,7 @@ mod export;
 mod get;
 mod import;
 mod insert;
-mod list;
+pub(crate) mod list;
 pub(crate) mod login;
 mod logout;
 mod remove;

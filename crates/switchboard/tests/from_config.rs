@@ -1,0 +1,87 @@
+//! A host from the files of a folder, in a home of its own.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use switchboard::{ErrorKind, Host};
+
+fn environment(home: &Path) -> Arc<[(OsString, OsString)]> {
+    let pair = |name: &str, value: OsString| (OsString::from(name), value);
+    Arc::from([
+        pair("HOME", home.into()),
+        pair("PATH", std::env::var_os("PATH").unwrap_or_default()),
+        // The machine's file, if it has one, is not part of the test.
+        pair("SWITCHBOARD_MANAGED_FILE", home.join("none.toml").into()),
+    ])
+}
+
+#[tokio::test]
+async fn a_host_has_the_servers_and_the_rules_of_a_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let (home, project) = (root.path().join("home"), root.path().join("project"));
+    let config = home.join(".config/switchboard");
+    for folder in [&config, &project.join("src")] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let user = r#"
+        [mcp_servers.workspace]
+        transport = "sdk"
+
+        [mcp_servers.off]
+        command = "off"
+        enabled = false
+
+        [mcp_servers.wrong]
+        command = "wrong"
+        url = "https://example.org"
+
+        [[permissions.rules]]
+        tool = "mcp__workspace__grep"
+        action = "deny"
+    "#;
+    std::fs::write(config.join("mcp.toml"), user).unwrap();
+    let theirs = json!({"mcpServers": {"theirs": {"command": "theirs"}}});
+    std::fs::write(project.join(".mcp.json"), theirs.to_string()).unwrap();
+    std::fs::write(project.join("notes.txt"), "hello").unwrap();
+
+    let host = Host::from_config_of(project.join("src"), environment(&home))
+        .await
+        .unwrap();
+    let statuses = host.statuses();
+    let seen: Vec<(&str, &str)> = statuses
+        .iter()
+        .map(|status| (status.name.as_str(), status.word()))
+        .collect();
+    let expected = [
+        ("off", "disabled"),
+        ("theirs", "untrusted"),
+        ("workspace", "lazy"),
+        ("wrong", "invalid"),
+    ];
+    assert_eq!(seen, expected);
+    // The server of the user's file works in the project, by the user's rules.
+    let found = host
+        .call("workspace/glob", json!({"pattern": "*.txt"}))
+        .await;
+    assert!(found.unwrap().text().contains("notes.txt"));
+    let denied = host
+        .call("workspace/grep", json!({"pattern": "hello"}))
+        .await;
+    assert_eq!(denied.unwrap_err().kind(), ErrorKind::Denied);
+    // A server that is not approved does not start, whoever asks.
+    let refused = host.call("theirs/tool", json!({})).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("not approved yet"),
+        "{refused}"
+    );
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let error = Host::from_config_of(home.path().join("gone"), environment(home.path())).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidConfiguration);
+}

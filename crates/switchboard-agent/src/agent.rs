@@ -10,7 +10,7 @@ use switchboard_store::{MemoryStore, Store, Timestamp};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use crate::provider::Provider;
+use crate::provider::{Provider, ProviderSettings, SettingsError};
 use crate::record::{self, Journal};
 use crate::session::{Session, SessionError, SessionId};
 use crate::tools::{LocalTool, Shell};
@@ -121,11 +121,37 @@ impl Agent {
         }))
     }
 
+    /// An agent with the model that the environment of this process selects: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, or
+    /// `OPENAI_BASE_URL` for an endpoint of your own.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use switchboard::Host;
+    /// use switchboard_agent::Agent;
+    ///
+    /// let agent = Agent::from_env(Host::from_config(".").await?).await?;
+    /// let reply = agent.session(".").send("What is this folder about?").await?;
+    /// println!("{}", reply.response);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If no variable selects a model, or the endpoint cannot be asked which models it has.
+    pub async fn from_env(host: Host) -> Result<Self, SettingsError> {
+        let settings = ProviderSettings::from_variables(|name| std::env::var(name).ok());
+        Ok(Self::new(AgentOptions::new(
+            host,
+            settings.provider().await?,
+        )))
+    }
+
     /// A new session that works in this folder. Nothing is connected or written before the first message.
-    pub fn session(&self, workspace: &Path) -> Session {
+    pub fn session(&self, workspace: impl AsRef<Path>) -> Session {
         let id = SessionId::random();
         let journal = Journal::new(Arc::clone(&self.0.options.store), id.clone());
-        Session::new(Arc::clone(&self.0), id, workspace, journal)
+        Session::new(Arc::clone(&self.0), id, workspace.as_ref(), journal)
     }
 
     /// A stored session, to go on with it. Calls whose end was not recorded are answered as interrupted; none is made

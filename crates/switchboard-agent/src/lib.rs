@@ -1,7 +1,7 @@
 //! The agent: a model that uses the tools of a [`Host`](switchboard::Host).
 //!
 //! Owns model providers, the turn loop, built-in tools, sub-agents and sessions. It manages no connection, prints
-//! nothing and reads no environment. Start with [`Agent`].
+//! nothing, and reads no environment but in [`Agent::from_env`]. Start with [`Agent`].
 //!
 //! | where | what |
 //! |---|---|

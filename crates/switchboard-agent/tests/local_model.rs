@@ -32,6 +32,7 @@ async fn a_model_makes_a_call_and_uses_its_result() {
         default: Permission::Allow,
         annotations: false,
         unattended: Permission::Allow,
+        typed: false,
     };
     let gate = Arc::new(PermissionGate::new(Engine::without_rules(policy)));
     let host = Host::with_options(HostOptions {

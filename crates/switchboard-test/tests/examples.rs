@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde_json::json;
+use switchboard_test::model::{ScriptedModel, Turn};
 use switchboard_test::scripted::{Script, Tool};
 use switchboard_test::skipped::skipped;
 
@@ -23,8 +25,17 @@ fn example(name: &str) -> Option<PathBuf> {
 }
 
 fn check(name: &str, arguments: &[&str], expected: &str) {
+    check_with(name, arguments, &[], expected);
+}
+
+fn check_with(name: &str, arguments: &[&str], variables: &[(&str, &str)], expected: &str) {
     let Some(program) = example(name) else { return };
-    let output = Command::new(program).args(arguments).output().unwrap();
+    let mut command = Command::new(program);
+    let output = command
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {told}");
     assert_eq!(
@@ -97,4 +108,33 @@ fn a_transport_is_a_value() {
         "hello over TCP\n",
     );
     assert!(server.join().unwrap().success());
+}
+
+#[test]
+fn an_agent_answers() {
+    let turns = vec![
+        Turn::text("").call("call_1", "Glob", json!({ "pattern": "*.toml" })),
+        Turn::text("").call("call_2", "Bash", json!({ "command": "rm Cargo.toml" })),
+        Turn::text("It is a crate."),
+    ];
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let model = runtime.block_on(ScriptedModel::start(turns)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("Cargo.toml");
+    std::fs::write(&file, "").unwrap();
+    check_with(
+        "agent",
+        &[folder.path().to_str().unwrap(), "What is this?"],
+        &[
+            ("ANTHROPIC_API_KEY", "key"),
+            ("ANTHROPIC_BASE_URL", &model.anthropic_url()),
+        ],
+        "calls Glob\ncalls Bash\nIt is a crate.\n",
+    );
+    // Nobody could be asked, so what changes something was not permitted.
+    assert!(file.exists());
 }

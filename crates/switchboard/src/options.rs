@@ -10,10 +10,11 @@ use switchboard_protocol::Limits;
 use switchboard_store::{MemoryStore, Store};
 
 use crate::auth::interactive::logins::Logins;
-use crate::call::gate::{AllowAll, Gate};
+use crate::call::gate::Gate;
 use crate::desired::Desired;
 use crate::handler::{ClientHandler, DeclineAll, QuestionLimits};
 use crate::peer::OpenOptions;
+use crate::permissions::{Engine, PermissionGate, Policy};
 use crate::pins::PinPolicy;
 
 /// The numbers. [`Default`] is what `defaults.toml` of the configuration says.
@@ -147,7 +148,8 @@ pub struct HostOptions {
     pub settings: HostSettings,
     /// Who answers what servers ask.
     pub handler: Arc<dyn ClientHandler>,
-    /// Who permits calls and sees them pass.
+    /// Who permits calls and sees them pass. By default a gate without rules: what the program calls is allowed, and what
+    /// a model calls is decided by [`Policy::agent`].
     pub gate: Arc<dyn Gate>,
     /// Where things are remembered between runs.
     pub store: Arc<dyn Store>,
@@ -164,7 +166,7 @@ impl Default for HostOptions {
         Self {
             settings: HostSettings::default(),
             handler: Arc::new(DeclineAll),
-            gate: Arc::new(AllowAll),
+            gate: Arc::new(PermissionGate::new(Engine::without_rules(Policy::typed()))),
             store: Arc::new(MemoryStore::new()),
             spill_folder: None,
             logins: None,

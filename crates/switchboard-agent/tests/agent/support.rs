@@ -440,6 +440,7 @@ pub(crate) fn host_of(desired: Desired) -> Host {
         default: Permission::Allow,
         annotations: true,
         unattended: Permission::Allow,
+        typed: false,
     };
     let engine = Engine::without_rules(policy).trusting("bench");
     host_with(engine, desired)

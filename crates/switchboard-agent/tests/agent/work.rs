@@ -6,9 +6,11 @@ use std::sync::Mutex;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use serde_json::value::RawValue;
+use switchboard::call::gate::AllowAll;
 use switchboard::desired::Desired;
 use switchboard::hooks::{Hook, HookAnswer, HookDecision, HookInput, Registration};
 use switchboard::json::SharedJson;
+use switchboard::options::HostOptions;
 use switchboard::permissions::{Engine, Policy};
 use switchboard_agent::events::{EndReason, SessionEvent};
 use switchboard_agent::message::{Message, Part, Role, ToolDefinition};
@@ -53,6 +55,11 @@ impl LocalTool for Note {
             }
         })
     }
+}
+
+/// A server `bench` and no other.
+fn with_bench() -> Desired {
+    vec![spec("bench", &Arc::new(Bench::new()))].into()
 }
 
 fn with_note(provider: &Arc<Scripted>) -> (AgentOptions, Arc<Note>) {
@@ -171,8 +178,9 @@ async fn what_is_not_permitted_is_not_run() {
         default: Permission::Ask,
         annotations: true,
         unattended: Permission::Deny,
+        typed: false,
     };
-    options.host = host_with(Engine::without_rules(policy), Desired::default());
+    options.host = host_with(Engine::without_rules(policy), with_bench());
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let results = provider.last().results();
@@ -398,6 +406,7 @@ async fn hooks_are_told_which_session_calls() {
         default: Permission::Allow,
         annotations: true,
         unattended: Permission::Deny,
+        typed: false,
     };
     let engine = Engine::without_rules(policy).with_hooks([Registration {
         event: HookEvent::PreToolUse,
@@ -405,7 +414,7 @@ async fn hooks_are_told_which_session_calls() {
         fail_open: false,
         hook: Arc::new(hook),
     }]);
-    options.host = host_with(engine, Desired::default());
+    options.host = host_with(engine, with_bench());
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let id = session.id().to_string();
@@ -423,10 +432,29 @@ async fn no_turn_begins_on_a_host_without_a_permission_gate() {
         says("done"),
     ]);
     let (mut options, note) = with_note(&provider);
-    options.host = switchboard::Host::new();
-    let session = Agent::new(options).session(&workspace());
+    options.host = switchboard::Host::with_options(HostOptions {
+        gate: Arc::new(AllowAll),
+        ..HostOptions::default()
+    });
+    let session = Agent::new(options).session(workspace());
     let error = session.send("note").await.expect_err("no gate");
     assert!(matches!(error, SessionError::NoGate), "{error}");
+    assert!(note.0.lock().expect("notes").is_empty());
+}
+
+#[tokio::test]
+async fn what_a_program_may_call_unasked_its_model_may_not() {
+    let provider = Scripted::new([
+        calls(vec![call("a", "Note", json!({"text": "milk"}))]),
+        says("done"),
+    ]);
+    let (mut options, note) = with_note(&provider);
+    // A host as a program gets it: its own calls need no consent.
+    options.host = switchboard::Host::new();
+    let session = Agent::new(options).session(workspace());
+    session.send("note").await.expect("a reply");
+    let results = provider.last().results();
+    assert!(results[0].0.contains("not permitted"), "{results:?}");
     assert!(note.0.lock().expect("notes").is_empty());
 }
 
@@ -473,12 +501,13 @@ async fn hooks_change_and_block_what_built_in_tools_do() {
         default: Permission::Allow,
         annotations: true,
         unattended: Permission::Deny,
+        typed: false,
     };
     let engine = Engine::without_rules(policy).with_hooks([
         registered(HookEvent::PreToolUse, Arc::new(before)),
         registered(HookEvent::PostToolUse, Arc::new(after)),
     ]);
-    options.host = host_with(engine, Desired::default());
+    options.host = host_with(engine, with_bench());
     let session = Agent::new(options).session(&workspace());
     session.send("note").await.expect("a reply");
     let noted = note.0.lock().expect("notes").clone();

@@ -368,6 +368,7 @@ fn engine(conversation: &Conversation) -> Engine {
         default: action,
         annotations: true,
         unattended: action,
+        typed: false,
     };
     let engine = Engine::new(&Config::load(&inputs, &on_disk), &folders, policy);
     assert_eq!(engine.problems().count(), 0, "the rules are wrong");

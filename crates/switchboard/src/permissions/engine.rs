@@ -16,7 +16,7 @@ use switchboard_config::scope::Scope;
 
 use super::own_files::{OwnFiles, Reach};
 use super::pattern::{Names, Reading, Target};
-use super::policy::Policy;
+use super::policy::{Caller, Policy};
 use super::rule::{Because, Grounds, Rule, RuleProblem};
 use super::secrets::{Reading as Read, Secrecy, SecretPlaces};
 use super::subject::Subject;
@@ -43,6 +43,8 @@ pub struct Engine {
     trusted: HashSet<String>,
     tools: RwLock<HashMap<Box<str>, Arc<ToolRules>, foldhash::fast::RandomState>>,
     fixed: FixedGrounds,
+    /// The same for a model's calls.
+    fixed_of_models: FixedGrounds,
 }
 
 /// The rules about one tool.
@@ -94,6 +96,7 @@ impl Engine {
             trusted: HashSet::new(),
             tools: RwLock::default(),
             fixed: FixedGrounds::new(policy),
+            fixed_of_models: FixedGrounds::new(policy.of_models()),
         }
     }
 
@@ -192,9 +195,10 @@ impl Engine {
         self.policy
     }
 
-    /// Decides about a call. Hooks and people are not asked here.
+    /// Decides about a call of a [program](Caller::Program). Hooks and people are not asked here.
     pub fn decide(&self, subject: &Subject<'_>, arguments: Option<&RawValue>) -> Decision {
-        self.decide_by(&self.rules_of(subject), subject, arguments)
+        let rules = self.rules_of(subject);
+        self.decide_by(&rules, subject, arguments, Caller::Program)
     }
 
     /// Rules that are about none of these tools and about no built-in one.
@@ -212,6 +216,7 @@ impl Engine {
         tool: &ToolRules,
         subject: &Subject<'_>,
         arguments: Option<&RawValue>,
+        caller: Caller,
     ) -> Decision {
         let base = self.own_files.base_of(subject.server);
         let read = self.secrets.read_by(subject, arguments, base);
@@ -228,11 +233,11 @@ impl Engine {
             .find(|rule| rule.holds(arguments, base));
         let rule = conditional.or(plain);
         if let Some(read) = read {
-            return self.decide_about_reading(subject, rule, read);
+            return self.decide_about_reading(subject, rule, read, caller);
         }
         match rule {
             Some(rule) => Decision::on(Arc::clone(&rule.grounds)),
-            None => self.decide_without_rule(subject),
+            None => self.decide_without_rule(subject, caller),
         }
     }
 
@@ -272,6 +277,7 @@ impl Engine {
         subject: &Subject<'_>,
         rule: Option<&Rule>,
         read: Read<'_>,
+        caller: Caller,
     ) -> Decision {
         if read.secrecy >= Some(Secrecy::Denied) {
             // A rule about the tool as a whole does not mean these; neither does one that came with a repository.
@@ -291,9 +297,11 @@ impl Engine {
         }
         match rule {
             Some(rule) => Decision::on(Arc::clone(&rule.grounds)),
-            None if read.is_inside && read.secrecy.is_none() => self.decide_without_rule(subject),
-            None if read.is_inside => Decision::on(Arc::clone(&self.fixed.default)),
-            None => Decision::on(Arc::clone(&self.fixed.outside)),
+            None if read.is_inside && read.secrecy.is_none() => {
+                self.decide_without_rule(subject, caller)
+            }
+            None if read.is_inside => Decision::on(Arc::clone(&self.fixed(caller).default)),
+            None => Decision::on(Arc::clone(&self.fixed(caller).outside)),
         }
     }
 
@@ -349,21 +357,32 @@ impl Engine {
         }
     }
 
-    fn decide_without_rule(&self, subject: &Subject<'_>) -> Decision {
-        let policy = self.policy;
+    fn fixed(&self, caller: Caller) -> &FixedGrounds {
+        match caller {
+            Caller::Program => &self.fixed,
+            Caller::Model => &self.fixed_of_models,
+        }
+    }
+
+    fn decide_without_rule(&self, subject: &Subject<'_>, caller: Caller) -> Decision {
+        let policy = match caller {
+            Caller::Program => self.policy,
+            Caller::Model => self.policy.of_models(),
+        };
+        let fixed = self.fixed(caller);
         let is_command = subject.server.is_none() && subject.tool == "Bash";
         if is_command && self.asks_before_commands && policy.default == Permission::Allow {
-            return Decision::on(Arc::clone(&self.fixed.no_sandbox));
+            return Decision::on(Arc::clone(&fixed.no_sandbox));
         }
         if policy.annotations && policy.default < Permission::Deny {
             if self.is_read_only(subject) {
-                return Decision::on(Arc::clone(&self.fixed.read_only));
+                return Decision::on(Arc::clone(&fixed.read_only));
             }
             if policy.default == Permission::Allow && self.is_destructive(subject) {
-                return Decision::on(Arc::clone(&self.fixed.destructive));
+                return Decision::on(Arc::clone(&fixed.destructive));
             }
         }
-        Decision::on(Arc::clone(&self.fixed.default))
+        Decision::on(Arc::clone(&fixed.default))
     }
 
     fn is_read_only(&self, subject: &Subject<'_>) -> bool {

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use super::approval::{Approver, Previewer};
 use super::engine::{Decision, Engine, ToolRules};
 use super::grants::Grants;
+use super::policy::Caller;
 use super::rule::{Because, Grounds};
 use super::secrets::SecretPlaces;
 use super::subject::Subject;
@@ -51,6 +52,17 @@ pub struct Wanted<'a> {
     pub previewer: Option<&'a dyn Previewer>,
     /// The session that makes the call, for hooks; `None` for that of the gate.
     pub session: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    /// Who makes the call: sessions are those of models.
+    fn caller(&self) -> Caller {
+        if self.session.is_some() {
+            Caller::Model
+        } else {
+            Caller::Program
+        }
+    }
 }
 
 impl PermissionGate {
@@ -114,7 +126,7 @@ impl PermissionGate {
     fn decide<'a>(&'a self, wanted: Wanted<'a>) -> Check<'a, Verdict> {
         let engine = self.engine();
         let rules = engine.rules_of(&wanted.subject);
-        let decision = engine.decide_by(&rules, &wanted.subject, wanted.arguments);
+        let decision = engine.decide_by(&rules, &wanted.subject, wanted.arguments, wanted.caller());
         let has_hooks = !rules.before.is_empty();
         match decision.permission {
             Permission::Deny => Check::Now(self.refuse(&wanted, decision.grounds, None)),
@@ -236,7 +248,8 @@ impl PermissionGate {
                 ..wanted
             };
             if changed.is_some() {
-                decision = engine.decide_by(&rules, &wanted.subject, sent.arguments);
+                decision =
+                    engine.decide_by(&rules, &wanted.subject, sent.arguments, wanted.caller());
             }
             let grounds = match (decision.permission, said) {
                 (Permission::Deny, _) => return self.refuse(&sent, decision.grounds, None),

@@ -54,7 +54,7 @@ pub use explain::{Explanation, Loser, Loss};
 pub use gate::{PermissionGate, Wanted};
 pub use grants::Offer;
 pub use own_files::OwnFiles;
-pub use policy::Policy;
+pub use policy::{Caller, Policy};
 pub use rule::{Because, Grounds, Rule, RuleProblem};
 pub use secrets::{Secrecy, SecretPlaces};
 pub use subject::Subject;

@@ -12,6 +12,18 @@ pub struct Policy {
     pub annotations: bool,
     /// What becomes of a question when there is nobody to answer it.
     pub unattended: Permission,
+    /// Whether making a call is consent to it, because a person typed it or a program was written to make it. A model's
+    /// calls are never consent: they are decided as [`Policy::agent`] decides.
+    pub typed: bool,
+}
+
+/// Who makes a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// A person at the command line, or the code of a program.
+    Program,
+    /// A model in a session: the request has a [`CallContext`](crate::call::CallContext).
+    Model,
 }
 
 impl Policy {
@@ -21,6 +33,7 @@ impl Policy {
             default: Permission::Allow,
             annotations: false,
             unattended: Permission::Deny,
+            typed: true,
         }
     }
 
@@ -30,6 +43,19 @@ impl Policy {
             default: Permission::Ask,
             annotations: true,
             unattended: Permission::Deny,
+            typed: false,
+        }
+    }
+
+    /// The policy for a model's calls.
+    pub(super) fn of_models(self) -> Self {
+        if self.typed {
+            Self {
+                unattended: self.unattended,
+                ..Self::agent()
+            }
+        } else {
+            self
         }
     }
 
@@ -39,6 +65,7 @@ impl Policy {
         if let Some(default) = strictest(settings, Setting::DefaultPermission) {
             self.default = default;
             self.annotations = true;
+            self.typed = false;
         }
         if let Some(unattended) = strictest(settings, Setting::UnattendedPermission) {
             self.unattended = unattended;

@@ -53,7 +53,7 @@ impl Manager {
         for name in wanted.into_iter().chain(withheld) {
             self.removed.remove(name);
         }
-        let changed = self.withhold(desired.withheld);
+        let new_states = self.withhold(desired.withheld);
         self.removed.extend(removed.iter().cloned());
         self.begin_startup(desired.servers.iter());
         for spec in desired.servers {
@@ -64,7 +64,7 @@ impl Manager {
         for server in removed {
             self.resources.events.send(Event::Removed { server });
         }
-        for (server, state) in changed {
+        for (server, state) in new_states {
             self.resources
                 .events
                 .send(Event::StateChanged { server, state });

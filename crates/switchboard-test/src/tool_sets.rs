@@ -1,6 +1,6 @@
 //! Tools and questions of public benchmarks, with the tools that each question needs.
 //!
-//! Read from the folder that [`tool_search_data`] finds: LiveMCPBench's tools with half of its questions at the top, other
+//! Read from the folder that [`tool_search_data`] finds: the tools of `LiveMCPBench` with half of its questions at the top, other
 //! sets in `sets/`. Nothing here is part of the repository.
 
 use std::path::Path;

@@ -51,7 +51,7 @@ async fn a_session_goes_on_where_it_was() {
             says("As I said."),
         ]);
         let bench = Arc::new(Bench::new());
-        let session = agent_with(&provider, &bench, &store).session(&workspace());
+        let session = agent_with(&provider, &bench, &store).session(workspace());
         session.send("Say  hi\nto them").await.expect("a reply");
         let agent = agent_with(&provider, &bench, &store);
         let resumed = agent.resume(session.id()).await.expect("a session");
@@ -84,7 +84,7 @@ async fn sessions_whose_ids_begin_alike_are_kept_apart() {
     let agent = agent_with(&provider, &Arc::new(Bench::new()), &store);
     let mut ids = Vec::new();
     for number in 0..3 {
-        let session = agent.session(&workspace());
+        let session = agent.session(workspace());
         session
             .send(format!("I am {number}"))
             .await
@@ -109,7 +109,7 @@ async fn two_who_go_on_with_one_session_do_not_mix() {
     let store = memory();
     let provider = Scripted::thinking(model(), |_, _| says("ok"));
     let bench = Arc::new(Bench::new());
-    let first = agent_with(&provider, &bench, &store).session(&workspace());
+    let first = agent_with(&provider, &bench, &store).session(workspace());
     first.send("one").await.expect("a reply");
     let second = agent_with(&provider, &bench, &store)
         .resume(first.id())
@@ -139,7 +139,7 @@ async fn an_interrupted_turn_leaves_a_session_that_goes_on() {
         ..Bench::new()
     });
     let agent = agent_with(&provider, &bench, &store);
-    let session = agent.session(&workspace());
+    let session = agent.session(workspace());
     let is_half = |event: &SessionEvent| matches!(event, SessionEvent::CallProgress { .. });
     until(&session, "wait", is_half).await;
     // Another process that resumes it sees the same, whether or not this one goes on.
@@ -201,7 +201,7 @@ async fn an_interrupted_call_is_called_off_and_leaves_nothing_behind() {
         ..Bench::new()
     });
     let options = options(&provider, vec![spec("bench", &bench)]);
-    let session = Agent::new(options.clone()).session(&workspace());
+    let session = Agent::new(options.clone()).session(workspace());
     session.send("hi").await.expect("a reply");
     let metrics = tokio::runtime::Handle::current().metrics();
     let tasks = metrics.num_alive_tasks();
@@ -252,7 +252,7 @@ async fn a_session_that_ends_after_any_of_its_entries_goes_on() {
     };
     let provider = Scripted::new([three(), says("one"), three(), three(), says("two")]);
     let bench = Arc::new(Bench::new());
-    let session = agent_with(&provider, &bench, &store).session(&workspace());
+    let session = agent_with(&provider, &bench, &store).session(workspace());
     session.send("first").await.expect("a reply");
     session.send("second").await.expect("a reply");
     let records = records(&*store).await;
@@ -312,7 +312,7 @@ async fn entries_larger_than_a_record_are_kept_whole() {
     let provider = Scripted::thinking(model(), |_, _| says("large"));
     let bench = Arc::new(Bench::new());
     let agent = agent_with(&provider, &bench, &store);
-    let session = agent.session(&workspace());
+    let session = agent.session(workspace());
     let picture = Image {
         mime_type: "image/png".to_owned(),
         data: "A".repeat(20 << 20),

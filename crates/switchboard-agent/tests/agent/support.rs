@@ -467,7 +467,7 @@ pub(crate) fn options_with(provider: &Arc<Scripted>, desired: Desired) -> AgentO
 /// A session with a server `bench`.
 pub(crate) fn session_with(provider: &Arc<Scripted>, bench: &Arc<Bench>) -> Session {
     let options = options(provider, vec![spec("bench", bench)]);
-    Agent::new(options).session(&workspace())
+    Agent::new(options).session(workspace())
 }
 
 pub(crate) fn session(provider: &Arc<Scripted>) -> Session {

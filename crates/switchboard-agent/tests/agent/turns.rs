@@ -89,7 +89,7 @@ async fn a_call_that_cannot_be_made_is_written_down() {
         says("I see."),
     ]);
     let options = AgentOptions::new(host, provider);
-    let session = Agent::new(options).session(&workspace());
+    let session = Agent::new(options).session(workspace());
     session.send("go").await.expect("a reply");
     audit.flush().await;
     let log = store.read_log(LOG, LogQuery::default()).await;
@@ -316,7 +316,7 @@ async fn budgets_end_a_turn_and_the_next_goes_on() {
         let bench = Arc::new(Bench::new());
         let mut options = options(&provider, vec![spec("bench", &bench)]);
         limit(&mut options);
-        let session = Agent::new(options).session(&workspace());
+        let session = Agent::new(options).session(workspace());
         let reply = session.send("go").await.expect("a reply");
         assert_eq!(reply.reason, reason);
         assert_eq!(bench.called().len(), made);

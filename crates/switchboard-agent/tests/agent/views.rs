@@ -36,7 +36,7 @@ async fn tools_are_searched_for_when_they_take_a_tenth_of_the_window() {
             search: mode,
             ..options(&provider, vec![spec("bench", &bench)])
         };
-        let session = Agent::new(options).session(&workspace());
+        let session = Agent::new(options).session(workspace());
         session.send("hello").await.expect("a reply");
         let asked = provider.last();
         let is_searching = asked.tool_names().contains(&"McpSearch");
@@ -71,7 +71,7 @@ async fn the_smallest_window_that_is_searched_with_can_be_set() {
             min_context_window: smallest,
             ..options(&provider, vec![spec("bench", &bench)])
         };
-        let session = Agent::new(options).session(&workspace());
+        let session = Agent::new(options).session(workspace());
         session.send("hello").await.expect("a reply");
         let is_searching = provider.last().tool_names().contains(&"McpSearch");
         assert_eq!(is_searching, expected, "{smallest}");
@@ -109,7 +109,7 @@ async fn searching_for_five_hundred_tools_saves_nine_tenths_of_what_they_cost() 
             search: mode,
             ..options(&provider, vec![spec("bench", &bench)])
         };
-        let session = Agent::new(options).session(&workspace());
+        let session = Agent::new(options).session(workspace());
         session.send("hello").await.expect("a reply");
         let tools = provider.last().tools;
         let of_servers = tools
@@ -157,7 +157,7 @@ async fn found_tools_join_at_the_end_and_can_be_called() {
     let bench = Arc::new(Bench::with(tools_of(100, 450)));
     let options = options(&provider, vec![spec("bench", &bench)]);
     let store = Arc::clone(&options.store);
-    let session = Agent::new(options).session(&workspace());
+    let session = Agent::new(options).session(workspace());
     session.send("sort").await.expect("a reply");
     assert_eq!(
         bench.called(),
@@ -219,7 +219,7 @@ async fn a_search_that_begins_in_mid_session_stands_where_it_began() {
     let bench = Arc::new(Bench::new());
     let options = options(&provider, vec![spec("bench", &bench)]);
     let agent = Agent::new(options.clone());
-    let session = agent.session(&workspace());
+    let session = agent.session(workspace());
     session.send("hello").await.expect("a reply");
     let many = Arc::new(Bench::with(tools_of(100, 450)));
     let added = session.add_mcp_server(spec("many", &many)).await;
@@ -272,7 +272,7 @@ async fn over_thirty_turns_requests_begin_like_the_one_before() {
     let bench = Arc::new(Bench::with(vec![tool("echo", false), tool("away", false)]));
     let options = options(&provider, vec![spec("bench", &bench)]);
     let agent = Agent::new(options.clone());
-    let session = agent.session(&workspace());
+    let session = agent.session(workspace());
     let guest = |name: &str| {
         Arc::new(Bench {
             instructions: Some(format!("Ask {name} about everything.")),
@@ -396,7 +396,7 @@ async fn servers_are_connected_with_the_first_message_and_failures_told() {
         }),
     });
     let options = options_with(&provider, desired);
-    let session = Agent::new(options.clone()).session(&workspace());
+    let session = Agent::new(options.clone()).session(workspace());
     let words = options.host.statuses();
     let words: Vec<&str> = words.iter().map(ServerStatus::word).collect();
     assert_eq!(words, ["lazy", "lazy", "untrusted"]);
@@ -474,7 +474,7 @@ async fn the_tools_of_a_failed_server_leave_between_turns_and_a_call_says_what_i
     ]);
     let bench = Arc::new(Bench::with(vec![tool("echo", false)]));
     let options = options(&provider, vec![spec("bench", &bench)]);
-    let session = Agent::new(options.clone()).session(&workspace());
+    let session = Agent::new(options.clone()).session(workspace());
     let has_echo = |provider: &Scripted| {
         let last = provider.last();
         last.tool_names().contains(&"mcp__bench__echo")

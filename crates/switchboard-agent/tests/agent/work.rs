@@ -83,7 +83,7 @@ async fn built_in_tools_run_and_a_panic_is_a_result() {
         says("done"),
     ]);
     let (options, note) = with_note(&provider);
-    let session = Agent::new(options).session(&workspace());
+    let session = Agent::new(options).session(workspace());
     let seen = events(&session, "note").await;
     let shown = seen.iter().filter_map(|event| match event {
         SessionEvent::CallEnds { id, display, .. } => Some((id.as_str(), display.as_deref())),
@@ -115,7 +115,7 @@ async fn events_of_calls_name_the_server_the_tool_and_the_result() {
         says("done"),
     ]);
     let (options, _) = with_note(&provider);
-    let session = Agent::new(options).session(&workspace());
+    let session = Agent::new(options).session(workspace());
     let seen = events(&session, "go").await;
     let begun = seen.iter().filter_map(|event| match event {
         SessionEvent::CallBegins {
@@ -181,7 +181,7 @@ async fn what_is_not_permitted_is_not_run() {
         typed: false,
     };
     options.host = host_with(Engine::without_rules(policy), with_bench());
-    let session = Agent::new(options).session(&workspace());
+    let session = Agent::new(options).session(workspace());
     session.send("note").await.expect("a reply");
     let results = provider.last().results();
     assert!(results[0].0.contains("not permitted"), "{results:?}");
@@ -209,7 +209,7 @@ async fn a_sub_agent_works_with_fewer_tools_and_answers_with_its_last_word() {
         says("They say it is hi."),
     ]);
     let (options, _) = with_note(&provider);
-    let session = Agent::new(options).session(&workspace());
+    let session = Agent::new(options).session(workspace());
     let seen = events(&session, "find out").await;
     let asked = provider.asked();
     assert_eq!(asked[1].messages, [Message::text(Role::User, "Find out.")]);
@@ -256,7 +256,7 @@ async fn sub_agents_share_the_budget_and_end_at_a_depth() {
         max_requests: 10,
         ..options(&provider, vec![spec("bench", &bench)])
     };
-    let session = Agent::new(options).session(&workspace());
+    let session = Agent::new(options).session(workspace());
     let reply = session.send("go").await.expect("a reply");
     assert_eq!(reply.reason, EndReason::TurnBudget);
     assert_eq!(provider.asked().len(), 10);
@@ -349,7 +349,7 @@ async fn a_conversation_that_the_model_finds_too_long_is_made_shorter() {
         let bench = Arc::new(Bench::new());
         let options = options(&provider, vec![spec("bench", &bench)]);
         let agent = Agent::new(options);
-        let session = agent.session(&workspace());
+        let session = agent.session(workspace());
         for word in ["1", "2"] {
             session.send(word).await.expect("a reply");
         }
@@ -415,7 +415,7 @@ async fn hooks_are_told_which_session_calls() {
         hook: Arc::new(hook),
     }]);
     options.host = host_with(engine, with_bench());
-    let session = Agent::new(options).session(&workspace());
+    let session = Agent::new(options).session(workspace());
     session.send("note").await.expect("a reply");
     let id = session.id().to_string();
     let told = told.lock().expect("sessions").clone();
@@ -508,7 +508,7 @@ async fn hooks_change_and_block_what_built_in_tools_do() {
         registered(HookEvent::PostToolUse, Arc::new(after)),
     ]);
     options.host = host_with(engine, with_bench());
-    let session = Agent::new(options).session(&workspace());
+    let session = Agent::new(options).session(workspace());
     session.send("note").await.expect("a reply");
     let noted = note.0.lock().expect("notes").clone();
     assert_eq!(noted, [r#"{"text":"oat milk"}"#]);
@@ -549,7 +549,7 @@ async fn output_that_is_too_long_is_cut_whoever_made_it() {
         ..options(&provider, vec![spec("bench", &bench)])
     };
     Agent::new(options)
-        .session(&workspace())
+        .session(workspace())
         .send("go")
         .await
         .expect("a reply");

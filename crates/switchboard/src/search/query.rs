@@ -44,8 +44,8 @@ pub(super) struct Query {
 /// A word of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word {
-    /// The stem.
-    pub(super) word: Box<str>,
+    /// The word without its ending.
+    pub(super) stem: Box<str>,
     /// How much it counts.
     pub(super) weight: f32,
     /// Whether it is capitalized in the middle of a sentence, as names are. A name is never corrected to another word.
@@ -185,7 +185,7 @@ impl Reader {
             if shape == Shape::Part {
                 if !joined.is_empty() && (says_nothing || says_little) {
                     query.pairs.push(Word {
-                        word: format!("{joined}{word}").into(),
+                        stem: format!("{joined}{word}").into(),
                         weight: 1.0,
                         is_name: false,
                     });
@@ -195,13 +195,13 @@ impl Reader {
             if says_nothing || says_little && *capitals == Capitals::PartOfName {
                 return;
             }
-            let known = query.words.iter().position(|known| &*known.word == word);
+            let known = query.words.iter().position(|known| &*known.stem == word);
             let place = match known {
                 Some(place) => place,
                 None if query.words.len() == MAX_WORDS => return,
                 None => {
                     query.words.push(Word {
-                        word: word.into(),
+                        stem: word.into(),
                         weight: if says_little { LITTLE } else { 1.0 },
                         is_name,
                     });
@@ -219,10 +219,10 @@ impl Reader {
                 && before != place
                 && let (Some(left), Some(right)) = (query.words.get(before), query.words.get(place))
             {
-                let word = format!("{}{}", left.word, right.word).into();
+                let stem = format!("{}{}", left.stem, right.stem).into();
                 let weight = left.weight.max(right.weight);
                 query.pairs.push(Word {
-                    word,
+                    stem,
                     weight,
                     is_name: false,
                 });
@@ -285,7 +285,7 @@ mod tests {
 
     fn words(text: &str) -> String {
         let query = Query::parse(text);
-        let words: Vec<&str> = query.words.iter().map(|word| &*word.word).collect();
+        let words: Vec<&str> = query.words.iter().map(|word| &*word.stem).collect();
         words.join(" ")
     }
 
@@ -337,7 +337,7 @@ mod tests {
         let names = |text: &str| -> Vec<String> {
             let words = Query::parse(text).words.into_iter();
             let names = words.filter(|word| word.is_name);
-            names.map(|word| word.word.into_string()).collect()
+            names.map(|word| word.stem.into_string()).collect()
         };
         assert_eq!(
             names("Play the album of Taylor Swift. Then stop."),
@@ -361,7 +361,7 @@ mod tests {
         let pairs = |text: &str| {
             let pairs = Query::parse(text).pairs.into_iter();
             pairs
-                .map(|pair| pair.word.into_string())
+                .map(|pair| pair.stem.into_string())
                 .collect::<Vec<_>>()
         };
         assert_eq!(pairs("draw a mind map. Gold!"), ["drawmind", "mindmap"]);

@@ -147,7 +147,7 @@ impl Index {
         };
         for word in &query.words {
             let (is_name, weight) = (word.is_name, word.weight);
-            let word = &*word.word;
+            let word = &*word.stem;
             let number = self.vocabulary.get(word);
             let leads_to = lexicon.entry(word).map_or(&[][..], |entry| &entry.leads_to);
             if self.reach(number, word) == 0 && leads_to.is_empty() {
@@ -165,7 +165,7 @@ impl Index {
             }
         }
         for pair in &query.pairs {
-            if let Some(number) = self.vocabulary.get(&pair.word) {
+            if let Some(number) = self.vocabulary.get(&pair.stem) {
                 add(Self::term(number), pair.weight);
             }
         }

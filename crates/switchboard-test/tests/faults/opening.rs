@@ -1,5 +1,6 @@
 //! Faults before the first call: of the connection, of the negotiation, of the first list.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -7,6 +8,8 @@ use serde_json::{Value, json};
 use switchboard::Host;
 use switchboard::options::{HostOptions, HostSettings};
 use switchboard::peer::OpenOptions;
+use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::transport::stdio::StdioConnector;
 use switchboard_protocol::Era::{self, Stateful, Stateless};
 use switchboard_test::hosted::{Held, Told, spec};
 use switchboard_test::scripted::{Fault, IdFault, Moment, On, Over, Rule, Script, Tool, start};
@@ -336,4 +339,42 @@ async fn check_sloppy_lists() {
             host.shutdown().await;
         }
     }
+}
+
+/// A server that is slow to start reads the probe when the handshake has been sent behind it, and ends over the probe.
+#[test]
+#[cfg(unix)]
+fn a_slow_server_that_ends_over_the_probe_is_started_once_more() {
+    alone(async {
+        let folder = tempfile::tempdir().unwrap();
+        let script = Script::new("slow").era(Stateful).tool(Tool::new("echo"));
+        let script = serde_json::to_string(&script).unwrap();
+        // The shell reads one line and no more, so the handshake stays in the pipe.
+        let program = format!(
+            "if [ -e started ]; then exec '{}' \"$0\"; fi; echo >> started; sleep 0.5; read -r probe; exit 3",
+            env!("CARGO_BIN_EXE_scripted-server")
+        );
+        let mut connector = StdioConnector::new("/bin/sh");
+        connector.args = ["-c".to_owned(), program, script].map(Into::into).into();
+        connector.cwd = Some(folder.path().to_owned());
+        connector.base_env = std::env::vars_os().collect();
+        let host = Host::with_options(HostOptions {
+            settings: HostSettings {
+                open: OpenOptions {
+                    discover_patience: PATIENCE,
+                    ..OpenOptions::default()
+                },
+                ..HostSettings::default()
+            },
+            ..HostOptions::default()
+        });
+        let key = ConnectionKey::of(&[b"slow"]);
+        let tools = host
+            .add_server(ServerSpec::new("slow", Arc::new(connector), key))
+            .await;
+        assert_eq!(tools.unwrap(), 1);
+        let starts = std::fs::read_to_string(folder.path().join("started")).unwrap();
+        assert_eq!(starts.lines().count(), 1, "it was started twice in all");
+        host.shutdown().await;
+    });
 }

@@ -262,8 +262,8 @@ impl Opening<'_> {
                 Step::Initialize { revision, because } => {
                     if because == Because::Closed {
                         // A server that ended over a question it does not know is started once more. One that did not
-                        // even read it would end again.
-                        if !is_first_start || wire.link.left_unread() {
+                        // even read it would end again. What was sent behind the question may be unread either way.
+                        if !is_first_start || wire.link.read_nothing() {
                             return Err(OpenErrorKind::Closed(wire.how_it_closed()));
                         }
                         is_first_start = false;

@@ -182,8 +182,8 @@ pub trait Link: Send + Sync + 'static {
         None
     }
 
-    /// Whether the other side has ended without reading all that was sent to it, as far as can be told.
-    fn left_unread(&self) -> bool {
+    /// Whether the other side has ended without reading anything that was sent to it, as far as can be told.
+    fn read_nothing(&self) -> bool {
         false
     }
 }

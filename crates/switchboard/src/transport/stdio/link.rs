@@ -196,8 +196,8 @@ impl Link for StdioLink {
         self.shared.process.id()
     }
 
-    fn left_unread(&self) -> bool {
-        self.shared.writer.left_unread()
+    fn read_nothing(&self) -> bool {
+        self.shared.writer.read_nothing()
     }
 }
 

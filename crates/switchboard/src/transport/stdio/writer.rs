@@ -60,8 +60,8 @@ struct State {
     /// Bytes taken from senders, and bytes handed to the system, since the beginning.
     accepted: u64,
     written: u64,
-    /// Whether the server had not read all of it when the end came.
-    left_unread: bool,
+    /// Whether the server had read none of it when the end came.
+    read_nothing: bool,
 }
 
 /// What became of one attempt to write.
@@ -83,7 +83,7 @@ impl Writer {
                 watched: false,
                 accepted: 0,
                 written: 0,
-                left_unread: false,
+                read_nothing: false,
             }),
             progress: Notify::new(),
             over: Notify::new(),
@@ -195,7 +195,7 @@ impl Writer {
             state.ended = Some(reason);
         }
         if let Some(outlet) = state.outlet.take() {
-            state.left_unread = state.written < state.accepted || outlet.unread() > 0;
+            state.read_nothing = state.accepted > 0 && outlet.unread() >= state.written;
         }
         state.queue = Vec::new();
         state.unfinished = None;
@@ -205,9 +205,9 @@ impl Writer {
         self.work.notify_one();
     }
 
-    /// Whether the server had not read all that was sent to it when the end came.
-    pub(super) fn left_unread(&self) -> bool {
-        self.state().left_unread
+    /// Whether the server had read nothing of what was sent to it when the end came.
+    pub(super) fn read_nothing(&self) -> bool {
+        self.state().read_nothing
     }
 
     /// Writes where senders cannot or should not, for as long as the link lives.

@@ -12,6 +12,7 @@ mod ci;
 mod conformance;
 mod fuzz;
 mod interop;
+mod map;
 mod model;
 mod mutants;
 mod run;

@@ -121,7 +121,7 @@ pub(crate) fn unanswered(error: &ProviderError) -> Failure {
         Kind::UnknownModel => (Exit::Configuration, "name another one with --model"),
         Kind::TooLong => (
             Exit::Failed,
-            "shorten the conversation with /compact, or begin a new one",
+            "shorten the session with /compact, or start a new one",
         ),
         Kind::TimedOut => (Exit::TimedOut, "try again"),
         _ => (Exit::Failed, "try again, or use another model with --model"),

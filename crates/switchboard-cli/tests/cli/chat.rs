@@ -253,18 +253,14 @@ fn a_prompt_that_makes_no_sense_is_told_and_nothing_is_sent() {
         (
             &["chat", "-p", "x", "--resume", "../x"],
             1,
-            "there is no conversation `../x`",
+            "no session `../x`",
         ),
         (
             &["chat", "-p", "x", "--continue"],
             1,
-            "there is no conversation in this folder yet",
+            "no session in this folder yet",
         ),
-        (
-            &["chat", "--delete", "nobody"],
-            1,
-            "there is no conversation `nobody`",
-        ),
+        (&["chat", "--delete", "nobody"], 1, "no session `nobody`"),
         (
             &["chat", "-p", "see @workspace:file:///nowhere/b.txt"],
             1,

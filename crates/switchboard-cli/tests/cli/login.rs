@@ -248,7 +248,7 @@ fn a_browser_logs_in_and_the_login_stays_until_it_is_given_up() {
     check(
         &login,
         0,
-        &format!("{OPENED}guarded is logged in to: 2 tools\n"),
+        &format!("{OPENED}guarded is logged in: 2 tools\n"),
     );
     assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
     // The browser is given what it needs to be seen, and nobody's token.
@@ -262,14 +262,14 @@ fn a_browser_logs_in_and_the_login_stays_until_it_is_given_up() {
     let tools_list: Value = serde_json::from_str(&tools.stdout).unwrap();
     assert_eq!(tools_list.as_array().unwrap().len(), 2);
     let again = machine.run("mcp login guarded");
-    check(&again, 0, "guarded is logged in to already: 2 tools\n");
+    check(&again, 0, "guarded is already logged in: 2 tools\n");
     assert_eq!(machine.server.script().logins, 1);
     machine.search_for_canaries(&[&refused, &login, &tools, &again]);
     let out = machine.run("mcp logout guarded");
-    check(&out, 0, "guarded is logged out of\n");
+    check(&out, 0, "guarded is logged out\n");
     assert_eq!(machine.server.script().revocations, 2);
     let out = machine.run("mcp logout guarded");
-    check(&out, 0, "guarded was not logged in to\n");
+    check(&out, 0, "guarded was not logged in\n");
     let refused = machine.run("call guarded/one");
     assert_eq!(refused.code, 6, "{}", refused.stderr);
     let audit = machine.run("audit --json");
@@ -326,9 +326,7 @@ fn the_answer_can_be_pasted() {
         let other = "warning: that is the answer to another login\n  hint: open the newest address";
         assert!(login.stderr.contains(other), "{}", login.stderr);
         assert!(
-            login
-                .stderr
-                .ends_with("\nguarded is logged in to: 2 tools\n"),
+            login.stderr.ends_with("\nguarded is logged in: 2 tools\n"),
             "{}",
             login.stderr
         );
@@ -366,7 +364,7 @@ fn the_entry_says_where_the_answer_comes() {
         check(
             &login,
             0,
-            &format!("{OPENED}guarded is logged in to: 2 tools\n"),
+            &format!("{OPENED}guarded is logged in: 2 tools\n"),
         );
         let sent_to = machine.server.script().redirected_to.clone();
         assert!(sent_to.starts_with(&uri), "{sent_to}");
@@ -381,7 +379,7 @@ fn the_entry_says_where_the_answer_comes() {
     );
     begun.paste(&format!("{answer}\n"));
     let login = begun.end(&machine);
-    let expected = "to log in to guarded, open this address:\n\n  ADDRESS\n\nthen paste the address that the browser ends at here (at most 300 s)\nguarded is logged in to: 2 tools\n";
+    let expected = "to log in to guarded, open this address:\n\n  ADDRESS\n\nthen paste the address that the browser ends at here (at most 300 s)\nguarded is logged in: 2 tools\n";
     check(&login, 0, expected);
     // A port that another program has is an error, and no other port is taken in its place.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -403,7 +401,7 @@ fn with_nobody_to_paste_the_answer_is_no() {
     let machine = Machine::consenting(Consent::Never);
     let run = machine.run("mcp login guarded --no-browser");
     let expected = format!(
-        "{PASTE}error: nobody has logged in to `guarded`\n  because the standard input has ended without an answer\n  hint: log in on a terminal, or give the address that the browser ends at\n"
+        "{PASTE}error: login to `guarded` was not completed\n  because the standard input has ended without an answer\n  hint: log in on a terminal, or give the address that the browser ends at\n"
     );
     check(&run, 6, &expected);
 }
@@ -424,11 +422,7 @@ fn a_person_who_says_no_is_believed() {
 fn the_answer_to_another_login_does_not_end_this_one() {
     let machine = Machine::consenting(Consent::AfterAStranger);
     let (run, _) = machine.with_browser("mcp login guarded");
-    check(
-        &run,
-        0,
-        &format!("{OPENED}guarded is logged in to: 2 tools\n"),
-    );
+    check(&run, 0, &format!("{OPENED}guarded is logged in: 2 tools\n"));
 }
 
 #[test]
@@ -436,7 +430,7 @@ fn a_login_that_nobody_ends_is_given_up() {
     let machine = Machine::consenting(Consent::Never);
     let (run, _) = machine.with_browser("mcp login guarded --timeout 0.5");
     let expected = format!(
-        "{}error: nobody has logged in to `guarded` in 0.5 s\n  hint: try again, and allow it more time with --timeout\n",
+        "{}error: login to `guarded` timed out after 0.5 s\n  hint: try again, and allow it more time with --timeout\n",
         OPENED.replace("300", "0.5")
     );
     check(&run, 124, &expected);
@@ -451,7 +445,7 @@ fn a_browser_that_cannot_be_opened_is_told_of() {
     let mut command = machine.command("mcp login guarded --timeout 3");
     let run = machine.shown(&command.env("BROWSER", "broken").output().unwrap());
     let expected = format!(
-        "{}warning: the browser could not be opened\n  hint: open the address above yourself\nerror: nobody has logged in to `guarded` in 3 s\n  hint: try again, and allow it more time with --timeout\n",
+        "{}warning: the browser could not be opened\n  hint: open the address above yourself\nerror: login to `guarded` timed out after 3 s\n  hint: try again, and allow it more time with --timeout\n",
         OPENED.replace("300", "3")
     );
     check(&run, 124, &expected);
@@ -491,7 +485,7 @@ fn a_server_without_a_login_says_so() {
     check(
         &machine.run("mcp login guarded"),
         0,
-        "guarded wants no login: 2 tools\n",
+        "guarded requires no login: 2 tools\n",
     );
     for (name, key) in [("static", "headers"), ("variable", "bearer_token_env_var")] {
         let expected = format!(
@@ -518,7 +512,7 @@ fn a_server_without_a_login_says_so() {
     check(
         &machine.run("mcp logout guarded"),
         0,
-        "guarded was not logged in to\n",
+        "guarded was not logged in\n",
     );
     // Nothing of this has made a place for logins, or a key.
     assert!(!machine.context.exists("state/logins/key"));
@@ -552,7 +546,7 @@ fn a_keyring_that_never_answers_holds_nobody_up() {
     check(
         &login,
         0,
-        &format!("{OPENED}guarded is logged in to: 2 tools\n"),
+        &format!("{OPENED}guarded is logged in: 2 tools\n"),
     );
     machine.ended(browser);
     assert!(machine.context.exists("state/logins/key"));
@@ -614,11 +608,11 @@ fn a_damaged_login_is_told_of_and_can_be_replaced() {
         lines.get(1),
         Some(&"  hint: log in again, which replaces the file; or put it back from a backup")
     );
-    assert_eq!(lines.last(), Some(&"guarded is logged in to: 2 tools"));
+    assert_eq!(lines.last(), Some(&"guarded is logged in: 2 tools"));
     check(
         &machine.run("mcp logout guarded"),
         0,
-        "guarded is logged out of\n",
+        "guarded is logged out\n",
     );
 }
 
@@ -720,7 +714,7 @@ fn on_a_terminal_the_answer_can_be_pasted_while_the_browser_is_waited_for() {
         "{shown}"
     );
     assert!(
-        shown.ends_with("guarded is logged in to: 2 tools\r\n"),
+        shown.ends_with("guarded is logged in: 2 tools\r\n"),
         "{shown}"
     );
 }

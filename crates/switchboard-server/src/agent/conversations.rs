@@ -32,9 +32,9 @@ struct Entry {
 /// Why a conversation cannot go on now.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unavailable {
-    #[error("the conversation {0} is busy: wait for its answer, or cancel that call")]
+    #[error("session {0} is busy: wait for its answer, or cancel that call")]
     Busy(String),
-    #[error("there is no conversation {0:?}; switchboard begins one")]
+    #[error("no session {0:?}; call switchboard to start one")]
     Unknown(String),
     #[error(transparent)]
     Session(SessionError),

@@ -49,7 +49,7 @@ pub const START: &str = "switchboard";
 /// The tool that goes on with one.
 pub const REPLY: &str = "switchboard-reply";
 
-const INSTRUCTIONS: &str = "An agent with tools of its own. Begin a conversation with switchboard; it answers with a session_id, by which switchboard-reply goes on with it.";
+const INSTRUCTIONS: &str = "An agent with tools of its own. Start a session with switchboard; it answers with a session_id, by which switchboard-reply goes on with it.";
 
 /// The agent as something that serves MCP.
 pub struct AgentService {
@@ -181,17 +181,17 @@ impl Service for AgentService {
         vec![
             tool(
                 START,
-                "Begin a conversation with the agent",
+                "Start a session with the agent",
                 "Give the agent a task. It works in its workspace with its own tools and answers when it is done.",
                 &json!({"prompt": text("The task, with all the agent has to know")}),
                 &["prompt"],
             ),
             tool(
                 REPLY,
-                "Go on with a conversation",
-                "Send another message to a conversation with the agent, also one from before a restart.",
+                "Continue a session",
+                "Send another message to a session of the agent, also one from before a restart.",
                 &json!({
-                    "session_id": text("The conversation, as switchboard named it"),
+                    "session_id": text("The session_id that switchboard returned"),
                     "message": text("What to say"),
                 }),
                 &["session_id", "message"],
@@ -218,7 +218,7 @@ impl Service for AgentService {
                     if self.parked.park(key, turn) {
                         Err(failure)
                     } else {
-                        let reason = "too many conversations wait for an answer";
+                        let reason = "too many sessions wait for an answer";
                         Ok(failed(&session_id, reason))
                     }
                 }
@@ -255,7 +255,7 @@ fn answer(session_id: &str, response: &str) -> CallToolResult<'static> {
 /// A turn that failed has still been a part of its conversation.
 fn failed(session_id: &str, error: &str) -> CallToolResult<'static> {
     error_result(format!(
-        "{error}\nThe conversation is kept: go on with {REPLY} and session_id {session_id}"
+        "{error}\nThe session is kept: continue with {REPLY} and session_id {session_id}"
     ))
 }
 
@@ -275,7 +275,7 @@ fn tool(
         })
     };
     let answered = json!({
-        "session_id": {"type": "string", "description": "Names the conversation"},
+        "session_id": {"type": "string", "description": "Identifies the session"},
         "response": {"type": "string", "description": "What the agent says"},
     });
     let mut tool = Tool::new(name.into());

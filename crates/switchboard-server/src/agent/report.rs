@@ -85,7 +85,7 @@ impl<'a> Report<'a> {
                 let seconds = Duration::from_millis(elapsed_ms).as_secs_f32();
                 self.tell(&format!("{name} {how} after {seconds:.1} s"));
             }
-            SessionEvent::Compacted { .. } => self.tell("the conversation was made shorter"),
+            SessionEvent::Compacted { .. } => self.tell("session compacted"),
             SessionEvent::Notice { text } => self.tell(&text),
             // What it thinks, costs or has is of no use to whoever waits.
             _ => {}

@@ -73,7 +73,7 @@ async fn wrong_arguments_are_refused() {
         assert_eq!(answer["error"]["code"], -32601);
         for unknown in ["no-such-session", "../../etc/passwd", ""] {
             let answer = client.call(reply(unknown, "x")).await;
-            let expected = format!("there is no conversation {unknown:?}; switchboard begins one");
+            let expected = format!("no session {unknown:?}; call switchboard to start one");
             assert_eq!(failed(&answer), expected);
         }
     }
@@ -104,8 +104,7 @@ async fn conversations_do_not_wait_for_one_another() {
     let (_, answer) = client.ask("ping", json!({})).await;
     assert_eq!(answer["result"], json!({}));
     let answer = client.call(reply(&first, "me too")).await;
-    let busy =
-        format!("the conversation {first} is busy: wait for its answer, or cancel that call");
+    let busy = format!("session {first} is busy: wait for its answer, or cancel that call");
     assert_eq!(failed(&answer), busy);
     let (_, response) = answered(&client.call(reply(&second, "more")).await);
     assert_eq!(response, "more (3)");

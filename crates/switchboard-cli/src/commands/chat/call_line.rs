@@ -105,7 +105,7 @@ pub(super) fn missing_server(server: &FailedServer) -> Option<(String, String)> 
     let hint = match server.state.as_str() {
         "needs-auth" => format!("`switchboard mcp login {name}`"),
         "untrusted" => format!("`switchboard trust approve {name}`"),
-        "pending" | "lazy" => "its tools join the conversation when it is ready".to_owned(),
+        "pending" | "lazy" => "its tools join the session when it is ready".to_owned(),
         _ => look_closer(&name),
     };
     let message = format!(

@@ -145,8 +145,7 @@ impl Reading<'_> {
 }
 
 fn gone() -> Failure {
-    Failure::failed("the prompt is gone")
-        .hint("start the chat again; nothing of the conversation is lost")
+    Failure::failed("the prompt is gone").hint("start the chat again; the session is not lost")
 }
 
 fn read_lines(

@@ -14,10 +14,11 @@ pub(super) fn of(error: &SessionError) -> Failure {
     match error {
         SessionError::Provider(error) => agent::unanswered(error),
         SessionError::Server(error) => server(error),
-        SessionError::Unknown(_) => Failure::failed(safe(error))
-            .hint("`switchboard chat --list` shows the conversations there are"),
+        SessionError::Unknown(_) => {
+            Failure::failed(safe(error)).hint("`switchboard chat --list` lists the sessions")
+        }
         SessionError::InUse(_) => {
-            Failure::failed(safe(error)).hint("end the other chat, or begin a new conversation")
+            Failure::failed(safe(error)).hint("end the other chat, or start a new session")
         }
         SessionError::Store(store) => {
             let failure = Failure::failed(safe(error));

@@ -321,15 +321,12 @@ impl Chat<'_> {
                 let session = self.session;
                 self.agent = self.newest_agent();
                 self.conversation = self.agent.session(&session.context.project);
-                session.context.printer.note("this is a new conversation");
+                session.context.printer.note("new session");
             }
             Command::Compact => {
                 let done = self.conversation.compact().await;
                 done.map_err(|error| failure::of(&error))?;
-                self.session
-                    .context
-                    .printer
-                    .note("the conversation is shorter now");
+                self.session.context.printer.note("session compacted");
             }
             Command::Model => self.model(arguments).await?,
             Command::Exit => return Ok(Next::Leave(Exit::Done)),
@@ -382,7 +379,7 @@ impl Chat<'_> {
             let printer = &self.session.context.printer;
             let shown: Vec<_> = stored.into_iter().take(OFFERED).collect();
             if shown.is_empty() {
-                printer.note("there are no conversations yet");
+                printer.note("no sessions yet");
                 return Ok(());
             }
             let mut table = Table::default();
@@ -412,7 +409,7 @@ impl Chat<'_> {
             }
         } else {
             let unknown = || {
-                Failure::failed(format!("there is no conversation `{}`", visible(typed)))
+                Failure::failed(format!("no session `{}`", visible(typed)))
                     .hint("/resume shows those there are")
             };
             SessionId::parse(typed).ok_or_else(unknown)?

@@ -62,7 +62,7 @@ async fn list(agent: &Agent, context: &Context) -> Outcome {
         return Ok(Exit::Done);
     }
     if sessions.is_empty() {
-        printer.note("there are no conversations yet");
+        printer.note("no sessions yet");
         return Ok(Exit::Done);
     }
     printer.data(table(&sessions, context))?;
@@ -91,8 +91,8 @@ pub(super) fn title(session: &SessionSummary) -> String {
 
 async fn delete(id: &str, agent: &Agent, context: &Context) -> Outcome {
     let unknown = || {
-        Failure::failed(format!("there is no conversation `{}`", visible(id)))
-            .hint("`switchboard chat --list` shows the conversations there are")
+        Failure::failed(format!("no session `{}`", visible(id)))
+            .hint("`switchboard chat --list` lists the sessions")
     };
     let parsed = SessionId::parse(id).ok_or_else(unknown)?;
     let deleted = agent
@@ -122,8 +122,8 @@ pub(super) async fn find(
 ) -> Result<Conversation, Failure> {
     let id = match (&arguments.resume, arguments.latest) {
         (Some(id), _) => SessionId::parse(id).ok_or_else(|| {
-            Failure::failed(format!("there is no conversation `{}`", visible(id)))
-                .hint("`switchboard chat --list` shows the conversations there are")
+            Failure::failed(format!("no session `{}`", visible(id)))
+                .hint("`switchboard chat --list` lists the sessions")
         })?,
         (None, true) => {
             let sessions = agent
@@ -133,7 +133,7 @@ pub(super) async fn find(
             let of_here = |session: &SessionSummary| session.workspace == context.project;
             let latest = sessions.into_iter().find(of_here);
             let none = || {
-                Failure::failed("there is no conversation in this folder yet")
+                Failure::failed("no session in this folder yet")
                     .hint("`switchboard chat --list` shows those of other folders")
             };
             latest.ok_or_else(none)?.id

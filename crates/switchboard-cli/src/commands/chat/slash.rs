@@ -64,7 +64,7 @@ pub(super) const COMMANDS: [Entry; 9] = [
         "cost",
         &["usage"],
         "",
-        "tokens of this conversation, and of each server",
+        "tokens of this session, and of each server",
     ),
     entry(
         Command::Model,
@@ -78,22 +78,16 @@ pub(super) const COMMANDS: [Entry; 9] = [
         "new",
         &["clear", "reset"],
         "",
-        "begin a new conversation",
+        "start a new session",
     ),
     entry(
         Command::Resume,
         "resume",
         &["sessions"],
         "[ID]",
-        "go on with an earlier conversation",
+        "resume a session",
     ),
-    entry(
-        Command::Compact,
-        "compact",
-        &[],
-        "",
-        "make the conversation shorter",
-    ),
+    entry(Command::Compact, "compact", &[], "", "compact the session"),
     entry(Command::Exit, "exit", &["quit", "q"], "", "leave"),
 ];
 

@@ -257,7 +257,7 @@ impl<'p> Turn<'p> {
                 }
             }
             SessionEvent::Compacted { before, after } => self.note(format!(
-                "the conversation was made shorter: about {before} tokens, now {after}"
+                "session compacted: about {before} tokens before, {after} now"
             )),
             SessionEvent::Notice { text } => self.note(safe(&text)),
             SessionEvent::Ended(reply) => {

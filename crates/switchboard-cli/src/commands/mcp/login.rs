@@ -138,9 +138,9 @@ impl LoginCommand<'_> {
             Some(ServerState::Connected) if self.arguments.scopes.is_empty() => {
                 let has_login = kept.map_err(|error| failed(&self.name, &error))?;
                 let happened = if has_login {
-                    "is logged in to already"
+                    "is already logged in"
                 } else {
-                    "wants no login"
+                    "requires no login"
                 };
                 return self.tell(happened, has_login, false);
             }
@@ -166,7 +166,7 @@ impl LoginCommand<'_> {
                 .because(because)
                 .hint(look_closer(&name)));
         }
-        self.tell("is logged in to", true, true)
+        self.tell("is logged in", true, true)
     }
 
     /// Whether there is a login that cannot be read: no reason not to log in, but one to say so.
@@ -254,7 +254,7 @@ impl LoginCommand<'_> {
                     }
                 }
                 Heard::TimedOut => {
-                    let message = format!("nobody has logged in to `{name}` in {seconds} s");
+                    let message = format!("login to `{name}` timed out after {seconds} s");
                     return Err(Failure::new(Exit::TimedOut, message)
                         .hint("try again, and allow it more time with --timeout"));
                 }
@@ -269,7 +269,7 @@ impl LoginCommand<'_> {
                     lines = None;
                     // With a browser, or a terminal to interrupt it from, it is worth waiting on.
                     if self.is_within || (browser.is_none() && !terminal::is_there()) {
-                        let message = format!("nobody has logged in to `{name}`");
+                        let message = format!("login to `{name}` was not completed");
                         return Err(Failure::new(Exit::NeedsLogin, message)
                             .because("the standard input has ended without an answer")
                             .hint("log in on a terminal, or give the address that the browser ends at"));

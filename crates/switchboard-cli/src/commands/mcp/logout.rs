@@ -31,7 +31,7 @@ pub(super) fn run(name: &str, context: &Context) -> Outcome {
             let out = paint(style::GOOD, "logged out of");
             printer.note(format!("{shown} is {out}"));
         } else {
-            printer.note(format!("{shown} was not logged in to"));
+            printer.note(format!("{shown} was not logged in"));
         }
         if printer.json {
             printer.json(&json!({"name": name, "loggedIn": false, "changed": forgotten}))?;

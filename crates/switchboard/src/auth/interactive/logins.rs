@@ -197,7 +197,7 @@ async fn wait(
             .finish(answer)
             .await
             .map_err(|error| error.to_string()),
-        Err(_) => Err("nobody has logged in in time".to_owned()),
+        Err(_) => Err("the login timed out".to_owned()),
     };
     let reached = match &outcome {
         Ok(()) => Stage::Done,

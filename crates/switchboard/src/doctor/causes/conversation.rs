@@ -19,7 +19,7 @@ pub(super) fn prints_text_instead(symptoms: &Symptoms<'_>) -> Option<Finding> {
     }
     Some(error(
         "text-instead-of-messages",
-        "it writes text to its standard output and answers nothing",
+        "it prints text to stdout instead of MCP messages",
         format!("the first line is: {}", quoted(first)),
         "see whether it is an MCP server at all, and whether it wants an argument such as `mcp`, `serve` or `--stdio`; \
          a server that listens on a port wants a `url` instead of a `command`",
@@ -31,8 +31,8 @@ pub(super) fn ended_at_once(symptoms: &Symptoms<'_>) -> Option<Finding> {
         return None;
     };
     let why = match symptoms.stderr.last() {
-        Some(line) => format!("its last words: {}", quoted(line)),
-        None => "it wrote nothing to its standard error".to_owned(),
+        Some(line) => format!("its last line on stderr: {}", quoted(line)),
+        None => "it wrote nothing to stderr".to_owned(),
     };
     let remedy = match status {
         0 => {
@@ -69,10 +69,9 @@ pub(super) fn ended_by_signal(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(error(
         "ended-by-signal",
         format!("its process was ended by signal {signal}"),
-        last.map_or(
-            "it wrote nothing to its standard error".to_owned(),
-            |line| format!("its last words: {}", quoted(line)),
-        ),
+        last.map_or("it wrote nothing to stderr".to_owned(), |line| {
+            format!("its last line on stderr: {}", quoted(line))
+        }),
         remedy,
     ))
 }
@@ -101,7 +100,7 @@ fn silent(symptoms: &Symptoms<'_>, why: String) -> Finding {
     let remedy = match (symptoms.step, symptoms.transport) {
         (Step::Spawn | Step::Respawn | Step::Discover | Step::Initialize, Transport::Stdio) => {
             "a first start may have to fetch packages: run the command once by hand, or raise startup_timeout_sec; if it \
-             stays silent there too, it is no MCP server, or waits for something"
+             stays silent there too, it is not an MCP server, or waits for input"
         }
         (Step::Connect | Step::ConnectLegacy, _) => {
             "a firewall may swallow what is sent there; if the server is only slow, raise startup_timeout_sec"
@@ -111,7 +110,7 @@ fn silent(symptoms: &Symptoms<'_>, why: String) -> Finding {
              raise startup_timeout_sec"
         }
         _ => {
-            "it greets and does not list: look into its log; if it is only slow, raise startup_timeout_sec"
+            "it completes the handshake and does not list its tools: look into its log; if it is only slow, raise startup_timeout_sec"
         }
     };
     error("timed-out", what, why, remedy)
@@ -132,10 +131,10 @@ pub(super) fn no_common_version(symptoms: &Symptoms<'_>) -> Option<Finding> {
         .collect();
     Some(error(
         "no-common-version",
-        "there is no protocol version that both sides speak",
+        "no common protocol version",
         quoted(&failure.to_string()),
         format!(
-            "update the server, or Switchboard; spoken here: {}",
+            "update the server, or Switchboard; supported here: {}",
             spoken.join(", ")
         ),
     ))
@@ -147,9 +146,9 @@ pub(super) fn refuses_initialize(symptoms: &Symptoms<'_>) -> Option<Finding> {
     };
     Some(error(
         "refuses-initialize",
-        "it refuses to speak with this client",
+        "it rejects the initialize request",
         quoted(&refused.to_string()),
-        "its words say what it wants: often a token, a header or a setting in its entry",
+        "its message says what it needs: often a token, a header or a setting in its entry",
     ))
 }
 
@@ -166,7 +165,7 @@ pub(super) fn unreadable(symptoms: &Symptoms<'_>) -> Option<Finding> {
     is_unreadable.then(|| {
         error(
             "unreadable",
-            "its answers are none that the protocol knows",
+            "its answers are not valid MCP",
             symptoms.said(),
             "see whether this is an MCP server: compare `url` or `command` with its documentation; if it is, update it",
         )
@@ -193,7 +192,7 @@ pub(super) fn rejected(symptoms: &Symptoms<'_>) -> Option<Finding> {
         "list-refused",
         format!("it answers {} with an error", symptoms.step.name()),
         quoted(&rejected.to_string()),
-        "its words say what it wants: often a token or a setting in its entry; its log may say more",
+        "its message says what it needs: often a token or a setting in its entry; its log may say more",
     ))
 }
 

@@ -94,7 +94,7 @@ pub(super) fn web_page(symptoms: &Symptoms<'_>) -> Option<Finding> {
     (is_page && is_success_or_missing).then(|| {
         error(
             "web-page",
-            "there is a web page at this address, and no MCP endpoint",
+            "this address returns a web page, not MCP",
             symptoms.said(),
             path_advice(symptoms),
         )
@@ -106,7 +106,7 @@ pub(super) fn wrong_path(symptoms: &Symptoms<'_>) -> Option<Finding> {
     matches!(status, 404 | 405 | 410).then(|| {
         error(
             "wrong-path",
-            "there is a server, but no MCP endpoint at this path",
+            "the server has no MCP endpoint at this path",
             format!(
                 "it answered with HTTP status {status}{}",
                 words_of(symptoms)
@@ -124,7 +124,7 @@ pub(super) fn too_many_requests(symptoms: &Symptoms<'_>) -> Option<Finding> {
     };
     Some(error(
         "too-many-requests",
-        "the server is asked too often",
+        "rate limited by the server",
         "it answered with HTTP status 429",
         format!("{wait}; if it lasts, your plan with the server's provider may be used up"),
     ))
@@ -135,7 +135,7 @@ pub(super) fn unavailable(symptoms: &Symptoms<'_>) -> Option<Finding> {
     matches!(status, 408 | 425 | 502..=504).then(|| {
         error(
             "unavailable",
-            "the server is down, behind something that answers for it",
+            "the server is down behind its gateway or proxy",
             format!("a gateway or proxy answered with HTTP status {status}{}", words_of(symptoms)),
             "try again later; if it is your own server, see whether the program behind the gateway runs",
         )
@@ -147,7 +147,7 @@ pub(super) fn server_fault(symptoms: &Symptoms<'_>) -> Option<Finding> {
     (status >= 500).then(|| {
         error(
             "server-fault",
-            "the server has a fault of its own",
+            "internal error of the server",
             format!(
                 "it answered with HTTP status {status}{}",
                 words_of(symptoms)
@@ -162,7 +162,7 @@ pub(super) fn refused_status(symptoms: &Symptoms<'_>) -> Option<Finding> {
     (400..500).contains(&status).then(|| {
         error(
             "refused",
-            "the server refuses what every MCP client sends",
+            "the server rejects MCP requests",
             format!(
                 "it answered with HTTP status {status}{}",
                 words_of(symptoms)
@@ -179,7 +179,7 @@ pub(super) fn unknown_name(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let failure = symptoms.transport_error_of(TransportErrorKind::Dns)?;
     Some(error(
         "unknown-host",
-        "the name of the host is not known",
+        "cannot resolve the host name",
         quoted(&failure.message),
         with_proxy(
             symptoms,
@@ -192,7 +192,7 @@ pub(super) fn nobody_listens(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let failure = symptoms.transport_error_of(TransportErrorKind::Refused)?;
     Some(error(
         "nobody-listens",
-        "nobody listens at this address",
+        "connection refused: no server listens at this address",
         quoted(&failure.message),
         with_proxy(
             symptoms,
@@ -206,7 +206,7 @@ pub(super) fn unreachable(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let failure = symptoms.transport_error_of(TransportErrorKind::Unreachable)?;
     Some(error(
         "unreachable",
-        "there is no way to this address",
+        "no route to this address",
         quoted(&failure.message),
         with_proxy(
             symptoms,
@@ -227,7 +227,7 @@ pub(super) fn certificate(symptoms: &Symptoms<'_>) -> Option<Finding> {
         (
             "does not know",
             "certificate-unknown",
-            "its certificate is signed by an authority that this machine does not know",
+            "its certificate is signed by an unknown authority",
             "if you trust the authority (a company's proxy, or one of your own), name its certificate in the entry: \
              ca_file = \"/path/to/ca.pem\"; or add it to those of the system",
         ),
@@ -242,7 +242,7 @@ pub(super) fn certificate(symptoms: &Symptoms<'_>) -> Option<Finding> {
             "has expired",
             "certificate-expired",
             "its certificate has expired",
-            "whoever runs the server has to renew it; if it is not so, set this machine's clock",
+            "the server's operator has to renew it; if it is not expired, check this machine's clock",
         ),
         (
             "not valid yet",
@@ -264,7 +264,7 @@ pub(super) fn certificate(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (code, what, remedy) = known.map_or(
         (
             "tls",
-            "there is no secure connection to the server",
+            "the TLS handshake failed",
             "see whether a proxy stands between, and whether the server's TLS is up to date",
         ),
         |(_, code, what, remedy)| (*code, *what, *remedy),
@@ -276,7 +276,7 @@ pub(super) fn no_answer_in_time(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let failure = symptoms.transport_error_of(TransportErrorKind::Timeout)?;
     Some(error(
         "connect-timeout",
-        "the connection was not made in time",
+        "the connection timed out",
         quoted(&failure.message),
         with_proxy(
             symptoms,
@@ -293,7 +293,7 @@ pub(super) fn not_http(symptoms: &Symptoms<'_>) -> Option<Finding> {
         .then(|| {
             error(
                 "not-http",
-                "what listens there does not speak HTTP",
+                "the server at this address does not speak HTTP",
                 quoted(&failure.message),
                 "compare the port in `url`; if it speaks TLS, write https://",
             )

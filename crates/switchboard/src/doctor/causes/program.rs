@@ -46,8 +46,8 @@ pub(super) fn command_with_arguments(symptoms: &Symptoms<'_>) -> Option<Finding>
             .collect();
         error(
             "command-with-arguments",
-            "the command holds its arguments, too",
-            "no shell is involved, so the whole text is looked for as one program",
+            "`command` contains arguments",
+            "no shell is involved, so the whole text is taken as the name of one program",
             format!(
                 "split it: command = \"{}\", args = [{}]",
                 visible(program),
@@ -127,7 +127,7 @@ pub(super) fn no_sandbox(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let failure = symptoms.transport_error_of(TransportErrorKind::Sandbox)?;
     Some(error(
         "no-sandbox",
-        "it was not started, because its sandbox cannot be had here",
+        "not started: its sandbox is not available on this system",
         quoted(&failure.message),
         "use a kernel that has it (see docs/sandbox.md), or take `sandbox` out of its entry and trust the server",
     ))
@@ -142,7 +142,7 @@ pub(super) fn not_started(symptoms: &Symptoms<'_>) -> Option<Finding> {
     };
     Some(error(
         "not-started",
-        "the system did not start the program",
+        "the program could not be started",
         quoted(&failure.message),
         remedy,
     ))

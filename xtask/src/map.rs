@@ -1,0 +1,47 @@
+//! The map of the code: what ARCHITECTURE.md names has to exist.
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use crate::run::root;
+
+    /// Every file and folder with sources, from the root.
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            if path.is_dir() && name != "target" && name != ".git" {
+                found.push(path.clone());
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn the_map_names_only_what_exists() {
+        let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+        let mut found = Vec::new();
+        sources(&root(), &mut found);
+        let named = map.split('`').skip(1).step_by(2);
+        let is_place = |name: &&str| {
+            let is_path = |letter: char| letter.is_ascii_alphanumeric() || "_-/.".contains(letter);
+            (name.ends_with(".rs") || name.ends_with('/')) && name.chars().all(is_path)
+        };
+        let mut missing: Vec<&str> = named
+            .filter(is_place)
+            .filter(|name| {
+                !found
+                    .iter()
+                    .any(|path| path.ends_with(name.trim_end_matches('/')))
+            })
+            .collect();
+        missing.dedup();
+        assert!(
+            missing.is_empty(),
+            "ARCHITECTURE.md names what does not exist: {missing:?}"
+        );
+    }
+}

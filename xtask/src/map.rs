@@ -28,7 +28,10 @@ mod tests {
         let named = map.split('`').skip(1).step_by(2);
         let is_place = |name: &&str| {
             let is_path = |letter: char| letter.is_ascii_alphanumeric() || "_-/.".contains(letter);
-            (name.ends_with(".rs") || name.ends_with('/')) && name.chars().all(is_path)
+            let is_source = Path::new(name)
+                .extension()
+                .is_some_and(|extension| extension == "rs");
+            (is_source || name.ends_with('/')) && name.chars().all(is_path)
         };
         let mut missing: Vec<&str> = named
             .filter(is_place)

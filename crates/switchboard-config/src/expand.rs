@@ -135,7 +135,7 @@ pub fn references(text: &str) -> Vec<&str> {
 
 /// Whether a text says only *where* a secret is: references and at most the word that HTTP puts before a
 /// token. A default is part of the text, so a reference with one is not.
-pub fn is_only_references(text: &str) -> bool {
+pub(crate) fn is_only_references(text: &str) -> bool {
     let mut found = false;
     for piece in pieces(text) {
         match piece {

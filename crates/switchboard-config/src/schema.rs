@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::document::ROOT_KEYS;
 use crate::entry::keys::{KEYS, Key, Shape};
-use crate::policy::{HOOK_KEYS, RULE_KEYS};
+use crate::policy::{ArgumentTest, HOOK_KEYS, RULE_KEYS};
 use crate::settings;
 
 /// The schema of a configuration file, as JSON Schema 2020-12.
@@ -116,14 +116,19 @@ fn shape(shape: Shape) -> Value {
                   "properties": { "name": { "type": "string" }, "command": { "type": "string" }, "url": { "type": "string" } } },
             ] },
         }),
-        Shape::Conditions => json!({
-            "type": "object",
-            "additionalProperties": { "anyOf": [
-                { "type": "string" },
-                { "type": "object", "additionalProperties": false,
-                  "properties": { "equals": { "type": "string" }, "matches": { "type": "string" }, "under": { "type": "string" }, "host": { "type": "string" }, "command": { "type": "string" } } },
-            ] },
-        }),
+        Shape::Conditions => {
+            let tests = ArgumentTest::NAMES.iter();
+            let tests: Map<String, Value> = tests
+                .map(|(name, _)| ((*name).to_owned(), json!({ "type": "string" })))
+                .collect();
+            json!({
+                "type": "object",
+                "additionalProperties": { "anyOf": [
+                    { "type": "string" },
+                    { "type": "object", "additionalProperties": false, "properties": tests },
+                ] },
+            })
+        }
         Shape::Servers => json!({
             "anyOf": [
                 { "type": "object", "additionalProperties": { "$ref": "#/$defs/server" } },

@@ -13,7 +13,7 @@ use crate::source::{Origin, SourceFile};
 use crate::tree::{Node, Value};
 
 /// The commented file of defaults that is part of the program.
-pub const DEFAULTS: &str = include_str!("defaults.toml");
+pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 
 /// A scalar setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

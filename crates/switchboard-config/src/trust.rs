@@ -39,7 +39,7 @@ pub enum Subject {
 }
 
 /// The parts of a file besides its servers.
-pub const SECTIONS: [&str; 4] = ["settings", "security", "permissions", "hooks"];
+pub(crate) const SECTIONS: [&str; 4] = ["settings", "security", "permissions", "hooks"];
 
 impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

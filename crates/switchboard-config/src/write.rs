@@ -32,7 +32,7 @@ use new_file::{DRAFT_PREFIX, DRAFT_SUFFIX};
 pub use new_file::{create_private, create_private_folder, draft};
 
 /// How long an update waits for another one to finish.
-pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
 /// As many links in a row as Linux follows.
 const MAXIMUM_LINKS: usize = 40;

@@ -43,7 +43,7 @@ impl ServerIdentity {
     }
 
     /// The name of its records in a store.
-    pub fn to_hex(self) -> String {
+    pub(crate) fn to_hex(self) -> String {
         self.0.to_hex()
     }
 }
@@ -121,7 +121,7 @@ impl ConnectionKey {
     }
 
     /// The name of its records in a store.
-    pub fn to_hex(self) -> String {
+    pub(crate) fn to_hex(self) -> String {
         self.0.to_hex()
     }
 }

@@ -12,7 +12,7 @@ pub struct SharedJson(Bytes);
 
 impl SharedJson {
     /// A value that was parsed from `frame`, as a part of it. It must lie within the frame.
-    pub fn part_of(frame: &Bytes, value: &RawValue) -> Self {
+    pub(crate) fn part_of(frame: &Bytes, value: &RawValue) -> Self {
         Self(frame.slice_ref(value.get().as_bytes()))
     }
 

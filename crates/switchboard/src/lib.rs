@@ -51,6 +51,7 @@ mod manager;
 mod memory;
 pub mod names;
 pub mod options;
+pub mod own_variables;
 pub mod peer;
 pub mod permissions;
 pub mod person;

@@ -43,7 +43,7 @@ impl LogRing {
     }
 
     /// The last lines of stderr, oldest first.
-    pub fn stderr_tail(&self, count: usize) -> Vec<String> {
+    pub(crate) fn stderr_tail(&self, count: usize) -> Vec<String> {
         let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tail: Vec<String> = ring
             .lines
@@ -55,14 +55,6 @@ impl LogRing {
             .collect();
         tail.reverse();
         tail
-    }
-
-    /// Whether the server wrote something that is no message where messages belong.
-    pub fn has_noise(&self) -> bool {
-        let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        ring.lines
-            .iter()
-            .any(|line| line.source == LogSource::Noise)
     }
 }
 

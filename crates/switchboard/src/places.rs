@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use switchboard_config::files::{Disk, Folders, project_root};
 
 /// The variable that names the user's configuration folder.
-pub const CONFIG_DIR: &str = "SWITCHBOARD_CONFIG_DIR";
+pub(crate) const CONFIG_DIR: &str = "SWITCHBOARD_CONFIG_DIR";
 /// The variable that names the state folder: approvals, pins, logins, the audit log.
-pub const STATE_DIR: &str = "SWITCHBOARD_STATE_DIR";
+pub(crate) const STATE_DIR: &str = "SWITCHBOARD_STATE_DIR";
 /// The variable that names another enterprise file.
 pub const MANAGED_FILE: &str = "SWITCHBOARD_MANAGED_FILE";
 

@@ -68,7 +68,7 @@ pub enum Start {
 
 impl ServerSpec {
     /// How long a call of this tool may be silent.
-    pub fn timeout_of(&self, tool: &str) -> Duration {
+    pub(crate) fn timeout_of(&self, tool: &str) -> Duration {
         let own = self.tool_timeouts.iter().find(|(name, _)| name == tool);
         own.map_or(self.tool_timeout, |(_, timeout)| *timeout)
     }

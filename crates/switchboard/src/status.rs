@@ -1,4 +1,4 @@
-//! The status of each server, as a value to look at.
+//! The status of each server, as plain data.
 //!
 //! Owns the server states as data, with the word, the reason and the remedy that every view shows. Only the manager
 //! changes them.
@@ -396,7 +396,7 @@ pub struct ServerStatus {
 impl ServerStatus {
     /// Whether it is being connected and may be there in a moment. One that has used up its whole deadline once is tried
     /// again in the background.
-    pub fn is_coming_up(&self) -> bool {
+    pub(crate) fn is_coming_up(&self) -> bool {
         match &self.state {
             ServerState::Pending { failure, .. } => {
                 let cause = failure.as_ref().map(|failure| failure.cause);
@@ -543,7 +543,7 @@ impl Failure {
     /// Whether the same attempt may succeed a moment later: nobody listened, no answer in time, a server that is
     /// overloaded, a name that could not be looked up. A program that is missing or ends by itself will do so again; one
     /// that was not ready in time may have been slow for another reason, such as a busy machine.
-    pub fn may_pass(&self, transport: Transport) -> bool {
+    pub(crate) fn may_pass(&self, transport: Transport) -> bool {
         if transport.is_local() {
             return self.cause == Cause::Timeout;
         }

@@ -25,7 +25,7 @@ use crate::message::{
 /// The name of the provider.
 pub const NAME: &str = "anthropic";
 /// Where it is unless told otherwise.
-pub const BASE_URL: &str = "https://api.anthropic.com";
+pub(crate) const BASE_URL: &str = "https://api.anthropic.com";
 /// The version of the API that is spoken.
 pub(super) const VERSION: &str = "2023-06-01";
 

@@ -225,7 +225,7 @@ impl ProviderError {
     }
 
     /// Whether asking once more may help.
-    pub fn is_transient(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         use ProviderErrorKind as Kind;
         match self.kind {
             Kind::Unreachable

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use super::Model;
 
 /// The model that Anthropic is asked for when nobody says which.
-pub const DEFAULT_ANTHROPIC: &str = "claude-sonnet-5-5";
+pub(crate) const DEFAULT_ANTHROPIC: &str = "claude-sonnet-5-5";
 /// The model that `OpenAI` is asked for when nobody says which.
-pub const DEFAULT_OPENAI: &str = "gpt-5.5";
+pub(crate) const DEFAULT_OPENAI: &str = "gpt-5.5";
 
 /// What kind of endpoint a model is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use decoder::Decoder;
 /// The name of the provider.
 pub const NAME: &str = "openai";
 /// Where it is unless told otherwise.
-pub const BASE_URL: &str = "https://api.openai.com/v1";
+pub(crate) const BASE_URL: &str = "https://api.openai.com/v1";
 
 /// The longest name of a tool in a call.
 const LONGEST_NAME: usize = 64;

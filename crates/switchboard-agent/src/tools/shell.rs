@@ -7,20 +7,9 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::sync::Arc;
 
+use switchboard::own_variables::is_own_secret;
 use switchboard::sandbox::Policy;
 use switchboard::transport::stdio::SupervisorCommand;
-
-/// Variables that hold secrets of Switchboard's own.
-const WITHHELD: &[&str] = &[
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "MCP_CLIENT_SECRET",
-    "OPENAI_API_KEY",
-];
-
-/// How the names of our own variables begin, and how the names of secrets end.
-const OWN_PREFIX: &str = "SWITCHBOARD_";
-const SECRET_ENDINGS: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSPHRASE"];
 
 /// What commands run in. Cheap to clone.
 #[derive(Clone, Default)]
@@ -35,7 +24,9 @@ impl Shell {
     pub fn new(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let environment = environment.into_iter();
         Self {
-            environment: environment.filter(|(name, _)| !is_withheld(name)).collect(),
+            environment: environment
+                .filter(|(name, _)| !is_own_secret(name))
+                .collect(),
             supervisor: None,
             sandbox: None,
         }
@@ -77,12 +68,4 @@ impl fmt::Debug for Shell {
             .field("sandbox", &self.sandbox)
             .finish()
     }
-}
-
-fn is_withheld(name: &OsStr) -> bool {
-    let is_known = WITHHELD.iter().any(|withheld| name == *withheld);
-    let name = name.to_string_lossy();
-    let is_own_secret =
-        name.starts_with(OWN_PREFIX) && SECRET_ENDINGS.iter().any(|end| name.ends_with(end));
-    is_known || is_own_secret
 }

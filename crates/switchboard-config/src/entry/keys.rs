@@ -109,7 +109,7 @@ impl Field {
     }
 
     /// The field of a key in our own spelling.
-    pub fn from_key(key: &str) -> Option<Self> {
+    pub(crate) fn from_key(key: &str) -> Option<Self> {
         KEYS.iter()
             .find(|(_, known)| known.name == key)
             .map(|(field, _)| *field)

@@ -49,7 +49,7 @@ pub enum ArgumentTest {
 }
 
 impl ArgumentTest {
-    const NAMES: [(&'static str, ArgumentTest); 5] = [
+    pub(crate) const NAMES: [(&'static str, ArgumentTest); 5] = [
         ("equals", ArgumentTest::Equals),
         ("matches", ArgumentTest::Matches),
         ("under", ArgumentTest::Under),
@@ -237,7 +237,8 @@ fn tests(
             .into_iter()
             .find(|(name, _)| *name == member.key)
         else {
-            let hint = "use equals, matches, under, host or command";
+            let names: Vec<&str> = ArgumentTest::NAMES.iter().map(|(name, _)| *name).collect();
+            let hint = format!("use one of {}", names.join(", "));
             reader.error(
                 "bad-value",
                 member.key_span,

@@ -170,7 +170,7 @@ impl Fingerprint {
 
     /// Whether an approval of the other one is an approval of this one: the same parts with the same hashes.
     /// How they are shown does not count.
-    pub fn is_bound_like(&self, other: &Fingerprint) -> bool {
+    pub(crate) fn is_bound_like(&self, other: &Fingerprint) -> bool {
         fn bound(fingerprint: &Fingerprint) -> impl Iterator<Item = (&str, &str)> {
             let components = fingerprint.components.iter();
             components.map(|component| (component.name.as_str(), component.digest.as_str()))

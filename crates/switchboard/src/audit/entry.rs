@@ -119,7 +119,7 @@ impl End {
     }
 
     /// What came of a call that has no result.
-    pub fn of_error(error: &CallError) -> Self {
+    pub(crate) fn of_error(error: &CallError) -> Self {
         Self::Failed(class(error))
     }
 }

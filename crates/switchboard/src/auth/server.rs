@@ -77,7 +77,7 @@ pub enum Grant {
 
 impl Grant {
     /// Whether a person has to log in.
-    pub fn needs_person(&self) -> bool {
+    pub(crate) fn needs_person(&self) -> bool {
         matches!(self, Self::AuthorizationCode)
     }
 }

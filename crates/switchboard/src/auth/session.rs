@@ -1,7 +1,7 @@
 //! The credentials of one server over time: loaded, shown, renewed, given up.
 //!
 //! A renewal is one at a time, in this process and across processes: it happens under the vault's lock, and whoever
-//! gets the lock looks first whether somebody else has renewed meanwhile. New tokens are kept before they are used. A
+//! gets the lock looks first whether somebody else has renewed meanwhile. New tokens are stored before they are used. A
 //! renewal that has begun is not undone by whoever asked for it going away: a refresh token can be used once, and an
 //! answer that nobody keeps is a lost login. It ends by the fetcher's deadline.
 
@@ -134,7 +134,7 @@ impl OAuth {
 
     /// Lets tokens be masked wherever they come back.
     #[must_use]
-    pub fn redacting(self, redactor: Redactor) -> Self {
+    pub(crate) fn redacting(self, redactor: Redactor) -> Self {
         let _ = self.0.redactor.set(redactor);
         self
     }

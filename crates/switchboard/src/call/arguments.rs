@@ -183,11 +183,6 @@ impl ArgumentCheck {
             _ => Err(error),
         }
     }
-
-    /// Why arguments cannot be checked, if so.
-    pub fn not_checked(&self) -> Option<&NotChecked> {
-        self.0.as_ref().err()
-    }
 }
 
 fn compile(schema: &RawValue) -> Result<Compiled, NotChecked> {

@@ -310,7 +310,7 @@ impl LocalCall {
     }
 
     /// The check of its arguments, compiled on first use.
-    pub fn argument_check(&self) -> &ArgumentCheck {
+    pub(crate) fn argument_check(&self) -> &ArgumentCheck {
         let registered = &self.registered;
         registered
             .check

@@ -1,7 +1,7 @@
-//! The call pipeline: prepare, permit, send or run, look at, hand over. Straight-line code, used by every front end.
+//! The call pipeline: prepare, permit, send or run, inspect, return. Straight-line code, used by every front end.
 //!
 //! Owns what happens between a name with arguments and a result, for tools of servers and for [local] ones alike. It
-//! never passes through the manager; it works on the snapshot and speaks with the server itself.
+//! never passes through the manager; it works on the snapshot and talks to the server directly.
 
 pub mod arguments;
 mod context;
@@ -358,7 +358,7 @@ impl Host {
     }
 
     /// The server that was removed while the host ran and whose tool this name would be.
-    pub fn removed_server_of(&self, tool: &str) -> Option<ServerName> {
+    pub(crate) fn removed_server_of(&self, tool: &str) -> Option<ServerName> {
         let view = self.view();
         let mut removed = view.removed.iter();
         removed

@@ -38,7 +38,7 @@ impl<'a> CallTarget<'a> {
     }
 
     /// The check of its arguments.
-    pub fn argument_check(self) -> &'a ArgumentCheck {
+    pub(crate) fn argument_check(self) -> &'a ArgumentCheck {
         match self {
             Self::Server(tool) => tool.argument_check(),
             Self::Local(call) => call.argument_check(),

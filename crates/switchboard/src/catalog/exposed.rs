@@ -21,10 +21,10 @@ use crate::names::ExposedName;
 pub const PREFIX: &str = "mcp__";
 
 /// What stands between the server's and the tool's part.
-pub const SEPARATOR: &str = "__";
+pub(crate) const SEPARATOR: &str = "__";
 
 /// The longest name model providers take.
-pub const MAX_LENGTH: usize = 64;
+pub(crate) const MAX_LENGTH: usize = 64;
 
 /// Digits and consonants: no word of any language ends like this.
 const ALPHABET: &[u8; 30] = b"0123456789bcdfghjkmnpqrstvwxyz";
@@ -44,7 +44,7 @@ pub fn exposed_name(server: &str, tool: &str) -> ExposedName {
 
 /// Whether an exposed name is written as that of one of the server's tools would be. For explanations only: routing
 /// never depends on it.
-pub fn is_like_tool_of(name: &str, server: &str) -> bool {
+pub(crate) fn is_like_tool_of(name: &str, server: &str) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else {
         return false;
     };

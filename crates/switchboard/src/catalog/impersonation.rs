@@ -147,7 +147,7 @@ impl KnownServers {
     }
 
     /// Whether that name was taken for this server.
-    pub fn is_admitted(&self, name: &ServerName) -> bool {
+    pub(crate) fn is_admitted(&self, name: &ServerName) -> bool {
         self.by_fold.get(&server_key(name.as_str())) == Some(name)
     }
 

@@ -161,7 +161,7 @@ impl CatalogTool {
     }
 
     /// The schema of its arguments in a form that model providers take.
-    pub fn model_schema(&self) -> &RawValue {
+    pub(crate) fn model_schema(&self) -> &RawValue {
         match &self.repaired {
             Some(repaired) => repaired.schema.raw(),
             None => self.input_schema(),
@@ -169,7 +169,7 @@ impl CatalogTool {
     }
 
     /// What was repaired in the schema for the model.
-    pub fn schema_findings(&self) -> &[SchemaFinding] {
+    pub(crate) fn schema_findings(&self) -> &[SchemaFinding] {
         self.repaired
             .as_ref()
             .map_or(&[], |repaired| &repaired.findings)
@@ -209,7 +209,7 @@ impl CatalogTool {
     }
 
     /// The check of arguments, compiled on first use.
-    pub fn argument_check(&self) -> &ArgumentCheck {
+    pub(crate) fn argument_check(&self) -> &ArgumentCheck {
         &self.prepared().check
     }
 
@@ -219,7 +219,7 @@ impl CatalogTool {
     }
 
     /// Whether calls of it must be tasks (2025-11-25), read on first use.
-    pub fn must_be_task(&self) -> bool {
+    pub(crate) fn must_be_task(&self) -> bool {
         self.prepared().must_be_task
     }
 

@@ -1,6 +1,6 @@
-//! What is odd about a server that works: it is slow, noisy, expensive, or lists what cannot be offered.
+//! Warnings about a server that works: it is slow, noisy, expensive, or lists what cannot be offered.
 //!
-//! One function for each oddity, so that each can be read and tested by itself.
+//! One function for each oddity, so that each can be read and tested on its own.
 
 use std::time::Duration;
 

@@ -23,6 +23,7 @@ use super::{Hook, HookAnswer, HookDecision, HookInput};
 use crate::catalog::text::neutralise;
 use crate::helper_process::{self, Bounds, Finished, RunError};
 use crate::json::SharedJson;
+use crate::own_variables::own_secrets;
 
 /// How much a hook may print. A result that it puts in place of another can be large.
 const MAX_OUTPUT: u64 = 16 << 20;
@@ -58,7 +59,7 @@ pub struct HookError {
 
 impl CommandHook {
     /// How long a hook may take unless it is told otherwise.
-    pub const TIMEOUT: Duration = Duration::from_secs(60);
+    pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// The hook of a program and its arguments; `None` without words.
     pub fn new(words: &[String], folder: PathBuf) -> Option<Self> {
@@ -127,7 +128,7 @@ impl CommandHook {
             .args(&self.arguments)
             .current_dir(&self.folder)
             .env("SWITCHBOARD_PROJECT_DIR", &self.folder);
-        for name in &self.withheld {
+        for name in own_secrets().chain(self.withheld.iter().map(Into::into)) {
             command.env_remove(name);
         }
         command
@@ -186,4 +187,30 @@ fn reason(complaint: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(complaint);
     let text: String = text.trim().chars().take(MAX_REASON).collect();
     (!text.is_empty()).then(|| neutralise(&text).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn hooks_inherit_no_secret_of_ours_and_no_token_of_a_server() {
+        let mut hook = CommandHook::new(&["hook".to_owned()], "/".into()).unwrap();
+        hook.withheld = vec!["GITHUB_PAT".to_owned()];
+        let command = hook.command();
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "OPENAI_API_KEY",
+            "GITHUB_PAT",
+        ] {
+            let mut variables = command.as_std().get_envs();
+            assert!(
+                variables.any(|pair| pair == (OsStr::new(name), None)),
+                "{name}"
+            );
+        }
+    }
 }

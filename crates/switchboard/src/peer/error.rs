@@ -64,22 +64,22 @@ pub enum RequestError {
 
 impl RequestError {
     /// Whether the server cannot have acted on the request, so that it may be sent again whatever it does.
-    pub fn never_sent(&self) -> bool {
+    pub(crate) fn never_sent(&self) -> bool {
         matches!(self, Self::NotSent(_) | Self::Unwritable(_))
     }
 
     /// Whether the server wants (other) credentials.
-    pub fn wants_authorization(&self) -> bool {
+    pub(crate) fn wants_authorization(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 401)
     }
 
     /// Whether the server has forgotten the session.
-    pub fn session_expired(&self) -> bool {
+    pub(crate) fn session_expired(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404 && refusal.in_session)
     }
 
     /// The JSON-RPC error, if it is one.
-    pub fn rejection(&self) -> Option<&ErrorObject<'static>> {
+    pub(crate) fn rejection(&self) -> Option<&ErrorObject<'static>> {
         match self {
             Self::Rejected(error) => Some(error),
             _ => None,

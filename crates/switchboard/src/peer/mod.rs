@@ -1,4 +1,4 @@
-//! One server, spoken to: requests and their answers in either era.
+//! One connection to a server: requests and their answers in either era.
 //!
 //! Owns the conversation over one link, from the handshake to its end. A [`Peer`] is cheap to clone and gone when the
 //! last clone is; it knows one connection only. Reconnecting, states and lists belong to the manager.
@@ -247,7 +247,7 @@ impl Peer {
     }
 
     /// Asks whether the server is there by a list that it has: for those that leave `ping` unanswered.
-    pub async fn probe_by_list(&self, deadline: Duration) -> Result<(), RequestError> {
+    pub(crate) async fn probe_by_list(&self, deadline: Duration) -> Result<(), RequestError> {
         let method = match &self.0.facts.capabilities {
             Some(said) if !said.offers_tools() && said.offers_resources() => Method::ResourcesList,
             Some(said) if !said.offers_tools() && said.offers_prompts() => Method::PromptsList,

@@ -1,4 +1,4 @@
-//! Getting to speak with a server: the link, then the era, then the handshake where there is one.
+//! Opens a connection: the link, then the era, then the handshake if the era has one.
 //!
 //! Owns the order of steps and their deadlines. What an answer means is decided by
 //! [`switchboard_protocol::negotiate`]; this module asks, waits and follows.

@@ -437,12 +437,10 @@ impl FixedGrounds {
     }
 }
 
-/// Variables that hold secrets of Switchboard's own: hooks have no business with them.
+/// Variables with tokens of servers, which hooks do not inherit.
 fn withheld(config: &Config) -> Vec<String> {
-    let known = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MCP_CLIENT_SECRET"].map(str::to_owned);
-    let tokens = config
-        .servers
-        .iter()
-        .filter_map(|server| server.effective().bearer_token_env_var.clone());
-    known.into_iter().chain(tokens).collect()
+    let servers = config.servers.iter();
+    servers
+        .filter_map(|server| server.effective().bearer_token_env_var.clone())
+        .collect()
 }

@@ -1,6 +1,6 @@
 //! Switchboard's own files, which no tool may change.
 //!
-//! Owns a layer that no rule reaches: whoever can write these files can grant itself everything else. A call of a tool
+//! Owns a check that no rule can override: whoever can write these files can grant itself everything else. A call of a tool
 //! that is not known to be read-only is refused when one of its arguments, resolved, is such a file. Arguments that
 //! hold a command line are searched for the paths, too, but that is a best effort: a shell can spell a path in more
 //! ways than anybody can list, which is what a sandbox is for. Tools of our own are kept from hard links as well: a file
@@ -119,7 +119,7 @@ impl OwnFiles {
     }
 
     /// Where a server runs, if not in the project.
-    pub fn server_in(&mut self, server: &str, folder: &Path) {
+    pub(crate) fn server_in(&mut self, server: &str, folder: &Path) {
         let base = Base {
             folder: self.base.folder.join(folder),
             home: self.base.home.clone(),

@@ -34,12 +34,12 @@ const CONTEXT: usize = 2;
 const MAX_PAIRS: usize = 4_000_000;
 
 /// The difference of two values: texts line by line, anything else as it is laid out with its keys sorted.
-pub fn of_values(before: Option<&RawValue>, now: Option<&RawValue>) -> Vec<Line> {
+pub(crate) fn of_values(before: Option<&RawValue>, now: Option<&RawValue>) -> Vec<Line> {
     of_lines(&laid_out(before), &laid_out(now))
 }
 
 /// The difference of two texts.
-pub fn of_texts(before: Option<&str>, now: Option<&str>) -> Vec<Line> {
+pub(crate) fn of_texts(before: Option<&str>, now: Option<&str>) -> Vec<Line> {
     let lines = |text: Option<&str>| text.map_or_else(Vec::new, shown_lines);
     of_lines(&lines(before), &lines(now))
 }

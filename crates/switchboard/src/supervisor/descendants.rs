@@ -1,4 +1,4 @@
-//! Whose process is whose, and how processes are ended.
+//! Which processes belong to which server, and how they are killed.
 //!
 //! Relies on the supervisor being a child subreaper: whoever loses its parent becomes the supervisor's child, so that no
 //! descendant gets out of sight, wherever `setsid` or a double fork took it. What all of the supervisor's servers have

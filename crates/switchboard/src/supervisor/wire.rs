@@ -1,4 +1,4 @@
-//! What host and supervisor say to each other over their sockets.
+//! The protocol between host and supervisor, over their sockets.
 //!
 //! Over the socket that the supervisor is started with go the [`Descriptors`] of each server, among them a socket for this
 //! server alone. There the host speaks first: one block of [`Instructions`]. After that it says one byte, [`CLOSE`],

@@ -150,7 +150,7 @@ impl HttpRefusal {
     }
 
     /// The JSON-RPC error in the body, if there is one.
-    pub fn rpc_error(&self) -> Option<ErrorObject<'_>> {
+    pub(crate) fn rpc_error(&self) -> Option<ErrorObject<'_>> {
         let incoming = parse(&self.body, &Limits::DEFAULT).ok()?;
         incoming
             .into_messages()

@@ -124,7 +124,7 @@ pub enum Destination {
 
 impl Destination {
     /// Whether a refusal with status 401 means that the entry's own credentials are wrong, and no login can help.
-    pub fn rejects_token_on_401(&self) -> bool {
+    pub(crate) fn rejects_token_on_401(&self) -> bool {
         matches!(
             self,
             Self::Address {

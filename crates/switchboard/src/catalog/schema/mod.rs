@@ -29,7 +29,7 @@ pub(super) use scan::Verdict;
 pub const EMPTY: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The largest schema that is offered to a model. It is a hundred thousand tokens.
-pub const MAX_BYTES: usize = 256 * 1024;
+pub(crate) const MAX_BYTES: usize = 256 * 1024;
 
 /// Schemas within schemas. What lies deeper is not described to the model.
 pub const MAX_DEPTH: usize = 48;

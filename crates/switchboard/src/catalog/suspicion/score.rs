@@ -1,4 +1,4 @@
-//! What the matches in one definition come to.
+//! The total score of the matches in one definition.
 //!
 //! Owns the weighing: of each rule the heaviest match counts, once, and a little more where different wordings of the rule
 //! are there. A match that is only talked about ("detects texts such as …"), negated, or about a tool of the same server

@@ -113,7 +113,7 @@ impl ConsentView {
     }
 
     /// Whether any part of it is masked.
-    pub fn is_masked(&self) -> bool {
+    pub(crate) fn is_masked(&self) -> bool {
         self.entries.iter().any(|entry| entry.is_masked)
     }
 

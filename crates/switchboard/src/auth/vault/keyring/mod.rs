@@ -16,7 +16,7 @@ use switchboard_config::secret::Secret;
 use tokio::time::timeout;
 
 /// What the entry is called where people look at their keyring.
-pub const LABEL: &str = "Switchboard logins";
+pub(crate) const LABEL: &str = "Switchboard logins";
 
 /// How long a keyring may take to show that it is there.
 const PROBE: Duration = Duration::from_secs(3);

@@ -28,7 +28,7 @@ pub(super) fn run(name: &str, context: &Context) -> Outcome {
         let printer = &context.printer;
         let shown = paint(style::NAME, visible(name));
         if forgotten {
-            let out = paint(style::GOOD, "logged out of");
+            let out = paint(style::GOOD, "logged out");
             printer.note(format!("{shown} is {out}"));
         } else {
             printer.note(format!("{shown} was not logged in"));

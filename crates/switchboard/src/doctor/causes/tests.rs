@@ -551,7 +551,7 @@ fn conversations_that_fail() {
         (
             negotiation(Failure::Refused(rejection.clone())),
             "refuses-initialize",
-            "its words",
+            "its message",
         ),
         (
             negotiation(Failure::NoAnswer(NoAnswer::Unreadable)),

@@ -262,10 +262,14 @@ async fn all_servers_of_a_killed_supervisor_end_and_the_next_one_gets_another() 
         }
         let (link, recorder) = connect(&server).await;
         process(recorder.next().await);
-        assert_ne!(self::watchdog("to-be-killed"), watchdog);
+        let next = self::watchdog("to-be-killed");
+        assert_ne!(next, watchdog);
         link.send(message("there")).await.unwrap();
         assert_eq!(recorder.next().await, frame("there"));
         link.close().await;
+        drop(link);
+        // It ends by itself, a moment after its last server. The next round must not count it.
+        wait_until(|| !exists(next)).await;
     }
 }
 
@@ -290,7 +294,11 @@ async fn a_supervisor_that_hangs_is_not_waited_for_forever() {
         }
         let (link, recorder) = connect(&server).await;
         process(recorder.next().await);
+        let next = self::watchdog("to-be-stopped");
         link.close().await;
+        drop(link);
+        // It ends by itself, a moment after its last server. The next round must not count it.
+        wait_until(|| !exists(next)).await;
     }
 }
 

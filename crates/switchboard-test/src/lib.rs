@@ -17,7 +17,6 @@
 pub mod authorization;
 pub mod shared;
 pub mod skipped;
-pub mod tool_sets;
 
 #[cfg(feature = "servers")]
 pub mod bench;
@@ -29,3 +28,5 @@ pub mod interop;
 pub mod model;
 #[cfg(feature = "servers")]
 pub mod scripted;
+#[cfg(feature = "servers")]
+pub mod tool_sets;

@@ -35,7 +35,7 @@ use crate::session;
 use crate::vault::{VaultWarning, WarningVault};
 use crate::{report, state};
 
-/// The argument that makes this program a supervisor. It stands in no help: only the host uses it.
+/// The argument that makes this program a supervisor. Not part of the help: only the host passes it.
 pub(crate) const SUPERVISOR: &str = "__supervisor";
 
 /// The servers of a configuration.

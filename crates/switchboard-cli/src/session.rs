@@ -282,8 +282,8 @@ impl Session<'_> {
         absent.map(FailedServer::from).collect()
     }
 
-    /// Says in one line each which servers cannot be started, once. A server that was switched off is no news, and what
-    /// is wrong with an entry has been told with the configuration, as long as all of that was.
+    /// Reports each server that cannot be started, in one line and only once. Disabled servers are left out, and so are
+    /// errors of entries that were already reported with the configuration.
     pub(crate) fn tell_withheld(&self) {
         if self.told.set(()).is_err() {
             return;

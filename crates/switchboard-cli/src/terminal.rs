@@ -237,8 +237,8 @@ mod platform {
         Ok((count > 0).then_some(byte[0]))
     }
 
-    /// The bytes of a terminal, one by one. A thread waits for them, but each is read by whoever wants it: what a thread
-    /// had read when nobody wants it any more would be lost.
+    /// The bytes of a terminal, one by one. A thread polls for input, but the caller reads it: a byte that the thread had
+    /// read when the caller is dropped would be lost.
     pub(super) struct Keys {
         terminal: OwnedFd,
         waits: Sender<oneshot::Sender<()>>,
@@ -266,7 +266,7 @@ mod platform {
             })
         }
 
-        /// The next byte, or `None` at the end of the input. Called off, it has taken none.
+        /// The next byte, or `None` at the end of the input. If cancelled, no byte is lost.
         pub(super) async fn byte(&mut self) -> io::Result<Option<u8>> {
             // Others hold the terminal too, so it is read only when something is certainly there.
             while !is_readable(&self.terminal)? {
@@ -279,7 +279,7 @@ mod platform {
         }
     }
 
-    /// Tells whoever waits that a key was pressed, until nobody wants one any more.
+    /// Notifies each waiter of input, until the `Keys` are dropped.
     fn tell_of_keys(
         terminal: &OwnedFd,
         stopped: &OwnedFd,
@@ -294,7 +294,7 @@ mod platform {
             if polled.is_err() || !both[0].revents().is_empty() {
                 return;
             }
-            // Whoever has given up reads nothing.
+            // A waiter that was cancelled reads nothing.
             let _ = waiter.send(());
         }
     }
@@ -407,7 +407,7 @@ mod platform {
         Ok((count > 0).then_some(byte[0]))
     }
 
-    /// Keys from a thread, which reads until nobody wants one any more.
+    /// Keys from a thread, which reads until this is dropped.
     pub(super) struct Keys(mpsc::Receiver<io::Result<Option<u8>>>);
 
     impl Keys {

@@ -237,14 +237,17 @@ mod tests {
 
     #[test]
     fn what_an_entry_says_is_told_whatever_its_arguments_are() {
-        let workspace = Path::new("/work");
+        let workspace = Path::new("/project");
         let mut entry = args(&["/tmp"]);
         for (said, told) in [
-            (RootsEntry::Workspace, Roots::Folders(vec!["/work".into()])),
+            (
+                RootsEntry::Workspace,
+                Roots::Folders(vec!["/project".into()]),
+            ),
             (RootsEntry::None, Roots::None),
             (
                 RootsEntry::Folders(vec!["docs".into(), "/srv".into()]),
-                Roots::Folders(vec!["/work/docs".into(), "/srv".into()]),
+                Roots::Folders(vec!["/project/docs".into(), "/srv".into()]),
             ),
         ] {
             entry.roots = Some(said);

@@ -36,7 +36,7 @@ pub(super) fn resolve(text: &str, context: &LocalContext) -> Result<PathBuf, Loc
         return Ok(context.workspace.join(text));
     };
     Err(LocalOutput::error(format!(
-        "{text:?} is no path: {problem}"
+        "{text:?} is not a path: {problem}"
     )))
 }
 

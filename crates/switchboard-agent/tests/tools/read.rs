@@ -196,18 +196,22 @@ async fn what_cannot_be_read_is_told_with_what_to_do() {
         "dangling cannot be read: it is a link to something that is not there",
     )
     .await;
-    check("", "\"\" is no path: it is empty").await;
+    check("", "\"\" is not a path: it is empty").await;
     check(
         "~/x",
-        "\"~/x\" is no path: `~` is not expanded; write the path in full",
+        "\"~/x\" is not a path: `~` is not expanded; write the path in full",
     )
     .await;
     check(
         "file:///etc/passwd",
-        "\"file:///etc/passwd\" is no path: it is a URI; write a path",
+        "\"file:///etc/passwd\" is not a path: it is a URI; write a path",
     )
     .await;
-    check("a\0b", "\"a\\0b\" is no path: it has a NUL character in it").await;
+    check(
+        "a\0b",
+        "\"a\\0b\" is not a path: it has a NUL character in it",
+    )
+    .await;
     let answer = world.good("Read", json!({"file_path": "latin.txt"})).await;
     assert_eq!(
         answer,

@@ -175,7 +175,7 @@ async fn a_process_that_says_nothing_and_ends() {
         spec(shell("read line; exit 3")),
         Verdict::Unreachable,
         Step::Initialize,
-        "ended-at-once",
+        "exited-early",
         "by hand",
     )
     .await;
@@ -280,7 +280,7 @@ async fn addresses_that_are_no_servers() {
         spec(remote(format!("http://{closed}/mcp"))),
         Verdict::Unreachable,
         Step::Connect,
-        "nobody-listens",
+        "connection-refused",
         "start the server",
     )
     .await;
@@ -343,7 +343,7 @@ async fn a_sloppy_server_works_and_its_habits_are_told() {
         [
             ("noise", Severity::Warning),
             ("tools-set-aside", Severity::Warning),
-            ("older-era", Severity::Note),
+            ("older-protocol", Severity::Note),
             ("schemas-repaired", Severity::Note),
         ],
         "{diagnosis:#?}"

@@ -133,7 +133,7 @@ fn signs_of_a_broken_install_are_read_from_the_log_and_from_the_folder() {
         (no_program, Some("bin"), "npx-cache-broken"),
         (no_program, None, "inner-program-not-found"),
         ("gave up", Some("leftover"), "npx-cache-broken"),
-        ("gave up", None, "ended-at-once"),
+        ("gave up", None, "exited-early"),
         (no_token, Some("leftover"), "variable-missing"),
         (
             "Error: Cannot find module './own.js'",
@@ -249,7 +249,7 @@ fn a_variable_that_a_server_misses_is_named_with_the_line_to_add() {
         .as_str()
         .unwrap();
     assert!(
-        remedy.contains("GITHUB_TOKEN is not set where Switchboard was started"),
+        remedy.contains("GITHUB_TOKEN is unset or empty where Switchboard was started"),
         "{remedy}"
     );
 }
@@ -261,7 +261,7 @@ fn variables_that_a_failed_server_may_miss_are_named_without_their_values() {
     let server = patient(&run);
     assert_eq!(
         finding(&server, "variables-withheld")["why"],
-        "these are set where you started Switchboard, and withheld from servers: GITHUB_TOKEN, NPM_CONFIG__AUTH, \
+        "set in your shell, but not passed to servers: GITHUB_TOKEN, NPM_CONFIG__AUTH, \
          PIP_INDEX_URL, SLACK_TOKEN, UV_INDEX_COMPANY_PASSWORD",
     );
     assert!(!run.all().contains("neverprinted"), "{}", run.all());

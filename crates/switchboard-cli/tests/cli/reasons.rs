@@ -30,7 +30,7 @@ fn with_every_reason(context: &TestContext) {
 
 /// The state of each server, and a part of the reason.
 const REASONS: &[(&str, &str, &str)] = &[
-    ("broken", "failed", "the process ended with status 2"),
+    ("broken", "failed", "the process exited with status 2"),
     ("denied", "blocked", "denied by \"denied\""),
     ("good", "connected", "1 set aside, 2 hidden by its entry"),
     ("new", "untrusted", "not approved yet"),

@@ -80,7 +80,7 @@ fn incomplete_list(habits: &Habits<'_>) -> Option<Finding> {
         Severity::Warning,
         "the list of tools is not complete",
         quoted(cut),
-        "the tools that were listed can be used; the server's paging is at fault, so tell its authors",
+        "the listed tools work; the server's pagination is broken, report it to its authors",
     ))
 }
 
@@ -89,21 +89,21 @@ fn noise_on_stdout(habits: &Habits<'_>) -> Option<Finding> {
     let (what, remedy) = if habits.facts.transport == Transport::Stdio {
         (
             format!(
-                "the server writes to its standard output what is no message, {} times",
+                "the server wrote {} lines that are not messages to its standard output",
                 habits.noise.len()
             ),
-            "such lines are skipped here and break other clients; have it log to standard error, or less",
+            "they are skipped here, but break other clients; configure the server to log to standard error",
         )
     } else {
         (
             format!(
-                "the server sent {} messages that cannot be read",
+                "the server sent {} messages that cannot be parsed",
                 habits.noise.len()
             ),
-            "they are skipped; tell the server's authors",
+            "they are skipped; report it to the server's authors",
         )
     };
-    let why = format!("the first is: {}", quoted(first));
+    let why = format!("the first one: {}", quoted(first));
     Some(finding("noise", Severity::Warning, what, why, remedy))
 }
 
@@ -124,7 +124,7 @@ fn set_aside(habits: &Habits<'_>) -> Option<Finding> {
         Severity::Warning,
         format!("{} cannot be offered", counted(count, "tool")),
         listed(aside.iter().map(ToString::to_string)),
-        "the others work; the definitions have to be repaired in the server: `switchboard tools --all` lists every \
+        "the others work; the definitions must be fixed in the server: `switchboard tools --all` lists each \
          one with its reason",
     ))
 }
@@ -145,7 +145,7 @@ fn suspicious(habits: &Habits<'_>) -> Option<Finding> {
             Severity::Warning,
             format!("{} as if written for the model behind your back", counted(found.len(), "text looks")),
             listed(found.iter().cloned()),
-            "look at them with `switchboard tools --json`; use the server only if you know why it says so, and name what \
+            "review them with `switchboard tools --json`; use the server only if you understand why they are there, and list what \
              you do not trust in disabled_tools",
         )
     })
@@ -158,12 +158,12 @@ fn expensive(habits: &Habits<'_>) -> Option<Finding> {
         finding(
             "expensive",
             Severity::Warning,
-            format!("its tools cost about {tokens} tokens of every conversation"),
+            format!("its tools cost about {tokens} tokens in every request"),
             format!(
                 "{} with their descriptions and schemas",
                 counted(tools.len(), "tool")
             ),
-            "name the tools you use in enabled_tools, or those you do not in disabled_tools; or let the model search \
+            "list the tools you use in enabled_tools, or those you do not in disabled_tools; or let the model search \
              for tools",
         )
     })
@@ -192,7 +192,7 @@ fn expensive_tools(habits: &Habits<'_>) -> Option<Finding> {
             counted(expensive.len(), "tool")
         ),
         listed(each),
-        "if you do not use them, name them in disabled_tools",
+        "if you do not use them, add them to disabled_tools",
     ))
 }
 
@@ -213,7 +213,7 @@ fn slow_start(habits: &Habits<'_>) -> Option<Finding> {
         _ => false,
     };
     let remedy = if fetches {
-        "the package may be fetched on every start: install it, and start the installed program; or raise \
+        "the package may be downloaded on every start: install it and run the installed program; or raise \
          startup_timeout_sec"
     } else {
         "if it sometimes fails to start, raise startup_timeout_sec in its entry"
@@ -221,9 +221,9 @@ fn slow_start(habits: &Habits<'_>) -> Option<Finding> {
     Some(finding(
         "slow-start",
         Severity::Warning,
-        format!("it took {} until its tools were there", seconds(took)),
+        format!("startup took {}", seconds(took)),
         format!(
-            "most of it went to {} ({}); the limit is {}",
+            "mostly {} ({}); the timeout is {}",
             slowest.step.name(),
             seconds(slowest.duration),
             seconds(limit)
@@ -242,8 +242,8 @@ fn slow_answer(habits: &Habits<'_>) -> Option<Finding> {
             "slow-answers",
             Severity::Warning,
             format!("it took {} to answer a probe", seconds(probe.duration)),
-            "a probe asks for nothing, so this is what every call pays besides its work",
-            "see whether the machine or the network is busy; a remote server may be far away",
+            "a probe does no work, so every call has at least this latency",
+            "check the load of the machine and the network; a remote server may be far away",
         )
     })
 }
@@ -255,14 +255,14 @@ fn silent_about_discover(habits: &Habits<'_>) -> Option<Finding> {
     let is_stateful = habits.facts.revision.era() == Era::Stateful;
     (is_local && is_stateful && discover.duration >= habits.patience).then(|| {
         finding(
-            "silent-about-discover",
+            "discover-timeout",
             Severity::Note,
-            "it does not answer requests it does not know",
+            "it does not answer unknown requests",
             format!(
-                "server/discover was met with {} of silence instead of an error",
+                "no answer to server/discover within {}, not even an error",
                 seconds(discover.duration)
             ),
-            "nothing has to be done: Switchboard remembers it for the next start; JSON-RPC wants an error, so tell \
+            "no action needed: Switchboard caches this for the next start; JSON-RPC requires an error, so report it to \
              the server's authors",
         )
     })
@@ -272,11 +272,11 @@ fn ends_on_discover(habits: &Habits<'_>) -> Option<Finding> {
     let mut steps = habits.steps.iter();
     steps.any(|report| report.step == Step::Respawn).then(|| {
         finding(
-            "ends-on-discover",
+            "exits-on-discover",
             Severity::Note,
-            "its process ends on requests it does not know",
-            "server/discover ended it; started again and greeted with initialize, it works",
-            "nothing has to be done: Switchboard remembers it for the next start; tell the server's authors",
+            "its process exits on unknown requests",
+            "server/discover made it exit; after a restart with initialize it works",
+            "no action needed: Switchboard caches this for the next start; report it to the server's authors",
         )
     })
 }
@@ -285,11 +285,14 @@ fn older_era(habits: &Habits<'_>) -> Option<Finding> {
     let revision = habits.facts.revision;
     (revision.era() == Era::Stateful).then(|| {
         finding(
-            "older-era",
+            "older-protocol",
             Severity::Note,
-            format!("it speaks {}, of the era with a handshake", revision.as_str()),
-            format!("the newest protocol version is {}", Revision::LATEST.as_str()),
-            "nothing has to be done: both eras are spoken here; a newer version of the server may speak both",
+            format!("it uses the older protocol {}", revision.as_str()),
+            format!(
+                "the newest protocol version is {}",
+                Revision::LATEST.as_str()
+            ),
+            "no action needed: Switchboard supports both",
         )
     })
 }
@@ -301,9 +304,9 @@ fn legacy_transport(habits: &Habits<'_>) -> Option<Finding> {
         finding(
             "legacy-transport",
             Severity::Note,
-            "it speaks the older HTTP+SSE transport only",
-            "the newer Streamable HTTP was refused at this address",
-            "write transport = \"sse\" into its entry to save the first try; or see whether the server also has /mcp",
+            "it supports only the legacy HTTP+SSE transport",
+            "Streamable HTTP was rejected at this address",
+            "set transport = \"sse\" in its entry to skip the first attempt; or check whether the server also has /mcp",
         )
     })
 }
@@ -326,11 +329,11 @@ fn repaired_schemas(habits: &Habits<'_>) -> Option<Finding> {
         "schemas-repaired",
         Severity::Note,
         format!(
-            "the schemas of {} are repaired for model providers",
+            "the schemas of {} were repaired for model providers",
             counted(repaired.len(), "tool")
         ),
         listed(each),
-        "nothing has to be done here; other clients may lose all tools over one of these, so tell the server's authors",
+        "no action needed here; other clients may reject all tools over one of these, so report it to the server's authors",
     ))
 }
 
@@ -342,9 +345,9 @@ fn no_tools(habits: &Habits<'_>) -> Option<Finding> {
             finding(
                 "no-tools-left",
                 Severity::Warning,
-                "its entry leaves none of its tools",
+                "its entry hides all of its tools",
                 listed(habits.tools.aside().iter().map(ToString::to_string)),
-                "correct enabled_tools and disabled_tools; names are as the server spells them",
+                "correct enabled_tools and disabled_tools; use the server's own spelling",
             )
         });
     }
@@ -357,9 +360,9 @@ fn no_tools(habits: &Habits<'_>) -> Option<Finding> {
         finding(
             "no-tools",
             Severity::Warning,
-            "it offers nothing: no tools, no prompts, no resources",
+            "it offers no tools, prompts or resources",
             "it answered tools/list with an empty list",
-            "many servers show tools only once they are configured: look for a token, a folder or a flag it wants",
+            "many servers list tools only after they are configured: check its documentation for a token, folder or flag",
         )
     })
 }
@@ -367,14 +370,14 @@ fn no_tools(habits: &Habits<'_>) -> Option<Finding> {
 fn slow_to_end(habits: &Habits<'_>) -> Option<Finding> {
     (habits.facts.transport == Transport::Stdio && habits.ended >= SLOW_END).then(|| {
         finding(
-            "slow-to-end",
+            "slow-shutdown",
             Severity::Note,
-            "it does not end when its input is closed",
+            "it does not exit when its input is closed",
             format!(
-                "it was still there after {}, and was ended",
+                "it was still running after {} and was killed",
                 seconds(habits.ended)
             ),
-            "nothing has to be done; tell the server's authors",
+            "no action needed; report it to the server's authors",
         )
     })
 }
@@ -521,11 +524,8 @@ mod tests {
             &["slow-start"],
         );
         let first = slow.first().unwrap();
-        assert_eq!(first.what, "it took 12.0 s until its tools were there");
-        assert!(
-            first.why.starts_with("most of it went to spawn (12.0 s)"),
-            "{first:?}"
-        );
+        assert_eq!(first.what, "startup took 12.0 s");
+        assert!(first.why.starts_with("mostly spawn (12.0 s)"), "{first:?}");
         assert!(first.remedy.contains("install it"), "{first:?}");
         check(
             |server| {
@@ -548,11 +548,11 @@ mod tests {
                 silent(server);
                 server.facts.revision = Revision::V2025_11_25;
             },
-            &["silent-about-discover", "older-era"],
+            &["discover-timeout", "older-protocol"],
         );
         check(
             |server| server.ended = Duration::from_secs(2),
-            &["slow-to-end"],
+            &["slow-shutdown"],
         );
     }
 
@@ -560,7 +560,7 @@ mod tests {
     fn ways_that_are_old_are_told() {
         check(
             |server| server.facts.revision = Revision::V2025_06_18,
-            &["older-era"],
+            &["older-protocol"],
         );
         check(
             |server| server.facts.transport = Transport::Sse,

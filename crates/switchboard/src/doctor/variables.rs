@@ -65,7 +65,7 @@ impl Variables {
             VariablePurpose::Unknown => false,
         });
         missed.sort_by_key(|variable| !is_related(&variable.name, about));
-        self.note(server, "it may miss variables of your shell", &missed)
+        self.note(server, "it may need variables from your shell", &missed)
     }
 
     /// Credentials that a server that works does not get although they are named after it.
@@ -76,7 +76,7 @@ impl Variables {
         });
         self.note(
             server,
-            "credentials in your shell are named after it, and it does not get them",
+            "your shell has credentials named after it, which it does not inherit",
             &related,
         )
     }
@@ -94,7 +94,7 @@ impl Variables {
             Severity::Note,
             what,
             format!(
-                "these are set where you started Switchboard, and withheld from servers: {}{more}",
+                "set in your shell, but not passed to servers: {}{more}",
                 names.join(", ")
             ),
             format!(

@@ -175,10 +175,10 @@ pub enum Closed {
     #[error("closed by this side")]
     ByUs,
     /// The process ended with this status.
-    #[error("the process ended with status {0}")]
+    #[error("the process exited with status {0}")]
     Exited(i32),
     /// The process was ended by this signal.
-    #[error("the process was ended by signal {0}")]
+    #[error("the process was killed by signal {0}")]
     Signalled(i32),
     /// The other side closed its end.
     #[error("the server closed the connection")]

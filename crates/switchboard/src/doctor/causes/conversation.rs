@@ -21,8 +21,8 @@ pub(super) fn prints_text_instead(symptoms: &Symptoms<'_>) -> Option<Finding> {
         "text-instead-of-messages",
         "it prints text to stdout instead of MCP messages",
         format!("the first line is: {}", quoted(first)),
-        "see whether it is an MCP server at all, and whether it wants an argument such as `mcp`, `serve` or `--stdio`; \
-         a server that listens on a port wants a `url` instead of a `command`",
+        "check that it is an MCP server, and whether it needs an argument such as `mcp`, `serve` or `--stdio`; \
+         a server that listens on a port needs a `url` instead of a `command`",
     ))
 }
 
@@ -36,19 +36,19 @@ pub(super) fn ended_at_once(symptoms: &Symptoms<'_>) -> Option<Finding> {
     };
     let remedy = match status {
         0 => {
-            "it ran to its end like an ordinary program: see whether it wants an argument such as `mcp`, `serve` or \
-             `--stdio`, and whether it is an MCP server at all"
+            "it ran and exited like an ordinary program: check whether it needs an argument such as `mcp`, `serve` or \
+             `--stdio`, and that it is an MCP server"
         }
-        126 => "a program that it starts cannot be run: chmod +x, and see its first line (#!…)",
-        127 => "a program that it starts was not found: install it, or write its full path",
+        126 => "a program that it runs is not executable: chmod +x, and check its first line (#!…)",
+        127 => "a program that it runs was not found: install it, or use its full path",
         _ => {
-            "run the command by hand to see more; servers get a small environment here, so name the variables it needs \
+            "run the command by hand to see more; servers inherit only a small environment, so list the variables it needs \
              in `env_vars`, or set them in `env`"
         }
     };
     Some(error(
-        "ended-at-once",
-        format!("its process ended with status {status} before it answered"),
+        "exited-early",
+        format!("the process exited with status {status} before it answered"),
         why,
         remedy,
     ))
@@ -59,16 +59,16 @@ pub(super) fn ended_by_signal(symptoms: &Symptoms<'_>) -> Option<Finding> {
         return None;
     };
     let remedy = match signal {
-        9 => "something ended it by force: the system when memory is short, or another program",
+        9 => "it was killed: by the system when memory ran out, or by another program",
         4 | 6 | 7 | 8 | 11 => {
-            "it crashed: update it, see whether it is built for this machine, or tell its authors"
+            "it crashed: update it, check that it is built for this machine, or report it to its authors"
         }
-        _ => "something told it to end: see who else looks after this process",
+        _ => "another program asked it to exit: check what else manages this process",
     };
     let last = symptoms.stderr.last();
     Some(error(
-        "ended-by-signal",
-        format!("its process was ended by signal {signal}"),
+        "killed-by-signal",
+        format!("the process was killed by signal {signal}"),
         last.map_or("it wrote nothing to stderr".to_owned(), |line| {
             format!("its last line on stderr: {}", quoted(line))
         }),
@@ -83,12 +83,12 @@ pub(super) fn timed_out(symptoms: &Symptoms<'_>) -> Option<Finding> {
             RequestError::Idle(limit) | RequestError::Expired(limit),
         )) => *limit,
         Failed::Open(OpenErrorKind::Negotiation(Failure::NoAnswer(NoAnswer::Silence))) => {
-            return Some(silent(symptoms, "no answer came in time".to_owned()));
+            return Some(silent(symptoms, "no answer within the timeout".to_owned()));
         }
         Failed::Open(_) => return None,
     };
     let why = format!(
-        "it was at the step {} for the rest of {}",
+        "{} did not finish within {}",
         symptoms.step.name(),
         habits::seconds(limit)
     );
@@ -99,18 +99,18 @@ fn silent(symptoms: &Symptoms<'_>, why: String) -> Finding {
     let what = format!("it timed out at {}", symptoms.step.name());
     let remedy = match (symptoms.step, symptoms.transport) {
         (Step::Spawn | Step::Respawn | Step::Discover | Step::Initialize, Transport::Stdio) => {
-            "a first start may have to fetch packages: run the command once by hand, or raise startup_timeout_sec; if it \
-             stays silent there too, it is not an MCP server, or waits for input"
+            "the first start may download packages: run the command once by hand, or raise startup_timeout_sec; if it \
+             prints nothing there either, it is not an MCP server, or waits for input"
         }
         (Step::Connect | Step::ConnectLegacy, _) => {
-            "a firewall may swallow what is sent there; if the server is only slow, raise startup_timeout_sec"
+            "a firewall may drop the packets; if the server is just slow, raise startup_timeout_sec"
         }
         (Step::Discover | Step::Initialize, _) => {
-            "something listens there and does not answer: compare host and port in `url`; if the server is only slow, \
+            "the port is open but nothing answers: check host and port in `url`; if the server is just slow, \
              raise startup_timeout_sec"
         }
         _ => {
-            "it completes the handshake and does not list its tools: look into its log; if it is only slow, raise startup_timeout_sec"
+            "it completes the handshake but does not list its tools: check its log; if it is just slow, raise startup_timeout_sec"
         }
     };
     error("timed-out", what, why, remedy)
@@ -148,7 +148,7 @@ pub(super) fn refuses_initialize(symptoms: &Symptoms<'_>) -> Option<Finding> {
         "refuses-initialize",
         "it rejects the initialize request",
         quoted(&refused.to_string()),
-        "its message says what it needs: often a token, a header or a setting in its entry",
+        "see its message: often a token, a header or a setting is missing from its entry",
     ))
 }
 
@@ -167,7 +167,7 @@ pub(super) fn unreadable(symptoms: &Symptoms<'_>) -> Option<Finding> {
             "unreadable",
             "its answers are not valid MCP",
             symptoms.said(),
-            "see whether this is an MCP server: compare `url` or `command` with its documentation; if it is, update it",
+            "check that this is an MCP server: compare `url` or `command` with its documentation; if it is, update it",
         )
     })
 }
@@ -177,9 +177,9 @@ pub(super) fn too_large(symptoms: &Symptoms<'_>) -> Option<Finding> {
         return None;
     };
     Some(error(
-        "answer-too-large",
-        "its answer is too large",
-        format!("it has more than {limit} bytes"),
+        "response-too-large",
+        "its response is too large",
+        format!("it exceeds {limit} bytes"),
         "raise max_message_bytes, or have the server list fewer tools at a time",
     ))
 }
@@ -192,7 +192,7 @@ pub(super) fn rejected(symptoms: &Symptoms<'_>) -> Option<Finding> {
         "list-refused",
         format!("it answers {} with an error", symptoms.step.name()),
         quoted(&rejected.to_string()),
-        "its message says what it needs: often a token or a setting in its entry; its log may say more",
+        "see its message and its log: often a token or a setting is missing from its entry",
     ))
 }
 
@@ -203,13 +203,13 @@ pub(super) fn closed(symptoms: &Symptoms<'_>) -> Option<Finding> {
     );
     is_closed.then(|| {
         let remedy = if symptoms.transport == Transport::Stdio {
-            "run the command by hand to see more, and look at its standard error"
+            "run the command by hand and check its standard error"
         } else {
-            "try again; if it lasts, look into the server's log, and whether a proxy between ends long connections"
+            "try again; if it persists, check the server's log, and whether a proxy closes long connections"
         };
         error(
             "connection-lost",
-            format!("it ended the connection at {}", symptoms.step.name()),
+            format!("it closed the connection at {}", symptoms.step.name()),
             symptoms.said(),
             remedy,
         )
@@ -222,6 +222,6 @@ pub(super) fn anything_else(symptoms: &Symptoms<'_>) -> Finding {
         "failed",
         format!("it failed at {}", symptoms.step.name()),
         symptoms.said(),
-        "run again with --verbose, and look into the server's own log",
+        "run again with --verbose, and check the server's own log",
     )
 }

@@ -143,14 +143,14 @@ pub(super) fn connector(error: &ConnectorError) -> Finding {
     let (code, remedy) = match error {
         ConnectorError::NoEndpoint => (
             "no-endpoint",
-            "give its entry a command (a program to start) or a url (a place to connect to)".to_owned(),
+            "set a command (a program to start) or a url (an address to connect to)".to_owned(),
         ),
         ConnectorError::MissingVariable(name) => {
             let name = visible(name);
             (
                 "variable-not-set",
                 format!(
-                    "set it before you start: export {name}=…; a program started from a desktop does not read your \
+                    "set it before you start Switchboard: export {name}=…; a program started from a desktop does not read your \
                      shell's files"
                 ),
             )
@@ -163,7 +163,7 @@ pub(super) fn connector(error: &ConnectorError) -> Finding {
         ),
         ConnectorError::NoSandbox(_) => (
             "no-sandbox",
-            "take `sandbox` out of its entry, or keep the server disabled".to_owned(),
+            "remove `sandbox` from its entry, or keep the server disabled".to_owned(),
         ),
         ConnectorError::BadAuthorization(..) => (
             "oauth-invalid",
@@ -186,12 +186,9 @@ pub(super) fn extra_list(step: Step, error: &RequestError) -> Finding {
     finding(
         "list-failed",
         Severity::Warning,
-        format!(
-            "{} does not work, though the server says it has them",
-            step.name()
-        ),
+        format!("{} fails, although the server declares it", step.name()),
         quoted(&error.to_string()),
-        "its tools can be used all the same; tell the server's authors",
+        "its tools still work; report it to the server's authors",
     )
 }
 
@@ -200,9 +197,9 @@ pub(super) fn probe(error: &RequestError) -> Finding {
     finding(
         "probe-failed",
         Severity::Error,
-        "it does not answer the question whether it is there",
+        "it does not answer health checks",
         quoted(&error.to_string()),
-        "a server that does not answer probes is taken for dead and connected anew: update it, or tell its authors",
+        "a server that does not answer health checks is reconnected as if it were dead: update it, or report it to its authors",
     )
 }
 

@@ -11,7 +11,7 @@ pub(super) fn login_needed(symptoms: &Symptoms<'_>) -> Option<Finding> {
         return None;
     }
     let name = visible(symptoms.server);
-    let why = with_challenge(symptoms, "it answered with HTTP status 401");
+    let why = with_challenge(symptoms, "HTTP status 401");
     Some(if symptoms.destination.rejects_token_on_401() {
         error(
             "token-rejected",
@@ -26,7 +26,7 @@ pub(super) fn login_needed(symptoms: &Symptoms<'_>) -> Option<Finding> {
             "the server requires a login",
             why,
             format!(
-                "run `switchboard mcp login {name}`; or give its entry a token: bearer_token_env_var, or headers"
+                "run `switchboard mcp login {name}`; or set a token in its entry: bearer_token_env_var, or headers"
             ),
         )
     })
@@ -37,12 +37,12 @@ pub(super) fn forbidden(symptoms: &Symptoms<'_>) -> Option<Finding> {
         return None;
     }
     let remedy = if has_credentials(symptoms) {
-        "see whether the token has the rights (scopes) the server wants, and whether your account may use it"
+        "check that the token has the required scopes and that your account has access"
     } else {
-        "give its entry a token (bearer_token_env_var, or headers), or log in; a server on this machine may also \
-         refuse the name it is reached by: try 127.0.0.1 or localhost"
+        "set a token in its entry (bearer_token_env_var, or headers), or log in; a local server may also \
+         reject the host name: try 127.0.0.1 or localhost"
     };
-    let why = with_challenge(symptoms, "it answered with HTTP status 403");
+    let why = with_challenge(symptoms, "HTTP status 403");
     Some(error("forbidden", "the server refuses access", why, remedy))
 }
 
@@ -54,10 +54,10 @@ pub(super) fn proxy_login(symptoms: &Symptoms<'_>) -> Option<Finding> {
     asked.then(|| {
         error(
             "proxy-login",
-            "the proxy on the way requires a login",
-            "it answered with HTTP status 407",
-            "put the name and password into the proxy's address (HTTPS_PROXY=http://name:password@proxy:port), or \
-             name the server's host in NO_PROXY",
+            "the proxy requires a login",
+            "HTTP status 407",
+            "put the user name and password into the proxy's address (HTTPS_PROXY=http://name:password@proxy:port), or \
+             add the server's host to NO_PROXY",
         )
     })
 }
@@ -71,15 +71,15 @@ pub(super) fn redirected(symptoms: &Symptoms<'_>) -> Option<Finding> {
         .refusal()
         .and_then(|refusal| refusal.location.as_deref());
     let why = match location {
-        Some(location) => format!("it leads to {}", quoted(location)),
-        None => format!("it answered with HTTP status {status}"),
+        Some(location) => format!("redirects to {}", quoted(location)),
+        None => format!("HTTP status {status}"),
     };
     Some(error(
         "redirected",
-        "the address leads to another server",
+        "the address redirects to another server",
         why,
-        "redirects to other servers are not followed, because they would be shown your credentials: if you trust that \
-         place, write its address as `url`",
+        "redirects to other servers are not followed, because they would receive your credentials: if you trust that \
+         server, set `url` to its address",
     ))
 }
 
@@ -107,10 +107,7 @@ pub(super) fn wrong_path(symptoms: &Symptoms<'_>) -> Option<Finding> {
         error(
             "wrong-path",
             "the server has no MCP endpoint at this path",
-            format!(
-                "it answered with HTTP status {status}{}",
-                words_of(symptoms)
-            ),
+            format!("HTTP status {status}{}", words_of(symptoms)),
             path_advice(symptoms),
         )
     })
@@ -120,13 +117,13 @@ pub(super) fn too_many_requests(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let refusal = symptoms.refusal().filter(|refusal| refusal.status == 429)?;
     let wait = match refusal.retry_after {
         Some(wait) => format!("wait {} s and try again", wait.as_secs()),
-        None => "wait a while and try again".to_owned(),
+        None => "try again later".to_owned(),
     };
     Some(error(
         "too-many-requests",
         "rate limited by the server",
-        "it answered with HTTP status 429",
-        format!("{wait}; if it lasts, your plan with the server's provider may be used up"),
+        "HTTP status 429",
+        format!("{wait}; if it persists, your quota with the provider may be used up"),
     ))
 }
 
@@ -136,8 +133,8 @@ pub(super) fn unavailable(symptoms: &Symptoms<'_>) -> Option<Finding> {
         error(
             "unavailable",
             "the server is down behind its gateway or proxy",
-            format!("a gateway or proxy answered with HTTP status {status}{}", words_of(symptoms)),
-            "try again later; if it is your own server, see whether the program behind the gateway runs",
+            format!("a gateway or proxy returned HTTP status {status}{}", words_of(symptoms)),
+            "try again later; if it is your own server, check that the program behind the gateway is running",
         )
     })
 }
@@ -146,13 +143,10 @@ pub(super) fn server_fault(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let status = symptoms.status()?;
     (status >= 500).then(|| {
         error(
-            "server-fault",
-            "internal error of the server",
-            format!(
-                "it answered with HTTP status {status}{}",
-                words_of(symptoms)
-            ),
-            "look into the server's log; there is nothing to repair on this side",
+            "server-error",
+            "internal server error",
+            format!("HTTP status {status}{}", words_of(symptoms)),
+            "check the server's log; the fault is not on this side",
         )
     })
 }
@@ -161,14 +155,11 @@ pub(super) fn refused_status(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let status = symptoms.status()?;
     (400..500).contains(&status).then(|| {
         error(
-            "refused",
+            "request-rejected",
             "the server rejects MCP requests",
+            format!("HTTP status {status}{}", words_of(symptoms)),
             format!(
-                "it answered with HTTP status {status}{}",
-                words_of(symptoms)
-            ),
-            format!(
-                "see whether a header in its entry is wrong or missing; or {}",
+                "check the headers in its entry; or {}",
                 path_advice(symptoms)
             ),
         )
@@ -183,7 +174,7 @@ pub(super) fn unknown_name(symptoms: &Symptoms<'_>) -> Option<Finding> {
         quoted(&failure.message),
         with_proxy(
             symptoms,
-            "look for a typing mistake in `url`; if the name is right, see whether you are online, or need a VPN",
+            "check the host name in `url`; if it is right, check your network connection and VPN",
         ),
     ))
 }
@@ -191,7 +182,7 @@ pub(super) fn unknown_name(symptoms: &Symptoms<'_>) -> Option<Finding> {
 pub(super) fn nobody_listens(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let failure = symptoms.transport_error_of(TransportErrorKind::Refused)?;
     Some(error(
-        "nobody-listens",
+        "connection-refused",
         "connection refused: no server listens at this address",
         quoted(&failure.message),
         with_proxy(
@@ -210,7 +201,7 @@ pub(super) fn unreachable(symptoms: &Symptoms<'_>) -> Option<Finding> {
         quoted(&failure.message),
         with_proxy(
             symptoms,
-            "see whether you are online; a VPN, a firewall or a proxy may stand between",
+            "check your network connection; a VPN, firewall or proxy may be in the way",
         ),
     ))
 }
@@ -222,21 +213,21 @@ pub(super) fn certificate(symptoms: &Symptoms<'_>) -> Option<Finding> {
             "does not speak TLS",
             "no-tls",
             "the server does not speak TLS",
-            "write http:// (or ws://) in `url` if the server is your own; anywhere else, look for the right port",
+            "write http:// (or ws://) in `url` if the server is your own; otherwise, check the port",
         ),
         (
             "does not know",
             "certificate-unknown",
             "its certificate is signed by an unknown authority",
-            "if you trust the authority (a company's proxy, or one of your own), name its certificate in the entry: \
-             ca_file = \"/path/to/ca.pem\"; or add it to those of the system",
+            "if you trust the authority (a company's proxy, or your own), name its certificate in the entry: \
+             ca_file = \"/path/to/ca.pem\"; or add it to the system's certificates",
         ),
         (
             "is self-signed",
             "certificate-self-signed",
             "its certificate is self-signed",
             "if the server is yours, copy its certificate into a PEM file and name it in the entry: ca_file = \
-             \"/path/to/certificate.pem\"; anywhere else, do not connect",
+             \"/path/to/certificate.pem\"; otherwise, do not connect",
         ),
         (
             "has expired",
@@ -254,7 +245,7 @@ pub(super) fn certificate(symptoms: &Symptoms<'_>) -> Option<Finding> {
             "is for another name",
             "certificate-name",
             "its certificate is for another name",
-            "write the name the certificate is for in `url`: not an address in numbers, not a short name",
+            "use the name in the certificate in `url`, not an IP address or a short name",
         ),
     ];
     let failure = symptoms.transport_error_of(TransportErrorKind::Tls)?;
@@ -265,7 +256,7 @@ pub(super) fn certificate(symptoms: &Symptoms<'_>) -> Option<Finding> {
         (
             "tls",
             "the TLS handshake failed",
-            "see whether a proxy stands between, and whether the server's TLS is up to date",
+            "check for a proxy in between, and that the server's TLS is up to date",
         ),
         |(_, code, what, remedy)| (*code, *what, *remedy),
     );
@@ -280,7 +271,7 @@ pub(super) fn no_answer_in_time(symptoms: &Symptoms<'_>) -> Option<Finding> {
         quoted(&failure.message),
         with_proxy(
             symptoms,
-            "a firewall may swallow what is sent there: compare host and port in `url`, and see whether you need a VPN",
+            "a firewall may drop the packets: check host and port in `url`, and whether you need a VPN",
         ),
     ))
 }
@@ -295,7 +286,7 @@ pub(super) fn not_http(symptoms: &Symptoms<'_>) -> Option<Finding> {
                 "not-http",
                 "the server at this address does not speak HTTP",
                 quoted(&failure.message),
-                "compare the port in `url`; if it speaks TLS, write https://",
+                "check the port in `url`; if the server uses TLS, write https://",
             )
         })
 }
@@ -304,9 +295,9 @@ pub(super) fn invalid(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let failure = symptoms.transport_error_of(TransportErrorKind::Invalid)?;
     Some(error(
         "entry-invalid",
-        "its entry cannot be used",
+        "its entry is invalid",
         quoted(&failure.message),
-        "correct what is named there in its entry",
+        "correct its entry",
     ))
 }
 
@@ -326,7 +317,7 @@ fn with_challenge(symptoms: &Symptoms<'_>, why: &str) -> String {
         .refusal()
         .and_then(|refusal| refusal.challenges.first());
     match challenge {
-        Some(challenge) => format!("{why}, and asks for: {}", quoted(challenge)),
+        Some(challenge) => format!("{why}, requires: {}", quoted(challenge)),
         None => format!("{why}{}", words_of(symptoms)),
     }
 }
@@ -369,7 +360,7 @@ fn path_advice(symptoms: &Symptoms<'_>) -> String {
         .collect::<Vec<_>>()
         .join(" or ");
     format!(
-        "compare the path in `url` with the server's documentation: it is mostly {others} (now it is `{}`)",
+        "check the path in `url` against the server's documentation: usually {others} (now `{}`)",
         visible(path)
     )
 }
@@ -380,8 +371,8 @@ fn with_proxy(symptoms: &Symptoms<'_>, remedy: &str) -> String {
         Destination::Address {
             has_proxy: true, ..
         } => format!(
-            "{remedy}; a proxy is set (HTTP_PROXY, HTTPS_PROXY or ALL_PROXY) and may be what failed: see whether it \
-             runs, or name the host in NO_PROXY"
+            "{remedy}; a proxy is set (HTTP_PROXY, HTTPS_PROXY or ALL_PROXY) and may be the cause: check that it \
+             is running, or add the host to NO_PROXY"
         ),
         _ => remedy.to_owned(),
     }

@@ -47,13 +47,13 @@ fn broken(server: &str, installed: &Installed, why: String) -> Finding {
     error(
         BROKEN,
         format!(
-            "npx's installed copy of {} is broken: an install of it was interrupted",
+            "npx's installed copy of {} is broken: its installation was interrupted",
             quoted(&installed.package.package)
         ),
         why,
         format!(
-            "`switchboard doctor {} --repair` removes {}, and npx installs the package again on the next start; npx \
-             does not repair it by itself",
+            "`switchboard doctor {} --repair` removes {}, and npx reinstalls the package on the next start; npx \
+             never repairs it",
             visible(server),
             visible(&folder)
         ),

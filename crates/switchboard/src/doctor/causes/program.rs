@@ -47,7 +47,7 @@ pub(super) fn command_with_arguments(symptoms: &Symptoms<'_>) -> Option<Finding>
         error(
             "command-with-arguments",
             "`command` contains arguments",
-            "no shell is involved, so the whole text is taken as the name of one program",
+            "no shell is involved, so the whole text is used as the program's name",
             format!(
                 "split it: command = \"{}\", args = [{}]",
                 visible(program),
@@ -67,7 +67,7 @@ pub(super) fn not_found(symptoms: &Symptoms<'_>) -> Option<Finding> {
             "program-not-found",
             what,
             why,
-            "correct `command`; a relative path is taken from `cwd`, or from the project's folder",
+            "correct `command`; a relative path is resolved against `cwd`, or the project's folder",
         ));
     }
     if let Some(place) = elsewhere(program, symptoms.home) {
@@ -76,7 +76,7 @@ pub(super) fn not_found(symptoms: &Symptoms<'_>) -> Option<Finding> {
             what,
             why,
             format!(
-                "it is installed, outside the PATH that the server gets: write command = \"{}\", or add its folder to \
+                "it is installed, but not in the server's PATH: write command = \"{}\", or add its folder to \
                  PATH where Switchboard is started (programs started from a desktop do not read your shell's files)",
                 visible(&place.display().to_string())
             ),
@@ -92,7 +92,7 @@ pub(super) fn not_found(symptoms: &Symptoms<'_>) -> Option<Finding> {
         what,
         why,
         format!(
-            "{install}; if it is installed, write its full path (as `which {}` tells) as `command`: programs started \
+            "{install}; if it is installed, write its full path (from `which {}`) as `command`: programs started \
              from a desktop do not have your shell's PATH",
             visible(program)
         ),
@@ -107,7 +107,7 @@ pub(super) fn not_executable(symptoms: &Symptoms<'_>) -> Option<Finding> {
         format!("the program {program} cannot be run"),
         quoted(&failure.message),
         format!(
-            "make it executable (chmod +x {program}) and see that its first line (#!…) names an interpreter that \
+            "make it executable (chmod +x {program}) and check that its first line (#!…) names an interpreter that \
              exists; or start it through its interpreter: command = \"python3\", args = [\"{program}\"]"
         ),
     ))
@@ -119,7 +119,7 @@ pub(super) fn no_folder(symptoms: &Symptoms<'_>) -> Option<Finding> {
         "no-such-folder",
         "the folder to start in does not exist",
         quoted(&failure.message),
-        "correct `cwd` in its entry, or make the folder; a relative `cwd` is taken from the project's folder",
+        "correct `cwd` in its entry, or create the folder; a relative `cwd` is resolved against the project's folder",
     ))
 }
 
@@ -129,16 +129,16 @@ pub(super) fn no_sandbox(symptoms: &Symptoms<'_>) -> Option<Finding> {
         "no-sandbox",
         "not started: its sandbox is not available on this system",
         quoted(&failure.message),
-        "use a kernel that has it (see docs/sandbox.md), or take `sandbox` out of its entry and trust the server",
+        "use a kernel that supports it (see docs/sandbox.md), or remove `sandbox` from its entry if you trust the server",
     ))
 }
 
 pub(super) fn not_started(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let failure = symptoms.transport_error_of(TransportErrorKind::Spawn)?;
     let remedy = if symptoms.program().is_some() {
-        "see whether the machine is out of memory or processes, and whether `args` and `env` are as long as they should"
+        "check whether the machine is out of memory or processes, and whether `args` and `env` are too long"
     } else {
-        "run the command of headers_helper by hand: it has to print headers and end with status 0"
+        "run the command of headers_helper by hand: it must print headers and exit with status 0"
     };
     Some(error(
         "not-started",

@@ -131,15 +131,15 @@ fn missing_variable(log: &Log<'_>) -> Option<Finding> {
     let pass_on = log.variables.line([name]);
     let remedy = if log.variables.has(name) {
         format!(
-            "{name} is set in your shell, and servers do not get it unasked: add this line to {entry}: {pass_on}"
+            "{name} is set in your shell, but servers do not inherit it: add this line to {entry}: {pass_on}"
         )
     } else {
         format!(
-            "{name} is not set where Switchboard was started, or empty: export it and add this line to {entry}: {pass_on}; or set \
+            "{name} is unset or empty where Switchboard was started: export it and add this line to {entry}: {pass_on}; or set \
              it in `env`"
         )
     };
-    let what = format!("it wants the variable {name}");
+    let what = format!("the server needs the environment variable {name}");
     let evidence = format!("it wrote: {}", quoted(line));
     Some(error("variable-missing", what, evidence, remedy))
 }
@@ -198,11 +198,11 @@ const REFUSED: LineCause = LineCause {
         "operation not permitted",
         "read-only file system",
     ]],
-    what: "it was refused something, probably by its sandbox",
-    remedy: "see what it wanted: a server that writes files needs sandbox = \"workspace\" and may write below the project's \
-             folder only, one that calls others needs network = true; `npx` and `uvx` want to write their caches, so install \
-             the program first and start it by its own name, or use sandbox = \"own-files\" and make the folders of the \
-             caches first (mkdir -p ~/.npm ~/.cache)",
+    what: "access denied, probably by the sandbox",
+    remedy: "check what it tried to do: a server that writes files needs sandbox = \"workspace\" and may write below the project's \
+             folder only, one that makes network connections needs network = true; `npx` and `uvx` write to their caches, so install \
+             the program first and start it by its own name, or use sandbox = \"own-files\" and create the \
+             cache folders first (mkdir -p ~/.npm ~/.cache)",
     ..BARE
 };
 
@@ -218,9 +218,9 @@ const BARE: LineCause = LineCause {
 /// Asked in order: the most telling first, the vague ones last.
 const CAUSES: &[Cause] = &[
     Cause::Line(LineCause {
-        code: "docker-without-rights",
+        code: "docker-permission",
         patterns: &[&["permission denied while trying to connect to the docker"]],
-        what: "you may not use Docker",
+        what: "you do not have permission to use Docker",
         remedy: "add your user to the group `docker` and log in again, or use rootless Docker",
         ..BARE
     }),
@@ -240,8 +240,8 @@ const CAUSES: &[Cause] = &[
     Cause::Line(LineCause {
         code: "docker-terminal",
         patterns: &[&["the input device is not a tty"]],
-        what: "Docker was told to use a terminal, and there is none",
-        remedy: "take -t out of `args`: -i alone is right for a server",
+        what: "Docker was started with -t, but has no terminal",
+        remedy: "remove -t from `args`: a server needs only -i",
         ..BARE
     }),
     Cause::Line(LineCause {
@@ -252,8 +252,8 @@ const CAUSES: &[Cause] = &[
             "repository does not exist",
             "invalid reference format",
         ]],
-        what: "there is no such image",
-        remedy: "look for a typing mistake in the image's name and tag; a private one wants `docker login` first",
+        what: "image not found",
+        remedy: "check the image's name and tag; a private image needs `docker login` first",
         ..BARE
     }),
     Cause::Line(LineCause {
@@ -263,22 +263,22 @@ const CAUSES: &[Cause] = &[
             &["404 not found - get"],
             &["code e404"],
         ],
-        what: "npm knows no package {name}",
-        remedy: "look for a typing mistake in `args`; a private package wants its registry and token in ~/.npmrc",
+        what: "npm has no package {name}",
+        remedy: "check the name in `args`; a private package needs its registry and token in ~/.npmrc",
         ..BARE
     }),
     Cause::Line(LineCause {
         code: "package-version",
         patterns: &[&["no matching version found for"], &["code etarget"]],
-        what: "npm has the package, but not in that version",
-        remedy: "correct the version after the @ in `args`, or leave it out",
+        what: "npm does not have this version of the package",
+        remedy: "correct or remove the version after the @ in `args`",
         ..BARE
     }),
     Cause::Line(LineCause {
         code: "package-without-program",
         patterns: &[&["could not determine executable to run"]],
-        what: "the package has no program to run",
-        remedy: "it may be a library, or name its program otherwise: npx -y --package=PACKAGE PROGRAM",
+        what: "the package contains no executable",
+        remedy: "it may be a library, or its executable may have another name: npx -y --package=PACKAGE PROGRAM",
         ..BARE
     }),
     Cause::Line(LineCause {
@@ -292,15 +292,15 @@ const CAUSES: &[Cause] = &[
             "npm err & network request",
         ]],
         what: "npm cannot reach its registry",
-        remedy: "see whether you are online; behind a proxy, name HTTPS_PROXY in `env_vars`: servers get a small \
-                 environment here. An installed package needs no registry",
+        remedy: "check your network connection; behind a proxy, add HTTPS_PROXY to `env_vars`: servers inherit only a small \
+                 environment. An installed package needs no registry",
         ..BARE
     }),
     Cause::Line(LineCause {
         code: "npm-cache",
         patterns: &[&["npm err & eacces", "npm err & eperm", "npm err & erofs"]],
-        what: "npm may not write where it keeps its packages",
-        remedy: "give the folder back to your user (sudo chown -R $(id -u) ~/.npm); it was made by another, mostly by sudo",
+        what: "npm cannot write to its cache",
+        remedy: "make your user the owner (sudo chown -R $(id -u) ~/.npm); another user created it, usually through sudo",
         ..BARE
     }),
     Cause::Line(LineCause {
@@ -311,15 +311,15 @@ const CAUSES: &[Cause] = &[
             &["could not find a version that satisfies"],
             &["no solution found when resolving"],
         ],
-        what: "the Python package, or that version of it, was not found",
-        remedy: "look for a typing mistake in `args`; for a package that needs another Python, uvx --python 3.12 PACKAGE",
+        what: "Python package or version not found",
+        remedy: "check the name in `args`; for a package that needs another Python version: uvx --python 3.12 PACKAGE",
         ..BARE
     }),
     Cause::Line(LineCause {
         code: "package-without-program",
         patterns: &[&["an executable named", "no executables are provided by"]],
-        what: "the package has no program of that name",
-        remedy: "name both: uvx --from PACKAGE PROGRAM",
+        what: "the package contains no executable of that name",
+        remedy: "specify both: uvx --from PACKAGE PROGRAM",
         ..BARE
     }),
     Cause::Line(LineCause {
@@ -330,16 +330,16 @@ const CAUSES: &[Cause] = &[
             "newconnectionerror",
             "failed to establish a new connection",
         ]],
-        what: "the package index cannot be reached",
-        remedy: "see whether you are online; behind a proxy, name HTTPS_PROXY in `env_vars`: servers get a small \
-                 environment here. An installed package needs no index",
+        what: "cannot reach the package index",
+        remedy: "check your network connection; behind a proxy, add HTTPS_PROXY to `env_vars`: servers inherit only a small \
+                 environment. An installed package needs no index",
         ..BARE
     }),
     Cause::Line(LineCause {
         code: "inner-program-not-found",
         patterns: &[PROGRAM_MISSING],
-        what: "a program that it starts was not found",
-        remedy: "install that program; if you have it, add its folder to PATH in `env`: servers get the PATH Switchboard \
+        what: "a program that it runs was not found",
+        remedy: "install the program; if it is installed, add its folder to PATH in `env`: servers get the PATH that Switchboard \
                  was started with, which on a desktop is not your shell's",
         ..BARE
     }),
@@ -384,7 +384,7 @@ const CAUSES: &[Cause] = &[
             "the current python version",
             "syntaxerror: invalid syntax",
         ]],
-        what: "it wants another version of Python",
+        what: "it needs another version of Python",
         remedy: "with uv: uvx --python 3.12 PACKAGE; otherwise write the full path of a newer Python as `command`",
         ..BARE
     }),
@@ -395,15 +395,15 @@ const CAUSES: &[Cause] = &[
             "cannot find package",
             "err_module_not_found",
         ]],
-        what: "a file or module it needs is not there",
-        remedy: "if it is the server's own file, correct its path in `args` (relative ones are taken from `cwd`) or build \
+        what: "a file or module is missing",
+        remedy: "if it is the server's own file, correct its path in `args` (relative to `cwd`) or build \
                  it; if it is a package, run `npm install` in its folder, or clear the cache of npx (~/.npm/_npx)",
         ..BARE
     }),
     Cause::Line(LineCause {
         code: "module-missing",
         patterns: &[&["modulenotfounderror", "no module named"]],
-        what: "a Python module it needs is not installed",
+        what: "a Python module is missing",
         remedy: "start it with the Python of its own environment (command = \"/…/.venv/bin/python\"), or with uv: uv run \
                  --directory FOLDER …",
         ..BARE
@@ -422,7 +422,7 @@ const CAUSES: &[Cause] = &[
             "invalid peer certificate",
         ]],
         what: "it does not trust a certificate on its way out",
-        remedy: "behind a company's proxy, tell it the company's authority in `env`: NODE_EXTRA_CA_CERTS (Node), \
+        remedy: "behind a company's proxy, name the company's certificate authority in `env`: NODE_EXTRA_CA_CERTS (Node), \
                  SSL_CERT_FILE (Python, uv)",
         ..BARE
     }),
@@ -438,15 +438,15 @@ const CAUSES: &[Cause] = &[
             "authentication failed",
             "invalid access token",
         ]],
-        what: "the service behind it refuses its credentials",
+        what: "the service behind it rejects its credentials",
         remedy: "the token in `env` is wrong or has expired: get a new one",
         ..BARE
     }),
     Cause::Line(LineCause {
         code: "port-taken",
         patterns: &[&["eaddrinuse", "address already in use"]],
-        what: "the port it wants to listen on is taken",
-        remedy: "another copy may run: end it, or give this one another port; a server that listens wants a `url` instead \
+        what: "its port is already in use",
+        remedy: "another copy may be running: stop it, or choose another port; a server that listens on a port needs a `url` instead \
                  of a `command`",
         ..BARE
     }),
@@ -458,7 +458,7 @@ const CAUSES: &[Cause] = &[
             "cannot allocate memory",
         ]],
         what: "it ran out of memory",
-        remedy: "give it less to do, or more memory (NODE_OPTIONS=--max-old-space-size=4096 in `env`, for Node)",
+        remedy: "give it more memory (NODE_OPTIONS=--max-old-space-size=4096 in `env`, for Node)",
         ..BARE
     }),
     Cause::Line(LineCause {
@@ -485,8 +485,8 @@ const CAUSES: &[Cause] = &[
             "missing required argument",
             "usage:",
         ]],
-        what: "it does not like its arguments",
-        remedy: "compare `args` with its documentation: each argument is a text of its own in the list",
+        what: "it rejects its arguments",
+        remedy: "check `args` against its documentation: each argument is a separate string in the list",
         ..BARE
     }),
     Cause::Line(LineCause {
@@ -502,7 +502,7 @@ const CAUSES: &[Cause] = &[
             "can't open file",
         ]],
         what: "a file or folder it needs does not exist",
-        remedy: "correct the path in `args` or `env` (relative ones are taken from `cwd`, or the project's folder; ~ is \
+        remedy: "correct the path in `args` or `env` (relative to `cwd`, or the project's folder; ~ is \
                  not expanded, ${home} is)",
         ..BARE
     }),
@@ -514,16 +514,16 @@ const CAUSES: &[Cause] = &[
             "permissionerror",
             "operation not permitted",
         ]],
-        what: "it may not use a file or folder it needs",
-        remedy: "see who owns what it names, and chmod or chown it",
+        what: "it has no permission for a file or folder",
+        remedy: "check the owner and mode of the path it names (chmod, chown)",
         ..BARE
     }),
 ];
 
 const NODE_VERSION: LineCause = LineCause {
     code: "node-version",
-    what: "it wants another version of Node.js",
-    remedy: "see `node --version`; install the newest LTS (nvm install --lts), and write the full path of its npx as \
+    what: "it needs another version of Node.js",
+    remedy: "check `node --version`; install the latest LTS (nvm install --lts), and use the full path of its npx as \
              `command` if several are installed",
     ..BARE
 };

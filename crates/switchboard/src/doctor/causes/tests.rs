@@ -119,22 +119,22 @@ fn package_managers_tell_what_they_miss() {
         "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/mcp-serer-x - Not found\n\
          npm error 404  'mcp-serer-x@*' is not in this registry.",
         "package-not-found",
-        "npm knows no package mcp-serer-x@*",
+        "npm has no package mcp-serer-x@*",
     );
     check_stderr(
         "npm ERR! code E404",
         "package-not-found",
-        "npm knows no package of that name",
+        "npm has no package of that name",
     );
     check_stderr(
         "npm error code ETARGET\nnpm error notarget No matching version found for mcp-x@99.0.0.",
         "package-version",
-        "npm has the package, but not in that version",
+        "npm does not have this version of the package",
     );
     check_stderr(
         "npm error could not determine executable to run",
         "package-without-program",
-        "the package has no program to run",
+        "the package contains no executable",
     );
     check_stderr(
         "npm ERR! code ENOTFOUND\nnpm ERR! network request to https://registry.npmjs.org failed",
@@ -144,28 +144,28 @@ fn package_managers_tell_what_they_miss() {
     check_stderr(
         "npm error code EACCES\nnpm error path /home/me/.npm/_cacache",
         "npm-cache",
-        "npm may not write where it keeps its packages",
+        "npm cannot write to its cache",
     );
     check_stderr(
         "  × No solution found when resolving tool dependencies:\n  ╰─▶ Because mcp-tme was not found in the package \
          registry and you require mcp-tme, we can conclude",
         "package-not-found",
-        "the Python package, or that version of it, was not found",
+        "Python package or version not found",
     );
     check_stderr(
         "ERROR: No matching distribution found for mcp-tme",
         "package-not-found",
-        "the Python package, or that version of it, was not found",
+        "Python package or version not found",
     );
     check_stderr(
         "An executable named `mcp-time` is not provided by package `mcp-server-time`.",
         "package-without-program",
-        "the package has no program of that name",
+        "the package contains no executable of that name",
     );
     check_stderr(
         "error: Failed to fetch: `https://pypi.org/simple/mcp/`",
         "registry-unreachable",
-        "the package index cannot be reached",
+        "cannot reach the package index",
     );
 }
 
@@ -178,19 +178,19 @@ fn docker_tells_what_it_misses() {
     );
     check_stderr(
         "docker: permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
-        "docker-without-rights",
-        "you may not use Docker",
+        "docker-permission",
+        "you do not have permission to use Docker",
     );
     check_stderr(
         "the input device is not a TTY",
         "docker-terminal",
-        "Docker was told to use a terminal, and there is none",
+        "Docker was started with -t, but has no terminal",
     );
     check_stderr(
         "Unable to find image 'mcp/tme:latest' locally\ndocker: Error response from daemon: pull access denied for \
          mcp/tme, repository does not exist or may require 'docker login'",
         "docker-image",
-        "there is no such image",
+        "image not found",
     );
 }
 
@@ -204,13 +204,13 @@ fn interpreters_of_the_wrong_version_are_recognised() {
         "ReferenceError: ReadableStream is not defined\n    at Object.<anonymous>",
         "This server requires Node >= 20",
     ] {
-        check_stderr(log, "node-version", "it wants another version of Node.js");
+        check_stderr(log, "node-version", "it needs another version of Node.js");
     }
     for log in [
         "  File \"/x/server.py\", line 4\n    match kind:\n          ^\nSyntaxError: invalid syntax",
         "ERROR: Package 'mcp' requires a different Python: 3.8.10 not in '>=3.10'",
     ] {
-        check_stderr(log, "python-version", "it wants another version of Python");
+        check_stderr(log, "python-version", "it needs another version of Python");
     }
 }
 
@@ -225,33 +225,33 @@ fn servers_tell_what_they_miss() {
         check_stderr(
             log,
             "variable-missing",
-            "it wants the variable GITHUB_PERSONAL_ACCESS_TOKEN",
+            "the server needs the environment variable GITHUB_PERSONAL_ACCESS_TOKEN",
         );
     }
     check_stderr(
         "Error: Cannot find module '/srv/dist/index.js'\n  code: 'MODULE_NOT_FOUND'",
         "module-missing",
-        "a file or module it needs is not there",
+        "a file or module is missing",
     );
     check_stderr(
         "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /x",
         "module-missing",
-        "a file or module it needs is not there",
+        "a file or module is missing",
     );
     check_stderr(
         "ModuleNotFoundError: No module named 'mcp'",
         "module-missing",
-        "a Python module it needs is not installed",
+        "a Python module is missing",
     );
     check_stderr(
         "/usr/bin/env: ‘node’: No such file or directory",
         "inner-program-not-found",
-        "a program that it starts was not found",
+        "a program that it runs was not found",
     );
     check_stderr(
         "sh: 1: mcp-server: not found",
         "inner-program-not-found",
-        "a program that it starts was not found",
+        "a program that it runs was not found",
     );
     check_stderr(
         "Error: self-signed certificate in certificate chain",
@@ -261,12 +261,12 @@ fn servers_tell_what_they_miss() {
     check_stderr(
         "HTTPError: 401 Unauthorized",
         "inner-credentials",
-        "the service behind it refuses its credentials",
+        "the service behind it rejects its credentials",
     );
     check_stderr(
         "Error: listen EADDRINUSE: address already in use :::3000",
         "port-taken",
-        "the port it wants to listen on is taken",
+        "its port is already in use",
     );
     check_stderr(
         "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
@@ -281,7 +281,7 @@ fn servers_tell_what_they_miss() {
     check_stderr(
         "usage: server [-h]\nserver: error: unrecognized arguments: --fast",
         "arguments",
-        "it does not like its arguments",
+        "it rejects its arguments",
     );
     check_stderr(
         "Error: ENOENT: no such file or directory, stat '/data'",
@@ -296,12 +296,12 @@ fn servers_tell_what_they_miss() {
     check_stderr(
         "PermissionError: [Errno 13] Permission denied: '/data'",
         "permission-denied",
-        "it may not use a file or folder it needs",
+        "it has no permission for a file or folder",
     );
     check_stderr(
         "something nobody has seen before",
-        "ended-at-once",
-        "its process ended with status 1 before it answered",
+        "exited-early",
+        "the process exited with status 1 before it answered",
     );
 }
 
@@ -390,12 +390,12 @@ fn addresses_that_lead_nowhere() {
             Dns,
             "the name x is not known",
             "unknown-host",
-            "typing mistake",
+            "check the host name",
         ),
         (
             Refused,
             "nobody listens at x:1",
-            "nobody-listens",
+            "connection-refused",
             "start the server",
         ),
         (
@@ -446,7 +446,7 @@ fn addresses_that_lead_nowhere() {
             Protocol,
             "the server answered with text/html where JSON was expected",
             "web-page",
-            "mostly /sse (now it is `/mcp`)",
+            "usually /sse (now `/mcp`)",
         ),
         (Invalid, "the header `x` is bad", "entry-invalid", "correct"),
     ] {
@@ -466,7 +466,7 @@ fn a_proxy_is_named_where_it_may_be_what_failed() {
     if let Destination::Address { has_proxy, .. } = &mut destination {
         *has_proxy = true;
     }
-    check(&failed, &destination, "nobody-listens", "NO_PROXY");
+    check(&failed, &destination, "connection-refused", "NO_PROXY");
     check(&status(407, ""), &destination, "proxy-login", "HTTPS_PROXY");
 }
 
@@ -480,14 +480,14 @@ fn statuses_mean_what_they_say() {
             404,
             "no such page",
             "wrong-path",
-            "mostly /mcp or /sse (now it is `/`)",
+            "usually /mcp or /sse (now `/`)",
         ),
         (405, "", "wrong-path", "/mcp"),
         (404, " <!DOCTYPE html><html>", "web-page", "/mcp"),
-        (500, "<html>oops</html>", "server-fault", "log"),
+        (500, "<html>oops</html>", "server-error", "log"),
         (503, "", "unavailable", "later"),
-        (429, "", "too-many-requests", "wait"),
-        (406, "", "refused", "header"),
+        (429, "", "too-many-requests", "later"),
+        (406, "", "request-rejected", "header"),
         (302, "", "redirected", "`url`"),
     ] {
         check(&status(code, body), &place, expected, remedy);
@@ -505,7 +505,7 @@ fn a_login_asks_for_what_is_missing() {
     let finding = explained(&symptoms(&failed, &destination));
     assert_eq!(
         finding.why,
-        "it answered with HTTP status 401, and asks for: Bearer realm=\"x\\u{1b}[31m\""
+        "HTTP status 401, requires: Bearer realm=\"x\\u{1b}[31m\""
     );
     if let Destination::Address {
         has_credentials, ..
@@ -575,7 +575,7 @@ fn conversations_that_fail() {
         ),
         (
             request(RequestError::TooLarge(10)),
-            "answer-too-large",
+            "response-too-large",
             "max_message_bytes",
         ),
         (
@@ -585,17 +585,17 @@ fn conversations_that_fail() {
         ),
         (
             Failed::Open(OpenErrorKind::Closed(Closed::Exited(0))),
-            "ended-at-once",
+            "exited-early",
             "`serve`",
         ),
         (
             Failed::Open(OpenErrorKind::Closed(Closed::Exited(127))),
-            "ended-at-once",
+            "exited-early",
             "not found",
         ),
         (
             Failed::Open(OpenErrorKind::Closed(Closed::Signalled(9))),
-            "ended-by-signal",
+            "killed-by-signal",
             "memory",
         ),
         (

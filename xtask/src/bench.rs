@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::run::{command, is_installed, root, run};
 
-/// A line of the table: two contestants, or one and a fixed measure.
+/// A row of the table: two contestants, or one and a fixed limit.
 struct Row {
     what: String,
     ours: String,
@@ -33,27 +33,26 @@ struct Row {
     held: Held,
 }
 
-/// Whether a row's bound is kept.
+/// Whether a row meets its bound.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Yes,
     No,
-    /// There is no bound, or nothing to measure.
+    /// No bound, or nothing measured.
     Unbound,
 }
 
-/// What a ratio must come to.
+/// The bound of a ratio.
 #[derive(Clone, Copy)]
 enum Bound {
-    /// We are at least this many times as fast.
+    /// Ours is at least this many times as fast.
     FasterBy(f64),
-    /// We take at most this many times as long.
+    /// Ours takes at most this many times as long.
     AtMost(f64),
-    /// Shown for comparison.
+    /// For comparison only.
     None,
 }
 
-/// The parts of the benchmark.
 const PARTS: &[(&str, Part)] = &[
     ("data", data::rows),
     ("host", host::rows),
@@ -63,7 +62,7 @@ const PARTS: &[(&str, Part)] = &[
 
 type Part = fn(rounds: u32) -> Result<Vec<Row>, String>;
 
-/// Runs the parts that are named, or all: `[PART…] [ROUNDS]`.
+/// Runs the named parts, or all: `[PART…] [ROUNDS]`.
 pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
     let mut rounds = 3;
     let mut parts: Vec<Part> = Vec::new();
@@ -74,7 +73,7 @@ pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
             (None, Err(_)) => {
                 let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
-                    "\"{word}\" is no number of rounds and no part of the benchmark: {}",
+                    "\"{word}\" is neither a number of rounds nor a part of the benchmark: {}",
                     names.join(", ")
                 ));
             }
@@ -113,9 +112,9 @@ pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
 }
 
 impl Row {
-    /// Compares times, in nanoseconds, that were measured round by round.
+    /// Compares times in nanoseconds, measured round by round.
     fn times(what: impl Into<String>, rounds: &[(f64, f64)], bound: Bound) -> Self {
-        // The ratio is taken within each round, where both met the same machine.
+        // Ratios are taken within each round, under the same load.
         let faster = middle(rounds.iter().map(|(ours, theirs)| theirs / ours));
         let slower = middle(rounds.iter().map(|(ours, theirs)| ours / theirs));
         let (ratio, wanted, held) = match bound {
@@ -145,7 +144,7 @@ impl Row {
         }
     }
 
-    /// Compares one figure with the most it may be; `theirs` is shown.
+    /// Compares one figure with its maximum; `theirs` is only shown.
     fn figure(
         what: impl Into<String>,
         ours: f64,
@@ -163,7 +162,7 @@ impl Row {
         }
     }
 
-    /// Something that could not be measured here, with the reason.
+    /// A row that could not be measured here, with the reason.
     fn not_measured(what: impl Into<String>, why: &str) -> Self {
         Self {
             what: what.into(),
@@ -180,7 +179,7 @@ fn held(holds: bool) -> Held {
     if holds { Held::Yes } else { Held::No }
 }
 
-/// A command that runs on one core, where that can be asked for.
+/// A command pinned to one core, if the system supports it.
 fn pinned(line: &[&str]) -> Command {
     if is_installed(&["taskset", "--version"]) {
         let pinned: Vec<&str> = ["taskset", "--cpu-list", "0"]
@@ -193,19 +192,19 @@ fn pinned(line: &[&str]) -> Command {
     }
 }
 
-/// Where Cargo builds.
+/// Cargo's target folder.
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// A program that was built in the profile of benchmarks.
+/// The path of a program built in the bench profile.
 fn program(name: &str) -> String {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let path = target().join("release").join(file);
     path.to_string_lossy().into_owned()
 }
 
-/// Builds a program that measures, runs it on one core, and reads the figures that it prints.
+/// Builds a measuring program, runs it on one core, and parses the figures it prints.
 fn figures(name: &str, features: &[&str]) -> Result<Value, String> {
     let features = features.join(",");
     let mut build = vec!["cargo", "build", "--quiet", "--profile", "bench"];

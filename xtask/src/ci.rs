@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what must hold before a change lands.
+//! `cargo xtask ci`: runs the checks that every change must pass.
 
 use crate::run::{command, is_installed, run, run_command};
 use crate::test;
@@ -14,7 +14,7 @@ pub(crate) fn ci() -> Result<(), String> {
         "-D",
         "warnings",
     ])?;
-    // The library and the program are both named `switchboard`: documented at once, they write into one folder.
+    // The library and the program are both named `switchboard`: documented together, they would share a folder.
     document("--bins")?;
     document("--lib")?;
     if is_installed(&["cargo", "deny", "--version"]) {

@@ -1,7 +1,7 @@
-//! `cargo xtask conformance`: the official suite's scenarios against a client of ours and a server of ours.
+//! `cargo xtask conformance`: runs the official suite's scenarios against our client and our server.
 //!
-//! The suite runs one scenario at a time; which there are, and for which revisions, is asked of the suite itself. What
-//! fails must be listed in `tests/interop/conformance-expected-failures.txt`, and what is listed there must fail.
+//! The suite runs one scenario at a time, and lists its scenarios with their revisions. Failures must be listed in
+//! `tests/interop/conformance-expected-failures.txt`, and everything listed there must fail.
 
 mod side;
 
@@ -14,7 +14,7 @@ use crate::interop;
 use crate::run::root;
 use side::Side;
 
-/// The revisions that are run. Scenarios of an extension belong to none, and are run once.
+/// The revisions to run. Extension scenarios belong to none and run once.
 const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
 pub(crate) fn conformance(words: &[&str]) -> Result<(), String> {
@@ -22,7 +22,7 @@ pub(crate) fn conformance(words: &[&str]) -> Result<(), String> {
     let (sides, names) = match words {
         ["--client", client, names @ ..] => (vec![Side::client(Some(Path::new(client)))?], names),
         ["server", names @ ..] => (vec![Side::server()?], names),
-        // A name may be one that only one side knows, so names need one.
+        // Some names exist on only one side, so names require a side.
         [] => (vec![Side::client(None)?, Side::server()?], words),
         ["client", names @ ..] | names => (vec![Side::client(None)?], names),
     };
@@ -60,7 +60,7 @@ impl std::fmt::Display for Run {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 struct Verdict {
     checks: usize,
     problems: Vec<String>,
@@ -83,7 +83,7 @@ impl Suite {
         }
     }
 
-    /// Runs scenarios and says what came of each; how many passed. Those that did not go as expected are added.
+    /// Runs scenarios and prints each outcome; returns how many passed, and adds unexpected outcomes to `surprises`.
     fn run_all(
         &self,
         runs: &[Run],
@@ -117,7 +117,7 @@ impl Suite {
         Ok(passed)
     }
 
-    /// All scenarios of this side, for each revision of ours they are meant for.
+    /// All scenarios of this side, for each supported revision they apply to.
     fn scenarios(&self) -> Result<Vec<Run>, String> {
         let output = self
             .command()
@@ -134,7 +134,7 @@ impl Suite {
     }
 
     fn run(&self, run: &Run) -> Result<Verdict, String> {
-        // One folder for each run, emptied first, so that there is one result in it.
+        // An empty folder per run, so that it contains exactly one result.
         let revision = run.revision.as_deref().unwrap_or("extension");
         let folder = self
             .results
@@ -156,11 +156,11 @@ impl Suite {
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("the conformance suite could not be started: {error}"))?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         Ok(judge(
             &folder,
             output.status.success(),
-            &said,
+            &stderr,
             run.revision.is_some() || run.scenario.starts_with("auth/"),
         ))
     }
@@ -172,7 +172,7 @@ impl Suite {
     }
 }
 
-/// Reads `  - name [2025-06-18,2025-11-25]` and `  - name [extension]`.
+/// Parses `  - name [2025-06-18,2025-11-25]` and `  - name [extension]`.
 fn parse_list(text: &str) -> Vec<Run> {
     let mut runs = Vec::new();
     for line in text.lines() {
@@ -201,7 +201,7 @@ fn parse_list(text: &str) -> Vec<Run> {
     runs
 }
 
-/// Everything, or what is named: scenarios, groups of them such as `auth/`, revisions, or both.
+/// Selects runs by scenario, group such as `auth/`, revision, or both; all without names.
 fn select(runs: Vec<Run>, names: &[&str]) -> Result<Vec<Run>, String> {
     let is_revision = |name: &&&str| REVISIONS.contains(name);
     let revisions: Vec<&&str> = names.iter().filter(is_revision).collect();
@@ -229,10 +229,10 @@ fn select(runs: Vec<Run>, names: &[&str]) -> Result<Vec<Run>, String> {
     Ok(runs.into_iter().filter(is_wanted).collect())
 }
 
-/// Reads what the suite left in its folder. Where something must be checked and nothing was, nothing has passed.
-fn judge(folder: &Path, succeeded: bool, said: &str, must_check: bool) -> Verdict {
+/// Reads the suite's result. If a check is required and none ran, the run has failed.
+fn judge(folder: &Path, succeeded: bool, stderr: &str, must_check: bool) -> Verdict {
     let results = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    // Scenarios with a slash in their name make a folder in the folder.
+    // Scenarios with a slash in their name create a nested folder.
     let nested = results.flat_map(|entry| {
         let inner = std::fs::read_dir(entry.path())
             .into_iter()
@@ -246,7 +246,7 @@ fn judge(folder: &Path, succeeded: bool, said: &str, must_check: bool) -> Verdic
     let Some(file) = file else {
         return Verdict {
             checks: 0,
-            problems: vec![format!("the suite gave no result: {}", said.trim())],
+            problems: vec![format!("the suite wrote no result: {}", stderr.trim())],
         };
     };
     let text = std::fs::read_to_string(&file).unwrap_or_default();
@@ -274,7 +274,7 @@ fn judge(folder: &Path, succeeded: bool, said: &str, must_check: bool) -> Verdic
         .filter(|check| status(check) == "SUCCESS")
         .count();
     if problems.is_empty() && !succeeded {
-        problems.push("the suite is not content, for the reason below".to_owned());
+        problems.push("the suite failed, for the reason below".to_owned());
     }
     if must_check && done == 0 && problems.is_empty() {
         problems.push("nothing was checked".to_owned());
@@ -283,8 +283,8 @@ fn judge(folder: &Path, succeeded: bool, said: &str, must_check: bool) -> Verdic
         let stderr = std::fs::read_to_string(file.with_file_name("stderr.txt")).unwrap_or_default();
         let tail: Vec<&str> = stderr.trim().lines().rev().take(5).collect();
         problems.extend(tail.iter().rev().map(|line| format!("stderr: {line}")));
-        if said.contains("CLIENT TIMED OUT") {
-            problems.push("the client did not end in time".to_owned());
+        if stderr.contains("CLIENT TIMED OUT") {
+            problems.push("the client did not exit in time".to_owned());
         }
     }
     Verdict {

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: every fuzz target for a while.
+//! `cargo xtask fuzz`: runs every fuzz target for a limited time.
 //!
-//! cargo-fuzz wants a nightly compiler for its sanitizer; without the sanitizer the stable one will do, since
-//! the targets are safe Rust and look for panics and broken promises.
+//! cargo-fuzz needs nightly only for its sanitizer. Without it stable suffices: the targets are safe Rust and check for
+//! panics and violated invariants.
 
 use std::path::PathBuf;
 

@@ -1,13 +1,13 @@
-//! The servers, clients and suites of others, installed into `target/interop` as the lock files say.
+//! Installs third-party servers, clients and suites into `target/interop`, from lock files.
 //!
-//! Nothing is installed twice: a copy of the lock file beside what it led to says that it is done.
+//! A copy of the lock file next to an installation marks it as complete, so nothing is installed twice.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::run::{command, root, run_command};
 
-/// Installs what is not there yet.
+/// Installs everything that is missing.
 pub(crate) fn install() -> Result<(), String> {
     install_npm()?;
     install_pypi()
@@ -51,7 +51,7 @@ pub(crate) fn install_npm() -> Result<PathBuf, String> {
     let node = folder.join("node_modules/node/bin/node");
     if version_of(&node.to_string_lossy(), &["--version"]).is_none() {
         return Err(format!(
-            "{} does not run: npm was kept from running the install script of its package `node`",
+            "{} does not run: npm did not run the install script of its package `node`",
             node.display()
         ));
     }
@@ -72,7 +72,7 @@ fn install_pypi() -> Result<(), String> {
     install_python("pypi", "the servers and clients of PyPI", &[])
 }
 
-/// Installs the requirements in a folder of `tests/interop` into an environment of their own.
+/// Installs the requirements of a folder of `tests/interop` into a virtual environment.
 fn install_python(name: &str, what: &str, options: &[&str]) -> Result<(), String> {
     let folder = folder().join(name);
     let requirements = root().join(format!("tests/interop/{name}/requirements.txt"));
@@ -103,12 +103,11 @@ fn install_python(name: &str, what: &str, options: &[&str]) -> Result<(), String
     stamp.set()
 }
 
-/// Where it is all installed.
 pub(crate) fn folder() -> PathBuf {
     root().join("target/interop")
 }
 
-/// Says whether what is in a folder is what the lock files led to.
+/// Whether an installation matches its lock files.
 struct Stamp {
     file: PathBuf,
     wanted: String,
@@ -141,7 +140,7 @@ fn create(folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-/// An error that names what is missing, unless this program is there and new enough.
+/// Fails with a message about what is missing, unless the program is installed and recent enough.
 fn need(program: &str, question: &[&str], least: (u32, u32), what: &str) -> Result<(), String> {
     let wanted = format!("the tests against the servers of others need {what}");
     match version_of(program, question) {
@@ -154,7 +153,7 @@ fn need(program: &str, question: &[&str], least: (u32, u32), what: &str) -> Resu
     }
 }
 
-/// The first two numbers of what a program says about its version.
+/// The first two numbers of a program's version output.
 fn version_of(program: &str, question: &[&str]) -> Option<(u32, u32)> {
     let output = Command::new(program).args(question).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

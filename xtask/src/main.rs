@@ -1,6 +1,6 @@
 //! The project's own commands, run as `cargo xtask COMMAND`.
 //!
-//! Each command is one module; this one only chooses. Nothing here is part of the product.
+//! Each command is one module; this one dispatches. Nothing here is part of the product.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -22,17 +22,17 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  test            everything the tests need, then all tests
-  ci              formatting, lints, documentation, licences, then `test`
+  test            install what the tests need, then run all tests
+  ci              check formatting, lints, documentation and licences, then `test`
   bench [data|host|cli|poison…] [ROUNDS]
-                  speed against the opponents, as ratios within one run; poisoned definitions that are flagged
-  fuzz [SECONDS]  each fuzz target for that long (60)
+                  compare speed as ratios within one run; count flagged poisoned definitions
+  fuzz [SECONDS]  run each fuzz target for that long (60)
   mutants [permissions|trust|pins|sandbox|auth|access…] [--shard K/N]
-                  changes the code that protects, one thing at a time, and runs the tests that should notice
-  interop         installs the servers, clients and suites of others; `test` does it too
-  model           the agent with a small model on this machine: a call made, its result used
+                  mutate security-relevant code and run the tests that should catch it
+  interop         install third-party servers, clients and suites; `test` does so too
+  model           test the agent with a small local model: one call and its result
   conformance [client|server|--client PROGRAM] [SCENARIO|REVISION…]
-                  the official suite's scenarios, all of both sides or those named (of the client if no side is)";
+                  run the official suite's scenarios: all of both sides, or the named ones (default side: client)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

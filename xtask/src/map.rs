@@ -1,4 +1,4 @@
-//! The map of the code: what ARCHITECTURE.md names has to exist.
+//! Checks that everything named in ARCHITECTURE.md exists.
 
 #[cfg(test)]
 mod tests {
@@ -6,7 +6,7 @@ mod tests {
 
     use crate::run::root;
 
-    /// Every file and folder with sources, from the root.
+    /// Collects every source file and folder below `folder`.
     fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();

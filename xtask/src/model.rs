@@ -1,6 +1,6 @@
-//! `cargo xtask model`: the agent with a real model, which runs on this machine.
+//! `cargo xtask model`: tests the agent with a real model that runs locally.
 //!
-//! Not part of `test`: it downloads 130 MB, and how long it takes depends on the machine.
+//! Not part of `test`: it downloads 130 MB, and its duration depends on the machine.
 
 use crate::interop;
 use crate::run::run;

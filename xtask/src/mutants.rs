@@ -1,26 +1,26 @@
-//! `cargo xtask mutants`: whether the tests notice when the code that protects is changed.
+//! `cargo xtask mutants`: checks that the tests detect changes to security-relevant code.
 //!
-//! cargo-mutants changes one thing at a time in the modules that security rests on, and runs the tests that should
-//! notice. What they do not notice has to stand in `tests/mutants.toml` with the reason why that is no gap. A new
-//! survivor fails the command, and so does an entry that no longer survives, once its module has been run.
+//! cargo-mutants applies one mutation at a time to these modules and runs their tests. Survivors must be listed in
+//! `tests/mutants.toml` with the reason why they are not a gap. The command fails on a new survivor, and on a listed
+//! one that is now caught, if its module was run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::run::{command, is_installed, root, run_command};
 
-/// The survivors that are known, below the root.
+/// The list of known survivors, relative to the root.
 const KNOWN: &str = "tests/mutants.toml";
-/// Where cargo-mutants writes, below the root.
+/// Output folder of cargo-mutants, relative to the root.
 const OUTPUT: &str = "target/mutants";
 
-/// A part of the code that security rests on, and the tests that have to notice a change in it.
+/// A security-relevant part of the code, and the tests that must detect changes to it.
 struct Module {
     name: &'static str,
     files: &'static [&'static str],
-    /// The packages whose tests are run.
+    /// The packages whose tests run.
     packages: &'static [&'static str],
-    /// Which of their tests, as a nextest filter.
+    /// Selects their tests, as a nextest filter.
     tests: &'static str,
 }
 
@@ -72,7 +72,7 @@ const MODULES: &[Module] = &[
 ];
 
 pub(crate) fn mutants(words: &[&str]) -> Result<(), String> {
-    // A part of each module's mutants, for runs that have less time: `--shard 0/20`.
+    // `--shard 0/20` runs a part of each module's mutants.
     let (shard, names): (Option<&str>, &[&str]) = match words {
         [names @ .., "--shard", shard] => (Some(*shard), names),
         names => (None, names),
@@ -81,7 +81,7 @@ pub(crate) fn mutants(words: &[&str]) -> Result<(), String> {
     if !is_installed(&["cargo", "mutants", "--version"]) {
         return Err("cargo-mutants is not installed: run `cargo install cargo-mutants`".to_owned());
     }
-    // Files are changed in place, where the build and the installed servers are; what is committed can be restored.
+    // Files are mutated in place, to reuse the build and the installed servers; committed files can be restored.
     let is_clean = command(&["git", "status", "--porcelain", "--untracked-files=no"])
         .output()
         .is_ok_and(|output| output.status.success() && output.stdout.is_empty());
@@ -95,7 +95,7 @@ pub(crate) fn mutants(words: &[&str]) -> Result<(), String> {
         troubles.extend(compare(module, &survivors, &known, shard.is_none()));
     }
     if troubles.is_empty() {
-        println!("\nevery mutant was noticed, or is explained in {KNOWN}");
+        println!("\nevery mutant was caught, or is explained in {KNOWN}");
         return Ok(());
     }
     Err(troubles.join("\n"))
@@ -109,16 +109,13 @@ fn choose(names: &[&str]) -> Result<Vec<&'static Module>, String> {
         let found = MODULES.iter().find(|module| module.name == *name);
         found.ok_or_else(|| {
             let all: Vec<&str> = MODULES.iter().map(|module| module.name).collect();
-            format!(
-                "there is no module \"{name}\"; there are {}",
-                all.join(", ")
-            )
+            format!("unknown module \"{name}\"; use one of {}", all.join(", "))
         })
     };
     names.iter().map(find).collect()
 }
 
-/// Runs the mutants of one module; those that no test noticed, without their places in the file.
+/// Runs the mutants of one module and returns the survivors, without line and column.
 fn run(module: &Module, shard: Option<&str>) -> Result<BTreeSet<String>, String> {
     let output = root().join(OUTPUT).join(module.name);
     let missed = output.join("mutants.out/missed.txt");
@@ -148,7 +145,7 @@ fn run(module: &Module, shard: Option<&str>) -> Result<BTreeSet<String>, String>
     std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
     let outcome = run_command(mutants);
     match std::fs::read_to_string(&missed) {
-        // cargo-mutants fails when a mutant survives; whether that is news is for us to say.
+        // cargo-mutants fails if any mutant survives; known survivors are filtered later.
         Ok(text) if is_finished(&output) => Ok(text.lines().map(without_place).collect()),
         _ => Err(outcome
             .err()
@@ -161,7 +158,7 @@ fn is_finished(output: &Path) -> bool {
     all_tried(&serde_json::from_slice(&outcomes).unwrap_or_default())
 }
 
-/// Whether the tests passed without a mutation, and there were mutants, and every one was tried.
+/// Whether the tests passed without a mutation, and every mutant of at least one was tried.
 fn all_tried(outcomes: &serde_json::Value) -> bool {
     let count = |name: &str| outcomes[name].as_u64();
     let tried: Option<u64> = ["caught", "missed", "timeout", "unviable"]
@@ -171,7 +168,7 @@ fn all_tried(outcomes: &serde_json::Value) -> bool {
     tried.is_some_and(|tried| tried > 0) && tried == count("total_mutants")
 }
 
-/// `path: mutation`, without the line and the column, which change with every edit.
+/// `path: mutation`, without line and column, which change with every edit.
 fn without_place(line: &str) -> String {
     let mut parts = line.splitn(4, ':');
     let (path, _, _, mutation) = (parts.next(), parts.next(), parts.next(), parts.next());
@@ -181,7 +178,7 @@ fn without_place(line: &str) -> String {
     }
 }
 
-/// The survivors of a file, each with a reason.
+/// Reads the known survivors, each with a reason.
 fn known(path: &Path) -> Result<BTreeSet<String>, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
@@ -206,7 +203,7 @@ fn known(path: &Path) -> Result<BTreeSet<String>, String> {
     Ok(known)
 }
 
-/// What is wrong: survivors without a reason, and, if all mutants were tried, reasons without a survivor.
+/// Returns survivors without a reason and, if all mutants were tried, reasons without a survivor.
 fn compare(
     module: &Module,
     survivors: &BTreeSet<String>,
@@ -218,7 +215,10 @@ fn compare(
         .map(|survivor| format!("survived: {survivor}"));
     let is_of_module = |survivor: &&String| {
         let path = survivor.split(':').next().unwrap_or_default();
-        module.files.iter().any(|pattern| fits(pattern, path))
+        module
+            .files
+            .iter()
+            .any(|pattern| matches_pattern(pattern, path))
     };
     let gone = known
         .difference(survivors)
@@ -227,8 +227,8 @@ fn compare(
     new.chain(gone).collect()
 }
 
-/// Whether a path fits one of the patterns above: all of a path, or what is before `**`.
-fn fits(pattern: &str, path: &str) -> bool {
+/// Whether a path matches a pattern: the whole path, or the part before `**`.
+fn matches_pattern(pattern: &str, path: &str) -> bool {
     match pattern.split_once("**") {
         Some((folder, _)) => path.starts_with(folder),
         None => path == pattern,
@@ -266,14 +266,19 @@ mod tests {
         let known = known.unwrap_or_else(|error| panic!("{error}"));
         for survivor in known {
             let path = survivor.split(':').next().unwrap_or_default();
-            let is_of = |module: &Module| module.files.iter().any(|pattern| fits(pattern, path));
+            let is_of = |module: &Module| {
+                module
+                    .files
+                    .iter()
+                    .any(|pattern| matches_pattern(pattern, path))
+            };
             assert!(MODULES.iter().any(is_of), "{survivor}");
             assert!(root().join(path).exists(), "{survivor}");
         }
     }
 
     #[test]
-    fn new_survivors_and_old_reasons_are_told() {
+    fn new_survivors_and_stale_reasons_are_reported() {
         let set = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
         let access = choose(&["access"]).unwrap_or_default();
         let found = "crates/switchboard-server/src/http/access.rs:12:5: replace a -> b with true";
@@ -289,7 +294,7 @@ mod tests {
         assert!(troubles[0].starts_with("survived: "), "{troubles:?}");
         assert!(troubles[1].contains("no longer survives"), "{troubles:?}");
         assert!(compare(access[0], &set(&[&new]), &set(&[&new]), true).is_empty());
-        // A part of the mutants tells nothing about the others.
+        // A shard says nothing about the other mutants.
         assert!(compare(access[0], &set(&[]), &set(&[old]), false).is_empty());
         assert!(choose(&["nothing"]).is_err_and(|error| error.contains("permissions, trust")));
     }

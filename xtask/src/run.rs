@@ -1,15 +1,14 @@
-//! Running other programs, with each command shown before it runs.
+//! Runs other programs, printing each command first.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_owned()
 }
 
-/// A command in the root of the workspace.
+/// A command with the workspace root as its working folder.
 pub(crate) fn command(line: &[&str]) -> Command {
     let (program, arguments) = line
         .split_first()
@@ -19,12 +18,12 @@ pub(crate) fn command(line: &[&str]) -> Command {
     command
 }
 
-/// Runs a command; an error when it does not succeed.
+/// Runs a command; fails if it does not succeed.
 pub(crate) fn run(line: &[&str]) -> Result<(), String> {
     run_command(command(line))
 }
 
-/// Runs a prepared command; an error when it does not succeed.
+/// Runs a prepared command; fails if it does not succeed.
 pub(crate) fn run_command(mut command: Command) -> Result<(), String> {
     let shown = shown(&command);
     println!("\n$ {shown}");
@@ -35,7 +34,7 @@ pub(crate) fn run_command(mut command: Command) -> Result<(), String> {
     }
 }
 
-/// Whether a command is there and answers.
+/// Whether a command exists and succeeds.
 pub(crate) fn is_installed(line: &[&str]) -> bool {
     command(line)
         .stdout(Stdio::null())

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: what the tests need, then all tests, with nextest where it is installed. Its last lines tell which
-//! checks were skipped because something is missing on this machine.
+//! `cargo xtask test`: installs what the tests need, then runs all tests, with nextest if installed. The last lines
+//! list the checks that were skipped because this machine lacks something.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use switchboard_test::skipped;
 use crate::interop;
 use crate::run::{command, is_installed, root, run_command};
 
-/// Where tests note what they skip, below the root.
+/// Where tests record skipped checks, relative to the root.
 const SKIPPED: &str = "target/skipped-checks";
 
 pub(crate) fn test() -> Result<(), String> {
@@ -16,8 +16,8 @@ pub(crate) fn test() -> Result<(), String> {
     let folder = root().join(SKIPPED);
     clear(&folder)?;
     let outcome = run_all(&folder);
-    // Also after a failure: a check that was skipped may be what is missing.
-    tell_skipped(&folder)?;
+    // Also after a failure: a skipped check may explain it.
+    print_skipped(&folder)?;
     outcome
 }
 
@@ -41,7 +41,7 @@ fn run_all(skipped: &Path) -> Result<(), String> {
             "--no-fail-fast",
         ])?;
     }
-    // nextest does not run the examples in the documentation.
+    // nextest does not run doctests.
     run(&["cargo", "test", "--workspace", "--doc"])
 }
 
@@ -54,14 +54,13 @@ fn clear(folder: &Path) -> Result<(), String> {
     }
 }
 
-fn tell_skipped(folder: &Path) -> Result<(), String> {
+fn print_skipped(folder: &Path) -> Result<(), String> {
     let notes = skipped::notes(folder)
         .map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
     println!("\n{}", summary(&notes));
     Ok(())
 }
 
-/// The last lines.
 fn summary(notes: &[String]) -> String {
     if notes.is_empty() {
         return "no check was skipped".to_owned();
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skipped_checks_are_told_one_in_a_line() {
+    fn skipped_checks_are_listed_one_per_line() {
         assert_eq!(summary(&[]), "no check was skipped");
         let notes = ["no data (a)".to_owned(), "no node (b)".to_owned()];
         assert_eq!(
@@ -97,7 +96,7 @@ mod tests {
             Some(vec!["old (a)".to_owned()])
         );
         assert_eq!(clear(&folder), Ok(()));
-        assert_eq!(clear(&folder), Ok(()), "nothing is there to be cleared");
+        assert_eq!(clear(&folder), Ok(()), "nothing to clear");
         assert_eq!(skipped::notes(&folder).ok(), Some(Vec::new()));
     }
 }

@@ -1,4 +1,4 @@
-//! An agent from the configuration and the environment, for `chat` and `serve`.
+//! Builds the agent for `chat` and `serve` from the configuration and the environment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use crate::exit::Exit;
 use crate::servers::Servers;
 use crate::session::{self, Session};
 
-/// The agent of a host, by the configuration that it began with.
+/// Builds an agent from the configuration that the session started with.
 pub(crate) fn of_session(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
     of_servers(session.servers, session, provider)
 }
 
-/// The agent of a host, by these settings: what the files say may have changed since the host began.
+/// Builds an agent from a configuration that may be newer than the one the session started with.
 pub(crate) fn of_servers(
     configured: &Servers,
     session: &Session<'_>,
@@ -36,7 +36,7 @@ pub(crate) fn of_servers(
     let context = session.context;
     let settings = &configured.config.settings;
     let environment = context.environment.all.iter().cloned();
-    // Commands have no business with the tokens of servers.
+    // Commands that the agent runs must not see the tokens of servers.
     let servers = configured.config.servers.iter();
     let tokens = servers.filter_map(|server| server.effective().bearer_token_env_var.as_deref());
     Agent::new(AgentOptions {
@@ -47,7 +47,7 @@ pub(crate) fn of_servers(
             .confined_to(configured.bash_sandbox(context)),
         spill_folder: Some(session::spill_folder(context)),
         max_output_tokens: settings.count(Setting::MaxOutputTokens),
-        // With no next turn, the answer waits for what is being installed, as long as a start may take.
+        // A scripted run has no later turn, so the answer waits for installing servers up to the startup timeout.
         install_patience: if session.is_scripted {
             settings.duration(Setting::StartupTimeout)
         } else {
@@ -63,7 +63,7 @@ pub(crate) fn of_servers(
     })
 }
 
-/// The model that was asked for, or the one that the environment leads to.
+/// Returns the requested model, or the one that the environment selects.
 pub(crate) async fn provider(
     model: Option<&str>,
     configured: &Servers,
@@ -82,7 +82,7 @@ pub(crate) async fn provider(
     settings.provider().await.map_err(|error| unusable(&error))
 }
 
-/// No model can be asked: what to set, for each kind there is.
+/// Explains how to configure a model, for each kind of provider.
 fn unusable(error: &SettingsError) -> Failure {
     match error {
         SettingsError::Nothing => Failure::new(Exit::Configuration, "no model configured")
@@ -101,24 +101,24 @@ fn unusable(error: &SettingsError) -> Failure {
     }
 }
 
-/// The failure to get an answer.
+/// The failure of a command whose model returned no answer.
 pub(crate) fn unanswered(error: &ProviderError) -> Failure {
     use ProviderErrorKind as Kind;
     let (exit, hint) = match error.kind {
         Kind::Unauthorized => (
             Exit::Configuration,
-            "check the key: `switchboard chat --help` says which variables there are",
+            "check the key: `switchboard chat --help` lists the variables",
         ),
         Kind::Unreachable => (
             Exit::Failed,
-            "check the network, and the address if you have set one",
+            "check the network, and the base URL if you have set one",
         ),
         Kind::RateLimited => (
             Exit::Failed,
-            "wait a while, or look at the limits of your account",
+            "try again later, or check the limits of your account",
         ),
-        Kind::Unavailable => (Exit::Failed, "try again in a while"),
-        Kind::UnknownModel => (Exit::Configuration, "name another one with --model"),
+        Kind::Unavailable => (Exit::Failed, "try again later"),
+        Kind::UnknownModel => (Exit::Configuration, "choose another model with --model"),
         Kind::TooLong => (
             Exit::Failed,
             "shorten the session with /compact, or start a new one",
@@ -126,12 +126,12 @@ pub(crate) fn unanswered(error: &ProviderError) -> Failure {
         Kind::TimedOut => (Exit::TimedOut, "try again"),
         _ => (Exit::Failed, "try again, or use another model with --model"),
     };
-    Failure::new(exit, "the model gave no answer")
+    Failure::new(exit, "the model returned no answer")
         .because(visible(&error.to_string()))
         .hint(hint)
 }
 
-/// In place of a model, where none is asked.
+/// A placeholder for sessions that never query a model.
 pub(crate) fn no_model() -> Arc<dyn Provider> {
     Arc::new(NoModel(Model {
         id: "none".to_owned(),
@@ -152,11 +152,8 @@ impl Provider for NoModel {
     }
 
     fn ask<'a>(&'a self, _: Request<'a>) -> BoxStream<'a, Result<Chunk, ProviderError>> {
-        let error = ProviderError::new(
-            "none",
-            ProviderErrorKind::UnknownModel,
-            "no model was chosen",
-        );
+        let error =
+            ProviderError::new("none", ProviderErrorKind::UnknownModel, "no model selected");
         stream::iter([Err(error)]).boxed()
     }
 }

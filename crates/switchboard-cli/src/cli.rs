@@ -1,4 +1,4 @@
-//! What can be typed: commands and flags. What they mean is in `commands`.
+//! Command-line grammar: commands, flags and their help texts. `commands` implements them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,14 +23,13 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Flags that every command takes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global flags")]
 pub(crate) struct GlobalFlags {
     /// Run as if started in this folder
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Read one more configuration file, of any format, in local scope
+    /// Read this configuration file as well, of any format, in local scope
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
     /// Ignore the project's files
@@ -42,10 +41,10 @@ pub(crate) struct GlobalFlags {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print only errors
+    /// Print only data and errors
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
-    /// Print more
+    /// Also print details
     #[arg(long, short, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// When to use colour
@@ -53,7 +52,6 @@ pub(crate) struct GlobalFlags {
     pub(crate) color: When,
 }
 
-/// When to use colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
     /// On a terminal, unless `NO_COLOR` is set
@@ -118,7 +116,7 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     /// Print a completion script
     Completions {
-        /// The shell
+        /// Shell to generate the script for
         shell: Shell,
     },
     /// Print the version
@@ -139,7 +137,7 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Add a server; takes the lines of claude's, codex's, gemini's and opencode's `mcp add` as they are
+    /// Add a server; accepts `mcp add` lines of claude, codex, gemini and opencode unchanged
     #[command(
         override_usage = "switchboard mcp add [OPTIONS] <NAME> <URL>\n       switchboard mcp add [OPTIONS] <NAME> [--] <COMMAND> [ARGS]...",
         after_help = crate::commands::mcp::add::HELP
@@ -158,20 +156,20 @@ pub(crate) enum McpCommand {
     AddJson(AddJsonArguments),
     /// Remove a server
     Remove {
-        /// The server
+        /// Name of the server
         name: String,
-        /// Only from this scope
+        /// Remove it only from this scope
         #[arg(long, short, value_enum)]
         scope: Option<WritableScope>,
     },
     /// Enable a server
     Enable {
-        /// The server
+        /// Name of the server
         name: String,
     },
     /// Disable a server
     Disable {
-        /// The server
+        /// Name of the server
         name: String,
     },
     /// List all servers
@@ -182,14 +180,14 @@ pub(crate) enum McpCommand {
     },
     /// Show everything about one server
     Get {
-        /// The server
+        /// Name of the server
         name: String,
     },
     /// Log in to a server, with a browser or without
     Login(LoginArguments),
     /// Delete a server's login, and revoke it if possible
     Logout {
-        /// The server
+        /// Name of the server
         name: String,
     },
     /// Import servers from other tools
@@ -200,25 +198,25 @@ pub(crate) enum McpCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct AddJsonArguments {
-    /// The server's name
+    /// Name of the server
     pub(crate) name: String,
     /// The entry, as a JSON object with `command` or `url`, or - to read it from standard input
     #[arg(value_name = "JSON")]
     pub(crate) entry: String,
-    /// Where to add it
+    /// Scope to add it to
     #[arg(long, short, value_enum, default_value_t = WritableScope::Local)]
     pub(crate) scope: WritableScope,
     /// Replace an entry of the same name
     #[arg(long)]
     pub(crate) force: bool,
-    /// The client secret is in the variable `MCP_CLIENT_SECRET`
+    /// Read the client secret from the variable `MCP_CLIENT_SECRET`
     #[arg(long)]
     pub(crate) client_secret: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LoginArguments {
-    /// The server
+    /// Name of the server
     pub(crate) name: String,
     /// Print the URL instead of opening a browser, and read the redirect URL from standard input
     #[arg(long)]
@@ -233,7 +231,7 @@ pub(crate) struct LoginArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// Only from this tool
+    /// Import only from this tool
     #[arg(long, value_name = "TOOL")]
     pub(crate) from: Option<String>,
     /// Show what would change, without changing it
@@ -242,25 +240,24 @@ pub(crate) struct ImportArguments {
     /// Add the servers in this scope instead of their own (user, or local for a project's)
     #[arg(long, short, value_enum)]
     pub(crate) scope: Option<WritableScope>,
-    /// Rename servers whose name is taken, to NAME-2 and so on
+    /// Rename servers whose name is taken to NAME-2 and so on
     #[arg(long)]
     pub(crate) rename: bool,
-    /// Replace keys and tokens by references to variables, and list the variables to set
+    /// Replace keys and tokens with references to variables, and list the variables to set
     #[arg(long)]
     pub(crate) secrets_as_variables: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// The tool
+    /// Tool to export to
     #[arg(long, value_name = "TOOL")]
     pub(crate) to: String,
-    /// The file to write, or - for standard output; an existing file keeps everything else in it
+    /// File to write, or - for standard output; other content of an existing file is preserved
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Scopes that commands write to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WritableScope {
     /// You, in this project: `.switchboard.local.toml`
@@ -281,13 +278,13 @@ pub(crate) enum TrustCommand {
     Approve {
         /// A server, or a part of a file such as `.mcp.toml#hooks`
         name: Option<String>,
-        /// Answer yes
+        /// Approve without asking
         #[arg(long, short)]
         yes: bool,
     },
     /// Revoke approvals
     Revoke {
-        /// A server, or a part of a file; everything of this project when absent
+        /// A server, or a part of a file; everything of this project if omitted
         name: Option<String>,
     },
     /// Show what changed since it was approved
@@ -303,9 +300,9 @@ pub(crate) enum PermissionsCommand {
     List,
     /// Show the decision for a call and the deciding rule
     Explain {
-        /// The tool: the name that `tools` shows, `server/tool`, or a built-in such as Bash
+        /// Tool: the name that `tools` shows, `server/tool`, or a built-in such as Bash
         tool: String,
-        /// The arguments of the call, as a JSON object
+        /// Arguments of the call, as a JSON object
         #[arg(value_name = "JSON")]
         arguments: Option<String>,
     },
@@ -313,10 +310,10 @@ pub(crate) enum PermissionsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArguments {
-    /// Only since then: a duration (1h, 7d), a date (2026-11-01) or a timestamp
+    /// Only entries since then: a duration (1h, 7d), a date (2026-11-01) or a timestamp
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
-    /// Only this server
+    /// Only entries of this server
     #[arg(long)]
     pub(crate) server: Option<String>,
     /// Only tools matching this glob
@@ -330,7 +327,6 @@ pub(crate) struct AuditArguments {
     pub(crate) limit: usize,
 }
 
-/// What can be decided about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Decided {
     /// Allowed
@@ -355,13 +351,13 @@ impl std::fmt::Display for Decided {
 pub(crate) enum PinsCommand {
     /// List pins and their status
     List {
-        /// SERVER, SERVER/TOOL or SERVER#instructions; everything when absent
+        /// SERVER, SERVER/TOOL or SERVER#instructions; everything if omitted
         #[arg(value_name = "WHAT")]
         target: Option<String>,
     },
     /// Show what changed since it was pinned, as a diff
     Diff {
-        /// SERVER, SERVER/TOOL or SERVER#instructions; everything when absent
+        /// SERVER, SERVER/TOOL or SERVER#instructions; everything if omitted
         #[arg(value_name = "WHAT")]
         target: Option<String>,
     },
@@ -373,7 +369,7 @@ pub(crate) enum PinsCommand {
         /// Approve everything pending
         #[arg(long)]
         all: bool,
-        /// Answer yes
+        /// Approve without asking
         #[arg(long, short)]
         yes: bool,
     },
@@ -381,7 +377,7 @@ pub(crate) enum PinsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArguments {
-    /// Only this server
+    /// List only tools of this server
     #[arg(long)]
     pub(crate) server: Option<String>,
     /// Also list tools that are set aside, with the reason
@@ -400,7 +396,7 @@ pub(crate) struct SearchArguments {
     /// Show at most N tools
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) limit: u16,
-    /// Only this server
+    /// Search only tools of this server
     #[arg(long)]
     pub(crate) server: Option<String>,
     /// Use the cached lists instead of connecting
@@ -410,44 +406,44 @@ pub(crate) struct SearchArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CallArguments {
-    /// The tool: the name that `tools` shows, `server/tool` or `server.tool`
+    /// Tool: the name that `tools` shows, `server/tool` or `server.tool`
     pub(crate) tool: String,
-    /// Its arguments: a JSON object, key=value pairs, or - to read JSON from standard input
+    /// Arguments: a JSON object, key=value pairs, or - to read JSON from standard input
     #[arg(value_name = "ARGUMENTS")]
     pub(crate) arguments: Vec<String>,
     /// Cancel the call after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// Write images, audio and other binary content to this file, or the text if there is none
+    /// Write images, audio and other binary content to this file; text if there is none
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct FromServer {
-    /// Only this server
+    /// List only those of this server
     #[arg(long)]
     pub(crate) server: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReadArguments {
-    /// The server
+    /// Name of the server
     pub(crate) server: String,
-    /// The resource, as `resources` lists it
+    /// URI of the resource, as `resources` lists it
     pub(crate) uri: String,
-    /// Write it to this file
+    /// Write the resource to this file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PromptArguments {
-    /// The server
+    /// Name of the server
     pub(crate) server: String,
-    /// The prompt, as `prompts` lists it
+    /// Name of the prompt, as `prompts` lists it
     pub(crate) name: String,
-    /// Its arguments, as key=value pairs
+    /// Arguments, as key=value pairs
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
 }
@@ -457,7 +453,7 @@ pub(crate) struct ChatArguments {
     /// Answer this prompt and exit; - reads it from standard input. Piped input is appended
     #[arg(long, short, value_name = "PROMPT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
-    /// The model, such as anthropic/NAME or openai/NAME
+    /// Model to use, such as anthropic/NAME or openai/NAME
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Resume this session
@@ -488,18 +484,17 @@ pub(crate) struct ServeArguments {
     /// Accept connections from other machines
     #[arg(long, requires = "http")]
     pub(crate) allow_remote: bool,
-    /// The file with the token that clients must send; created if missing
+    /// File with the token that clients must send; created if missing
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The model, such as anthropic/NAME or openai/NAME
+    /// Model to use, such as anthropic/NAME or openai/NAME
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 }
 
-/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// Text
+    /// Plain text
     Text,
     /// One JSON document, at the end
     Json,
@@ -509,9 +504,9 @@ pub(crate) enum OutputFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// The server
+    /// Name of the server
     pub(crate) server: String,
-    /// Follow until Ctrl-C
+    /// Keep printing new lines until Ctrl-C
     #[arg(long, short)]
     pub(crate) follow: bool,
 }

@@ -1,6 +1,6 @@
-//! Servers that a provider hands out: fetched from the configured address, kept for an hour.
+//! Fetches server entries from the provider at `cloud_url`, and caches them for an hour.
 //!
-//! A provider that cannot be reached stops nobody: the last answer is used, with a warning.
+//! An unreachable provider is not an error: the cached answer is used, with a warning.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -20,15 +20,14 @@ use switchboard_config::text::visible;
 use crate::printer::Printer;
 use crate::store;
 
-/// The last answer, in the state folder.
+/// Name of the cache file in the state folder.
 const CACHE_FILE: &str = "cloud.json";
-/// How long an answer is believed.
-const FRESH: Duration = Duration::from_secs(60 * 60);
-/// A command must not wait long for somebody else's machine.
+/// Lifetime of a cached answer.
+const MAX_AGE: Duration = Duration::from_secs(60 * 60);
+/// Timeout of the fetch: commands wait for it.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// No answer is larger.
-const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
-const MOST_REDIRECTS: usize = 5;
+const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+const MAX_REDIRECTS: usize = 5;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Cached {
@@ -37,7 +36,8 @@ struct Cached {
     text: String,
 }
 
-/// The provider's servers: a fresh answer, or the last one with a warning, or nothing with a warning.
+/// Returns the provider's servers: from the cache if fresh, else fetched. If the fetch fails, warns and falls back to
+/// the stale cache.
 pub(crate) fn source(url: &str, state: &Path, printer: &Printer) -> Option<Source> {
     let cache = state.join(CACHE_FILE);
     let cached = read_cache(&cache).filter(|cached| cached.url == url);
@@ -45,21 +45,21 @@ pub(crate) fn source(url: &str, state: &Path, printer: &Printer) -> Option<Sourc
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs();
-    // A clock that went backwards makes an answer stale, not fresh for years.
+    // If the clock was set back, a cached answer counts as stale.
     let fresh = |cached: &Cached| {
         now.checked_sub(cached.fetched_at)
-            .is_some_and(|age| age < FRESH.as_secs())
+            .is_some_and(|age| age < MAX_AGE.as_secs())
     };
     let shown = mask::url(url);
     let shown = visible(&shown);
     let text = match cached {
         Some(cached) if fresh(&cached) => {
-            printer.detail(format!("using the servers that {shown} gave earlier"));
+            printer.detail(format!("using the cached servers of {shown}"));
             cached.text
         }
         cached => match fetch(url) {
             Ok(text) => {
-                keep(
+                write_cache(
                     &cache,
                     &Cached {
                         url: url.to_owned(),
@@ -72,10 +72,10 @@ pub(crate) fn source(url: &str, state: &Path, printer: &Printer) -> Option<Sourc
             }
             Err(reason) => {
                 let outlook = match &cached {
-                    Some(_) => "the servers it gave earlier are used",
-                    None => "its servers are not there",
+                    Some(_) => "using its cached servers",
+                    None => "its servers are missing",
                 };
-                let message = format!("{shown} cannot be used, so {outlook}: {}", visible(&reason));
+                let message = format!("cannot fetch {shown}; {outlook}: {}", visible(&reason));
                 let hint = "check the address in [cloud] and the network, or remove [cloud]";
                 printer.warning(message, Some(hint));
                 cached?.text
@@ -90,21 +90,21 @@ fn read_cache(path: &Path) -> Option<Cached> {
     serde_json::from_slice(&bytes).ok()
 }
 
-fn keep(path: &Path, cached: &Cached, printer: &Printer) {
+fn write_cache(path: &Path, cached: &Cached, printer: &Printer) {
     let written = serde_json::to_string(cached)
         .map_err(|error| error.to_string())
         .and_then(|text| store::replace(path, &text).map_err(|failure| failure.to_string()));
     if let Err(reason) = written {
-        printer.detail(format!("the provider's answer was not kept: {reason}"));
+        printer.detail(format!("cannot cache the provider's answer: {reason}"));
     }
 }
 
-/// One request. The address itself stays out of the reasons: it can hold a key.
+/// Sends one request. Errors leave out the URL, which can contain a key.
 fn fetch(url: &str) -> Result<String, String> {
     let url = Url::parse(url).map_err(|error| error.to_string())?;
     let start = url.clone();
     let start_time = Instant::now();
-    // Fails only when a provider is installed already, which is just as good.
+    // Fails only if a crypto provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
         .timeout(DEADLINE)
@@ -118,16 +118,16 @@ fn fetch(url: &str) -> Result<String, String> {
         .send()
         .map_err(reason)?;
     if !response.status().is_success() {
-        return Err(format!("it answered with status {}", response.status()));
+        return Err(format!("status {}", response.status()));
     }
     let text = read_text(response, start_time)?;
     match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&text) {
         Ok(_) => Ok(text),
-        Err(error) => Err(format!("it did not answer with a JSON object: {error}")),
+        Err(error) => Err(format!("the answer is not a JSON object: {error}")),
     }
 }
 
-/// Reads the answer. The client's deadline is for each piece of it, so one that trickles is cut off here.
+/// Reads the body. The client's timeout applies to each read, so a slow trickle is cut off here.
 fn read_text(mut response: Response, start_time: Instant) -> Result<String, String> {
     let mut bytes = Vec::new();
     let mut piece = vec![0; 64 * 1024];
@@ -139,28 +139,28 @@ fn read_text(mut response: Response, start_time: Instant) -> Result<String, Stri
             break;
         }
         bytes.extend_from_slice(piece.get(..count).unwrap_or_default());
-        if bytes.len() > LARGEST_ANSWER {
-            return Err(format!("it answered with more than {LARGEST_ANSWER} bytes"));
+        if bytes.len() > MAX_BODY_BYTES {
+            return Err(format!("the answer exceeds {MAX_BODY_BYTES} bytes"));
         }
         if start_time.elapsed() > DEADLINE {
             return Err(too_slow());
         }
     }
-    String::from_utf8(bytes).map_err(|_| "it did not answer with UTF-8 text".to_owned())
+    String::from_utf8(bytes).map_err(|_| "the answer is not UTF-8".to_owned())
 }
 
 fn too_slow() -> String {
-    format!("it did not answer within {} seconds", DEADLINE.as_secs())
+    format!("no answer within {} seconds", DEADLINE.as_secs())
 }
 
 fn follow(attempt: Attempt<'_>, start: &Url) -> reqwest::redirect::Action {
-    // A provider on the internet must not send us to a server of this machine.
+    // A remote provider must not redirect us to a server on this machine.
     let safe =
         attempt.url().scheme() == "https" || (is_loopback(attempt.url()) && is_loopback(start));
     if !safe {
-        attempt.error("it redirects to an address that is not https")
-    } else if attempt.previous().len() > MOST_REDIRECTS {
-        attempt.error("it redirects too often")
+        attempt.error("redirect to an address that is not https")
+    } else if attempt.previous().len() > MAX_REDIRECTS {
+        attempt.error("too many redirects")
     } else {
         attempt.follow()
     }
@@ -182,7 +182,7 @@ fn reason(error: reqwest::Error) -> String {
     if error.is_timeout() {
         return too_slow();
     }
-    // The outer error says only that a request failed; the innermost says why.
+    // The outer error says only that a request failed; the innermost has the cause.
     let mut innermost: &dyn std::error::Error = &error;
     while let Some(source) = innermost.source() {
         innermost = source;

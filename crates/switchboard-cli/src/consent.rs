@@ -1,7 +1,7 @@
-//! The question to the person at the terminal: what will happen, why it is asked, and one key for the answer.
+//! The permission prompt on the terminal: shows the call and the reason for asking, and reads a one-key answer.
 //!
-//! Owns the layout. What is shown comes from the host's [`ConsentView`]; a yes counts only once all of it was on the
-//! screen.
+//! Owns the layout. The content comes from the host's [`ConsentView`]; approving requires that all of it has been on
+//! the screen.
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -27,19 +27,19 @@ use crate::printer::{Printer, paint, style};
 use crate::terminal::{self, Key, Keyboard, Size, fitted};
 use crate::{live, store, view};
 
-/// The screen where the terminal does not say how large it is.
-const USUAL: Size = Size {
+/// Assumed size of a terminal that does not report one.
+const DEFAULT_SIZE: Size = Size {
     columns: 100,
     rows: 30,
 };
-/// Rows that the question needs besides the call.
+/// Rows that the prompt needs besides the call.
 const ROWS_AROUND: usize = 8;
-/// No more of one argument is put into a line.
-const LONGEST_ARGUMENT: usize = 2000;
-/// So many arguments are put into a line.
-const SHOWN_ARGUMENTS: usize = 8;
+/// Characters shown of one argument.
+const MAX_ARGUMENT_CHARS: usize = 2000;
+/// Arguments shown in the summary.
+const MAX_ARGUMENTS: usize = 8;
 
-/// Asks on the terminal.
+/// Prompts on the terminal.
 pub(crate) struct Terminal {
     context: Context,
 }
@@ -55,14 +55,14 @@ impl Terminal {
         &self.context.printer
     }
 
-    /// What is asked: the call as far as there is room for it, and why. Also whether all of it is there.
+    /// Returns the prompt's text, cut to the terminal, and whether it contains the complete call.
     fn question(&self, question: &Question<'_>, view: &ConsentView, size: Size) -> (String, bool) {
         let tool = paint(style::NAME, &view.tool);
         let mut lines = vec![match &view.server {
             Some(server) => {
                 let server = paint(style::NAME, server);
                 format!(
-                    "{} {tool} of the server {server}?",
+                    "{} {tool} of server {server}?",
                     paint(style::WARNING, "call")
                 )
             }
@@ -95,7 +95,7 @@ impl Terminal {
         (lines.join("\n"), folded.is_complete())
     }
 
-    /// The keys that answer. `width` is the offer that a grant would be about.
+    /// Returns the line of possible keys. `width` is the index of the offered grant.
     fn choices(&self, offers: &[Offer], width: usize, is_shown: bool, columns: usize) -> String {
         let key = |key: &str| paint(style::NAME, key);
         let mut text = String::new();
@@ -150,15 +150,15 @@ impl Terminal {
         !self.context.flags.no_project
     }
 
-    /// Asks until there is an answer that counts.
+    /// Prompts until the user gives a valid answer.
     async fn answer(&self, question: &Question<'_>) -> Answer {
         let printer = self.printer();
-        let size = terminal::error_size().unwrap_or(USUAL);
+        let size = terminal::error_size().unwrap_or(DEFAULT_SIZE);
         let view = ConsentView::of(question);
         let (text, mut is_shown) = self.question(question, &view, size);
         printer.ask(format!("{text}\n"));
         let mut width = 0;
-        // One for all keys: what is pressed ahead must not be lost between two of them.
+        // One keyboard for all keys: keys typed ahead must not be lost between two reads.
         let Ok(mut keyboard) = Keyboard::open() else {
             return Answer::No;
         };
@@ -192,9 +192,9 @@ impl Terminal {
                 'a' if offer.is_some_and(|offer| offer.rule.is_some()) => Some(GrantPlace::User),
                 _ => return Answer::No,
             };
-            // Nothing is approved that was not shown.
+            // Nothing can be approved before it has been shown.
             if !is_shown {
-                let refusal = "  not all of it was shown: press v to see the rest first";
+                let refusal = "  part of the call is not shown: press v to see it first";
                 printer.ask(format!("{}\n", paint(style::WARNING, refusal)));
                 continue;
             }
@@ -237,8 +237,8 @@ impl Terminal {
         }
     }
 
-    /// Adds a rule to the project's local file, whose rules count once they are approved. Rules of others that are not
-    /// approved must not become so by this.
+    /// Adds a rule to the project's local file and approves the file. Fails if it contains rules that are not approved
+    /// yet: they would be approved along with it.
     fn write_local_rule(&self, rule: &NewRule, target: &Target) -> Result<(), Failure> {
         let context = &self.context;
         let name = target.path.file_name().map(|name| name.to_string_lossy());
@@ -252,8 +252,8 @@ impl Terminal {
         if !context.flags.trust_project && before.questions.iter().any(|each| is_local(each)) {
             let message = format!("the rules in {} are not approved", target.shown());
             return Err(Failure::new(Exit::Denied, message)
-                .because("adding one would approve the others, too")
-                .hint("look at them with `switchboard trust diff`, and approve or remove them"));
+                .because("adding a rule would approve the others, too")
+                .hint("review them with `switchboard trust diff`, then approve or remove them"));
         }
         store::add_rule(target, context, rule)?;
         let after = context.load_files(context.decisions());
@@ -274,9 +274,9 @@ impl Approver for Terminal {
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         async move {
-            // Nothing that moves may be drawn over the question.
-            let _floor = live::floor(self.printer()).await;
-            terminal::forget_keys();
+            // Live lines must not be drawn over the prompt.
+            let _lock = live::lock_terminal(self.printer()).await;
+            terminal::discard_keys();
             self.answer(&question).await
         }
         .boxed()
@@ -291,7 +291,7 @@ impl Approver for Terminal {
     }
 }
 
-/// A row with the lines that come and go standing out.
+/// Highlights added and removed lines of a preview.
 fn painted(row: &str, has_preview: bool) -> String {
     let line = row.strip_prefix("  │ ").filter(|_| has_preview);
     match line.and_then(|line| line.chars().next()) {
@@ -302,27 +302,18 @@ fn painted(row: &str, has_preview: bool) -> String {
     }
 }
 
-/// The arguments, a line each, with secrets masked and nothing in them that fools a terminal: for a call that goes on,
-/// where nothing is approved.
+/// Returns the arguments of a running call, one line each, with secrets masked and control characters escaped.
 pub(crate) fn arguments(arguments: Option<&RawValue>) -> Vec<String> {
     let view = ConsentView::new("", None, arguments);
     let line = |entry: &switchboard::permissions::consent::Entry| {
-        let short: String = entry.text.chars().take(LONGEST_ARGUMENT).collect();
-        // A line break is nothing that is hidden, and one line has to do.
+        let short: String = entry.text.chars().take(MAX_ARGUMENT_CHARS).collect();
+        // Each argument gets one line; showing a line break as a symbol hides nothing.
         let short = short.trim_end().replace('\n', " ⏎ ").replace('\t', " ");
         format!("{}: {short}", entry.label)
     };
-    let mut lines: Vec<String> = view
-        .entries
-        .iter()
-        .take(SHOWN_ARGUMENTS)
-        .map(line)
-        .collect();
-    if view.entries.len() > SHOWN_ARGUMENTS {
-        lines.push(format!(
-            "… and {} more",
-            view.entries.len() - SHOWN_ARGUMENTS
-        ));
+    let mut lines: Vec<String> = view.entries.iter().take(MAX_ARGUMENTS).map(line).collect();
+    if view.entries.len() > MAX_ARGUMENTS {
+        lines.push(format!("… and {} more", view.entries.len() - MAX_ARGUMENTS));
     }
     lines
 }

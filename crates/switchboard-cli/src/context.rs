@@ -1,6 +1,6 @@
-//! From flags and environment to a configuration.
+//! Loads the configuration from flags and environment.
 //!
-//! Every command but `config check` gets its findings as warnings here, and goes on with the healthy servers.
+//! Every command except `config check` reports diagnostics as warnings here, and continues with the valid servers.
 
 use std::path::PathBuf;
 
@@ -18,15 +18,15 @@ use crate::error::Failure;
 use crate::printer::{Printer, Verbosity};
 use crate::report;
 
-/// What every command works with.
+/// The flags, environment, folders and printer that every command uses.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) printer: Printer,
     pub(crate) environment: Environment,
     pub(crate) flags: GlobalFlags,
-    /// The folder the program acts in, with links resolved.
+    /// The working folder, with links resolved.
     pub(crate) cwd: PathBuf,
-    /// The project that folder belongs to.
+    /// The root of the project that contains `cwd`.
     pub(crate) project: PathBuf,
 }
 
@@ -37,29 +37,29 @@ impl Context {
         let start = flags.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
         let cwd = start.canonicalize().map_err(|error| {
             if flags.cwd.is_none() {
-                return Failure::failed("the current folder is gone")
+                return Failure::failed("the current folder does not exist")
                     .because(error)
-                    .hint("change to a folder that exists, or name one with --cwd");
+                    .hint("change to an existing folder, or pass one with --cwd");
             }
             Failure::usage(format!(
-                "there is no folder {}",
+                "no such folder: {}",
                 visible(&start.display().to_string())
             ))
             .because(error)
-            .hint("check the path given to --cwd")
+            .hint("check the path passed to --cwd")
         })?;
         if !cwd.is_dir() {
             let shown = start.display().to_string();
             return Err(
                 Failure::usage(format!("{} is not a folder", visible(&shown)))
-                    .hint("give a folder to --cwd"),
+                    .hint("pass a folder to --cwd"),
             );
         }
         let project = project_root(&cwd, &environment.home, &Disk);
         if let Some(reason) = &environment.managed.refused {
             printer.warning(
-                format!("{MANAGED_FILE} is not honoured: {}", visible(reason)),
-                Some("unset it, or let the file belong to root and be writable by nobody else"),
+                format!("{MANAGED_FILE} is ignored: {}", visible(reason)),
+                Some("unset it, or make the file owned by root and writable only by root"),
             );
         }
         Ok(Self {
@@ -71,19 +71,19 @@ impl Context {
         })
     }
 
-    /// The effective configuration. Findings are warned of.
+    /// Loads the effective configuration and prints its diagnostics as warnings.
     pub(crate) fn load(&self) -> Config {
         let config = self.load_quietly();
         report::in_passing(&config.diagnostics, &self.printer);
         config
     }
 
-    /// The scalar settings in force, with findings left out.
+    /// Loads the scalar settings, ignoring diagnostics.
     pub(crate) fn settings(&self) -> Settings {
         Config::load(&self.inputs(Decisions::default()), &Disk).settings
     }
 
-    /// Where configuration is looked for.
+    /// The folders that are searched for configuration files.
     pub(crate) fn folders(&self) -> Folders {
         Folders {
             home: self.environment.home.clone(),
@@ -94,11 +94,11 @@ impl Context {
         }
     }
 
-    /// The effective configuration, with findings left to the caller.
+    /// Loads the effective configuration and leaves its diagnostics to the caller.
     pub(crate) fn load_quietly(&self) -> Config {
         let mut inputs = self.inputs(self.decisions());
         let config = Config::load(&inputs, &Disk);
-        // Neither an exclusive nor a merging enterprise file lets cloud entries in.
+        // No enterprise file, exclusive or merging, admits cloud entries.
         let (None, Some((url, _))) = (config.enterprise, &config.cloud_url) else {
             return config;
         };
@@ -109,8 +109,7 @@ impl Context {
         Config::load(&inputs, &Disk)
     }
 
-    /// What the files say under the given decisions, the project's included whatever the flags say. Nothing is
-    /// fetched and nothing is said.
+    /// Loads the files under the given decisions, always including the project's. Fetches and prints nothing.
     pub(crate) fn load_files(&self, decisions: Decisions) -> Config {
         let inputs = Inputs {
             skip_project: false,
@@ -120,7 +119,7 @@ impl Context {
         Config::load(&inputs, &Disk)
     }
 
-    /// Warns of what is wrong with the files, for commands that do not need the configuration itself.
+    /// Prints diagnostics as warnings, for commands that do not need the configuration itself.
     pub(crate) fn warn_of_findings(&self, decisions: &Decisions) {
         let inputs = self.inputs(decisions.clone());
         report::in_passing(&Config::load(&inputs, &Disk).diagnostics, &self.printer);
@@ -143,12 +142,11 @@ impl Context {
         }
     }
 
-    /// Where the trust decisions are kept.
     pub(crate) fn trust_file(&self) -> PathBuf {
         self.environment.state.join(TRUST_FILE)
     }
 
-    /// The trust decisions. Without a file that can be read nothing is trusted.
+    /// Reads the trust decisions; empty, with a warning, if the file cannot be read.
     pub(crate) fn decisions(&self) -> Decisions {
         self.try_decisions().unwrap_or_else(|failure| {
             let causes = failure.causes.join("; ");
@@ -160,7 +158,6 @@ impl Context {
         })
     }
 
-    /// The trust decisions, or why they cannot be read.
     pub(crate) fn try_decisions(&self) -> Result<Decisions, Failure> {
         let path = self.trust_file();
         let unreadable = |cause: String| unreadable_decisions(&path, &cause);
@@ -173,15 +170,15 @@ impl Context {
     }
 }
 
-/// Why the trust decisions cannot be used. The file is never overwritten: it may be one of a newer version.
+/// The failure for unreadable trust decisions. The file is never overwritten: a newer version may have written it.
 pub(crate) fn unreadable_decisions(path: &std::path::Path, cause: &str) -> Failure {
     let shown = path.display().to_string();
     Failure::failed(format!("the file {} cannot be used", visible(&shown)))
         .because(visible(cause))
-        .hint("move the file away; what you had approved is asked about again")
+        .hint("move the file away, then approve again when prompted")
 }
 
-/// The printer that the flags ask for.
+/// Creates the printer that the flags select.
 pub(crate) fn printer(flags: &GlobalFlags) -> Printer {
     let verbosity = match (flags.quiet, flags.verbose) {
         (true, _) => Verbosity::Quiet,

@@ -1,7 +1,7 @@
-//! The configuration as it is now, which may differ from how it was when the program began.
+//! Follows the configuration files while the program runs.
 //!
-//! Owns the newest reading of the files, as the source that the host follows. The servers themselves are the host's: it
-//! makes them what was read, and what did not change goes on undisturbed.
+//! Holds the latest configuration read and passes it to the host, which owns the servers: it reconciles them and leaves
+//! unchanged ones running.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -22,32 +22,31 @@ use crate::servers::Servers;
 use crate::session::{self, Session};
 use crate::startup;
 
-/// What is wrong with a file that says nothing at all.
-const SAYS_NOTHING: [&str; 2] = ["syntax", "unreadable"];
+/// Diagnostic codes of a file that could not be parsed at all.
+const UNPARSABLE: [&str; 2] = ["syntax", "unreadable"];
 
-/// What the files say now.
 #[derive(Default)]
 pub(crate) struct Current {
-    /// Nothing, as long as it is what they said in the beginning.
+    /// `None` until a reload: the session's initial configuration is current.
     newest: RefCell<Option<Rc<Servers>>>,
-    /// How many readings have begun, and which of them is the newest.
-    begun: Cell<u64>,
+    /// Sequence numbers of the last read started and the last one adopted.
+    started_reads: Cell<u64>,
     adopted: Cell<u64>,
 }
 
-/// One reading of the files.
+/// One read of the files.
 struct Reading {
     number: u64,
     servers: Servers,
 }
 
 impl Current {
-    /// The last reading, if there has been one since the beginning.
+    /// The last configuration adopted since the session started, if any.
     pub(crate) fn newest(&self) -> Option<Rc<Servers>> {
         self.newest.borrow().clone()
     }
 
-    /// Reads the configuration anew, makes the host's servers what it says, and waits for those that are new.
+    /// Reloads the configuration, reconciles the host's servers, and waits for the new ones.
     pub(crate) async fn reload(&self, session: &Session<'_>) -> Result<(), Failure> {
         let context = session.context.clone();
         let (number, servers) = self.read(move || Servers::load(&context, None)).await?;
@@ -63,16 +62,16 @@ impl Current {
         starting.retain(|name| !running.contains(name));
         startup::follow(&session.host, &starting, &session.context.printer).await;
         for status in starting.iter().filter_map(|name| session.host.status(name)) {
-            session.tell(&status);
+            session.report_start(&status);
         }
         Ok(())
     }
 
-    /// Has the host follow the files, without waiting for servers; never ends. `tell` hears in one line what came of it.
+    /// Makes the host follow the files, without waiting for servers. Never returns. `notify` gets one line per change.
     pub(crate) async fn follow_files(
         &self,
         session: &Session<'_>,
-        tell: impl FnMut(String),
+        notify: impl FnMut(String),
     ) -> Infallible {
         match FileWatcher::new(files(session)) {
             Ok(watcher) => {
@@ -80,7 +79,7 @@ impl Current {
                     current: self,
                     session,
                     watcher,
-                    tell,
+                    notify,
                     has_new_rules: false,
                 };
                 session.host.follow(source).await;
@@ -90,18 +89,19 @@ impl Current {
         pending().await
     }
 
-    /// Reads on a thread, since a file may be slow and `cloud_url` takes seconds. Returns which reading it was.
+    /// Reads on a thread, since file access can block and `cloud_url` takes seconds. Returns the sequence number with
+    /// the result.
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<(u64, T), Failure> {
-        let number = self.begun.get() + 1;
-        self.begun.set(number);
-        Ok((number, apart(read).await?))
+        let number = self.started_reads.get() + 1;
+        self.started_reads.set(number);
+        Ok((number, blocking(read).await?))
     }
 
-    /// Makes a reading the newest one, with the rules for its servers. `None` if a later one was faster. Tells whether the
-    /// rules differ.
+    /// Makes a read the current one and updates the permission rules. `None` if a later read was adopted first. The
+    /// flag is whether the rules changed.
     fn adopt(&self, reading: Reading, session: &Session<'_>) -> Option<(Desired, bool)> {
         if reading.number < self.adopted.get() {
             return None;
@@ -118,7 +118,7 @@ impl Current {
         Some((desired, has_new_rules))
     }
 
-    /// What is wrong with a file that said something the last time, and now says nothing.
+    /// Returns the error of a file that was valid before and can no longer be parsed.
     fn newly_broken<'s>(&self, now: &'s Servers, session: &Session<'_>) -> Option<&'s Diagnostic> {
         let newest = self.newest();
         let before = newest.as_deref().unwrap_or(session.servers);
@@ -130,7 +130,7 @@ impl Current {
     }
 }
 
-/// The servers that have been started, whatever came of it.
+/// The servers that have been started, connected or not.
 fn started(session: &Session<'_>) -> Vec<ServerName> {
     let statuses = session.host.statuses().into_iter();
     let is_started = |state: &ServerState| {
@@ -141,12 +141,12 @@ fn started(session: &Session<'_>) -> Vec<ServerName> {
     started.map(|status| status.name).collect()
 }
 
-/// The files of the configuration as a source of servers.
+/// The configuration files as a [`ServerSource`].
 struct ConfigurationFiles<'s, T> {
     current: &'s Current,
     session: &'s Session<'s>,
     watcher: FileWatcher,
-    tell: T,
+    notify: T,
     has_new_rules: bool,
 }
 
@@ -159,11 +159,11 @@ impl<T: FnMut(String)> ServerSource for ConfigurationFiles<'_, T> {
             let Ok((number, servers)) = read.await else {
                 continue;
             };
-            // An unfinished edit ends no server.
+            // An unfinished edit must not stop servers.
             if let Some(finding) = self.current.newly_broken(&servers, self.session) {
                 let place = finding.place.to_string();
                 let (place, message) = (visible(&place), visible(&finding.message));
-                (self.tell)(format!(
+                (self.notify)(format!(
                     "{place}: {message}; keeping the previous configuration"
                 ));
                 continue;
@@ -183,12 +183,12 @@ impl<T: FnMut(String)> ServerSource for ConfigurationFiles<'_, T> {
         }
         if !changes.is_empty() {
             let changes = changes.join(", ");
-            (self.tell)(format!("the configuration has changed: {changes}"));
+            (self.notify)(format!("configuration changed: {changes}"));
         }
     }
 }
 
-/// Every file that may say something about servers, whether it exists or not.
+/// Every file that can affect servers, including missing ones.
 fn files(session: &Session<'_>) -> Vec<PathBuf> {
     let looked = session.servers.config.looked.iter();
     let mut files: Vec<PathBuf> = looked.map(|looked| looked.path.clone()).collect();
@@ -196,16 +196,15 @@ fn files(session: &Session<'_>) -> Vec<PathBuf> {
     files
 }
 
-/// What is wrong with files that say nothing at all.
+/// The errors of files that could not be parsed at all.
 fn broken(servers: &Servers) -> impl Iterator<Item = &Diagnostic> {
     let findings = servers.config.diagnostics.iter();
-    findings.filter(|finding| {
-        finding.severity == Severity::Error && SAYS_NOTHING.contains(&finding.code)
-    })
+    findings
+        .filter(|finding| finding.severity == Severity::Error && UNPARSABLE.contains(&finding.code))
 }
 
-/// Runs what reads or writes files apart from the runtime, whose only thread goes on with calls and servers meanwhile.
-pub(crate) async fn apart<T: Send + 'static>(
+/// Runs blocking file work on a thread, so that the single-threaded runtime keeps serving calls.
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
     let done = on_thread(work).await;
@@ -221,8 +220,8 @@ mod tests {
         let runtime = session::runtime().unwrap();
         let (let_go, held) = std::sync::mpsc::channel::<()>();
         let order = runtime.block_on(async {
-            let reading = apart(move || held.recv().is_ok());
-            // Only work on the same thread lets the reading end.
+            let reading = blocking(move || held.recv().is_ok());
+            // The read finishes only if the runtime's thread runs this meanwhile.
             let calling = async { let_go.send(()) };
             tokio::join!(reading, calling)
         });

@@ -1,7 +1,7 @@
-//! The program's own diagnostics, for whoever looks for a fault in it: off unless `SWITCHBOARD_LOG` asks for them.
+//! Writes the program's own diagnostics from `tracing` to standard error. Off unless `SWITCHBOARD_LOG` is set.
 //!
-//! Owns the way from `tracing` to standard error. Only lines of Switchboard itself are written: what libraries log may
-//! hold addresses with keys in them, headers or whole messages. Nothing here goes to standard output.
+//! Only Switchboard's own events are written: those of libraries may contain URLs with keys, headers or whole messages.
+//! Nothing goes to standard output.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
@@ -19,43 +19,43 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::time;
 
-/// What the variable may say.
+/// The valid values, for error messages.
 pub(crate) const WORDS: &str =
     "error, warn, info, debug, trace or off, or switchboard::manager=debug for one part";
 
-/// Writes diagnostics from now on, as the variable says. What of it cannot be read is given back, to be told.
-pub(crate) fn begin(wanted: &OsStr) -> Vec<String> {
-    let (filter, unreadable) = Filter::parse(&wanted.to_string_lossy());
-    if filter.most() != LevelFilter::OFF {
-        // Nobody else in this program sets one.
+/// Enables diagnostics according to the variable's value. Returns the directives that could not be parsed.
+pub(crate) fn init(value: &OsStr) -> Vec<String> {
+    let (filter, unreadable) = Filter::parse(&value.to_string_lossy());
+    if filter.max_level() != LevelFilter::OFF {
+        // Nothing else in this program sets a subscriber.
         let _ = tracing::subscriber::set_global_default(Diagnostics(filter));
     }
     unreadable
 }
 
-/// Which lines are written: a level for all of Switchboard, or for those of its parts that begin so.
+/// Maximum level for all of Switchboard, or by module prefix.
 #[derive(Debug, PartialEq, Eq)]
 struct Filter {
-    /// The longest part first, so that the first that fits counts.
+    /// Longest prefix first, so that the first match is the most specific.
     parts: Vec<(String, LevelFilter)>,
 }
 
-/// What the names of Switchboard's own parts begin with.
-const OWN: &str = "switchboard";
+/// Prefix of the targets of Switchboard's own crates.
+const OWN_PREFIX: &str = "switchboard";
 
 impl Filter {
-    /// Reads `LEVEL` and `PART=LEVEL`, separated by commas.
+    /// Parses `LEVEL` and `PART=LEVEL`, separated by commas.
     fn parse(text: &str) -> (Self, Vec<String>) {
         let mut parts = Vec::new();
         let mut unreadable = Vec::new();
         let words = text.split(',').map(str::trim);
         for word in words.filter(|word| !word.is_empty()) {
-            let (part, level) = word.split_once('=').unwrap_or((OWN, word));
+            let (part, level) = word.split_once('=').unwrap_or((OWN_PREFIX, word));
             let level = level.trim();
-            // A number is a level to the parser, and so is nothing at all; neither means anything to people.
+            // `LevelFilter` also parses numbers and the empty string, which we reject.
             let is_word = level.starts_with(char::is_alphabetic);
             match level.parse() {
-                Ok(level) if is_word && part.starts_with(OWN) => {
+                Ok(level) if is_word && part.starts_with(OWN_PREFIX) => {
                     parts.push((part.trim().to_owned(), level));
                 }
                 _ => unreadable.push(word.to_owned()),
@@ -65,8 +65,8 @@ impl Filter {
         (Self { parts }, unreadable)
     }
 
-    /// The most that any part writes.
-    fn most(&self) -> LevelFilter {
+    /// The highest level of any part.
+    fn max_level(&self) -> LevelFilter {
         let levels = self.parts.iter().map(|(_, level)| *level);
         levels.max().unwrap_or(LevelFilter::OFF)
     }
@@ -74,15 +74,15 @@ impl Filter {
     fn level_of(&self, target: &str) -> LevelFilter {
         let fits = |part: &str| {
             let rest = target.strip_prefix(part);
-            // `switchboard` is every crate of the program; any other part is one module and those in it.
-            rest.is_some_and(|rest| part == OWN || rest.is_empty() || rest.starts_with("::"))
+            // `switchboard` matches every crate of the program; any other part matches one module and its children.
+            rest.is_some_and(|rest| part == OWN_PREFIX || rest.is_empty() || rest.starts_with("::"))
         };
         let found = self.parts.iter().find(|(part, _)| fits(part));
         found.map_or(LevelFilter::OFF, |(_, level)| *level)
     }
 }
 
-/// Writes what the filter lets through. There are no spans in this program, so none are kept.
+/// Writes the events that pass the filter. This program uses no spans.
 struct Diagnostics(Filter);
 
 impl Subscriber for Diagnostics {
@@ -91,7 +91,7 @@ impl Subscriber for Diagnostics {
     }
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        // The filter never changes, so each place is asked about once.
+        // The filter never changes, so each call site is evaluated once.
         if self.enabled(metadata) {
             Interest::always()
         } else {
@@ -100,7 +100,7 @@ impl Subscriber for Diagnostics {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(self.0.most())
+        Some(self.0.max_level())
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -118,7 +118,7 @@ impl Subscriber for Diagnostics {
         let now = time::exact(Timestamp::from(SystemTime::now()));
         let (level, target) = (metadata.level(), metadata.target());
         let text = format!("{now} {level:>5} {target}: {}{}", line.message, line.fields);
-        // One write for each line, so that lines of several processes do not mix; one that fails has nowhere to be told.
+        // One write per line, so that lines of several processes do not mix. A failed write cannot be reported.
         let line = format!("{}\n", visible(&mask::message(&text)));
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
@@ -128,7 +128,7 @@ impl Subscriber for Diagnostics {
     fn exit(&self, _: &Id) {}
 }
 
-/// What an event says.
+/// The message and fields of an event.
 #[derive(Default)]
 struct Line {
     message: String,
@@ -173,7 +173,7 @@ mod tests {
         check("WARN", "switchboard", LevelFilter::WARN);
         check("", "switchboard", LevelFilter::OFF);
         check("off", "switchboard", LevelFilter::OFF);
-        // What libraries log is nobody's business, whatever is asked for.
+        // Library events are never written, at any level.
         check("trace", "hyper_util::client", LevelFilter::OFF);
         let parts = "info, switchboard::manager=trace,switchboard::manager::idle=off";
         check(parts, "switchboard::manager::lists", LevelFilter::TRACE);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_the_rest_counts() {
+    fn invalid_directives_are_returned_and_the_rest_applies() {
         let (filter, unreadable) = Filter::parse("loud,hyper=trace,3,switchboard=,warn");
         assert_eq!(unreadable, ["loud", "hyper=trace", "3", "switchboard="]);
         assert_eq!(filter.level_of("switchboard::host"), LevelFilter::WARN);

@@ -1,4 +1,4 @@
-//! The one place that reads environment variables.
+//! Reads environment variables. No other file of this crate does.
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -12,34 +12,32 @@ use crate::cli::When;
 use crate::error::Failure;
 use crate::printer::Colors;
 
-/// Which of the program's own diagnostics are written.
 const LOG: &str = "SWITCHBOARD_LOG";
 
-/// Everything that is taken from the environment.
+/// Everything read from the environment.
 #[derive(Debug, Clone)]
 pub(crate) struct Environment {
-    /// Every variable, for the servers that are started.
+    /// Every variable, to be passed to servers.
     pub(crate) all: Arc<[(OsString, OsString)]>,
-    /// The variables that references in files can name.
+    /// The variables that configuration files can reference.
     pub(crate) variables: expand::Environment,
-    /// The user's home, with links resolved.
+    /// The user's home folder, with links resolved.
     pub(crate) home: PathBuf,
     /// The user's configuration folder.
     pub(crate) config: PathBuf,
-    /// What Switchboard remembers.
+    /// The state folder.
     pub(crate) state: PathBuf,
-    /// The enterprise file.
+    /// The enterprise configuration file.
     pub(crate) managed: Managed,
 }
 
 impl Environment {
-    /// Reads the environment of this process.
     pub(crate) fn read() -> Result<Self, Failure> {
         let all: Arc<[_]> = std::env::vars_os().collect();
         let places = Places::of(&all).map_err(|error| match error {
             PlacesError::Relative(variable) => Failure::usage(error.to_string())
                 .hint(format!("set {variable} to a path that starts with /")),
-            _ => Failure::failed("the home folder is not known")
+            _ => Failure::failed("the home folder is unknown")
                 .because("HOME is not set to an absolute path")
                 .hint("set HOME"),
         })?;
@@ -57,7 +55,7 @@ impl Environment {
         })
     }
 
-    /// A folder that another program's variable names.
+    /// Reads a variable of another program as a folder.
     pub(crate) fn folder_of(&self, name: &str) -> Option<PathBuf> {
         self.variables
             .get(name)
@@ -66,7 +64,7 @@ impl Environment {
     }
 }
 
-/// Which streams are coloured: the flag, else `NO_COLOR`, else whether it is a terminal.
+/// Decides which streams are coloured: by the flag, else `NO_COLOR` and `TERM`, else whether the stream is a terminal.
 pub(crate) fn colors(when: When) -> Colors {
     let automatic = variable("NO_COLOR").is_none()
         && variable("TERM").is_none_or(|terminal| terminal != "dumb");
@@ -81,17 +79,17 @@ pub(crate) fn colors(when: When) -> Colors {
     }
 }
 
-/// Which of the program's own diagnostics are wanted; `None` for none.
+/// The value of `SWITCHBOARD_LOG`; `None` if unset or empty.
 pub(crate) fn log() -> Option<OsString> {
     variable(LOG)
 }
 
-/// Whether standard error is a terminal whose cursor can be moved.
+/// Whether standard error is a terminal with a movable cursor.
 pub(crate) fn can_draw() -> bool {
     std::io::stderr().is_terminal() && variable("TERM").is_some_and(|terminal| terminal != "dumb")
 }
 
-/// A variable that is set to something.
+/// Reads a variable; an empty value counts as unset.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What a command fails with: what happened, why, and what to do.
+//! The error type of commands: message, causes and hints.
 
 use std::io;
 
@@ -7,22 +7,20 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 
-/// A command's result.
 pub(crate) type Outcome = Result<Exit, Failure>;
 
-/// Why a command could not do what it was asked to.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Failure {
-    /// How the program ends.
     pub(crate) exit: Exit,
-    /// What happened: a lowercase fragment with no final dot.
+    /// A lowercase fragment without a final period.
     pub(crate) message: String,
-    /// Why, from near to far.
+    /// Outermost first.
     pub(crate) causes: Vec<String>,
-    /// What to do, rendered last.
+    /// Remedies, printed last.
     pub(crate) hints: Vec<String>,
-    /// Whether nobody listens any more, so that there is nothing to say.
+    /// Whether nothing is printed: the reader is gone, or the user interrupted.
     pub(crate) silent: bool,
 }
 
@@ -37,17 +35,17 @@ impl Failure {
         }
     }
 
-    /// The operation failed.
+    /// A failure with [`Exit::Failed`].
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    /// The command line makes no sense.
+    /// An invalid command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// A signal ended the command. Whoever sent it knows, so there is nothing to say.
+    /// A signal ended the command. The sender knows, so nothing is printed.
     pub(crate) fn interrupted(exit: Exit) -> Self {
         let mut failure = Self::new(exit, "interrupted");
         failure.silent = true;
@@ -66,7 +64,7 @@ impl Failure {
         self
     }
 
-    /// The failure for scripts.
+    /// The failure as JSON, for scripts.
     pub(crate) fn to_json(&self) -> Value {
         let plain = |text: &String| strip_str(text).to_string();
         let hints: Vec<String> = self.hints.iter().map(plain).collect();
@@ -81,15 +79,15 @@ impl Failure {
         })
     }
 
-    /// Output that could not be written. A reader that went away, as `head` does, is no error.
+    /// Output could not be written. A closed pipe, as with `head`, is not an error.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            let mut failure = Self::new(Exit::Done, "the reader went away");
+            let mut failure = Self::new(Exit::Done, "the reader closed the pipe");
             failure.silent = true;
             return failure;
         }
         Self::failed("could not write the output")
             .because(error)
-            .hint("check the disk, or where the output is redirected to")
+            .hint("check the disk and the redirection target")
     }
 }

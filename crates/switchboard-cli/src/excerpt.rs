@@ -1,14 +1,13 @@
-//! The line of a file that a finding is about, with a mark under the place and with no secret in it.
+//! Extracts the source line of a diagnostic, with a marker under the position and with secrets replaced by dots.
 //!
-//! A broken line can hold a key or a password, and what is broken cannot be understood. So only what is known
-//! to be harmless is shown: keys, punctuation, and the values of keys that never hold a secret. Everything
-//! else becomes dots of the same length, which keeps the mark in its place.
+//! A line that failed to parse can contain a secret anywhere. So only known harmless text is shown: keys, punctuation,
+//! and the values of keys that never hold a secret. Dots preserve the length, so that the marker stays in place.
 
 use switchboard_config::source::{Origin, SourceFile};
 use switchboard_config::text::is_invisible;
 
-/// Longer lines are not shown: whoever writes them does not read them.
-const LONGEST_LINE: usize = 200;
+/// Longer lines are generated rather than written by hand, and not shown.
+const MAX_LINE: usize = 200;
 
 /// Keys whose values are never secret.
 const HARMLESS: &[&str] = &[
@@ -73,22 +72,22 @@ const HARMLESS: &[&str] = &[
     "cwd",
 ];
 
-/// A line and the columns that are marked in it.
+/// A line and its marked columns.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt {
     pub(crate) line_number: usize,
     pub(crate) line: String,
-    /// Characters before the mark.
+    /// Characters before the marker.
     pub(crate) indent: usize,
-    /// Characters under the mark, at least one.
+    /// Width of the marker in characters, at least 1.
     pub(crate) width: usize,
 }
 
-/// The line an origin starts on, if it can be shown.
+/// Returns the line on which an origin starts; `None` if it cannot be shown.
 pub(crate) fn excerpt(origin: &Origin) -> Option<Excerpt> {
     let position = origin.position();
     let line = line_at(&origin.file, origin.span.start as usize)?;
-    if line.chars().count() > LONGEST_LINE {
+    if line.chars().count() > MAX_LINE {
         return None;
     }
     let indent = position.column - 1;
@@ -118,9 +117,9 @@ fn line_at(file: &SourceFile, offset: usize) -> Option<&str> {
     Some(line.strip_suffix('\r').unwrap_or(line))
 }
 
-/// The line with everything that could be a secret replaced by dots, one for each character.
+/// Replaces every character that could be part of a secret with a dot.
 fn without_secrets(line: &str) -> String {
-    let mut shown = String::with_capacity(line.len());
+    let mut output = String::with_capacity(line.len());
     let characters: Vec<char> = line.chars().collect();
     let mut at = 0;
     let mut expects_key = true;
@@ -134,8 +133,7 @@ fn without_secrets(line: &str) -> String {
         Heading::Block
     };
     let mut harmless = Harmless::No;
-    // A line may be the middle of a text that began above it, so a first word counts as a key only when
-    // something follows that a key is followed by.
+    // The line may be inside a multi-line string, so a first word is a key only if a key's delimiter follows.
     while let Some(&character) = characters.get(at) {
         let token = Token::at(&characters, at);
         match token.kind {
@@ -152,7 +150,7 @@ fn without_secrets(line: &str) -> String {
                             harmless = Harmless::List;
                         }
                     }
-                    // After a comma comes the next key, or the next value of a list.
+                    // A comma is followed by the next key, or the next element of a list.
                     ',' => {
                         expects_key = true;
                         if harmless == Harmless::One {
@@ -160,15 +158,15 @@ fn without_secrets(line: &str) -> String {
                         }
                     }
                     '#' => {
-                        // A comment can hold what was commented out.
+                        // A comment can contain a commented-out secret.
                         let rest = characters.len() - at - 1;
-                        shown.push('#');
-                        shown.extend(std::iter::repeat_n('·', rest));
-                        return shown;
+                        output.push('#');
+                        output.extend(std::iter::repeat_n('·', rest));
+                        return output;
                     }
                     _ => {}
                 }
-                shown.push(plain(character));
+                output.push(plain(character));
             }
             Kind::Word { text } => {
                 let key = expects_key && is_key(&text, &characters, token.end, heading);
@@ -176,23 +174,23 @@ fn without_secrets(line: &str) -> String {
                 if key && HARMLESS.contains(&text.as_str()) {
                     harmless = Harmless::One;
                 } else if key || harmless == Harmless::One {
-                    // One value follows a key. What else follows is there by mistake.
+                    // A key has one value. Anything after it is a syntax error.
                     harmless = Harmless::No;
                 }
                 let literal = matches!(text.as_str(), "true" | "false" | "null");
                 for character in characters.get(at..token.end).unwrap_or_default() {
                     let quote = matches!(character, '"' | '\'');
-                    let kept = key || known || literal || quote || character.is_whitespace();
-                    shown.push(if kept { plain(*character) } else { '·' });
+                    let is_visible = key || known || literal || quote || character.is_whitespace();
+                    output.push(if is_visible { plain(*character) } else { '·' });
                 }
             }
         }
         at = token.end;
     }
-    shown
+    output
 }
 
-/// Lines whose words are names although no value follows them.
+/// Lines whose words are names although no value follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Heading {
     No,
@@ -202,13 +200,13 @@ enum Heading {
     Block,
 }
 
-/// Whether the next value is known to be no secret.
+/// Whether the next value is known not to be a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Harmless {
     No,
-    /// The next one.
+    /// The next value only.
     One,
-    /// All until the end of the list.
+    /// All values until the end of the list.
     List,
 }
 
@@ -219,7 +217,7 @@ struct Token {
 
 enum Kind {
     Punctuation,
-    /// A word or a quoted text, without its quotes.
+    /// A word or a quoted string, without its quotes.
     Word {
         text: String,
     },
@@ -281,12 +279,12 @@ fn is_key(text: &str, characters: &[char], end: usize, heading: Heading) -> bool
         .iter()
         .skip_while(|character| character.is_whitespace());
     match rest.next() {
-        // Base64 ends in `==`.
+        // `==` is Base64 padding.
         Some('=') => plain_name && rest.next() != Some(&'='),
         Some(':') => plain_name && rest.next() != Some(&'/'),
         Some('{') => plain_name && heading == Heading::Block,
         Some(']') => plain_name && heading == Heading::Table,
-        // `mcp_servers "name" {` names a block.
+        // The label of an HCL block: `mcp_servers "name" {`.
         Some('"') => matches!(text, "mcp_servers" | "hooks" | "settings"),
         _ => false,
     }
@@ -308,7 +306,7 @@ mod tests {
 
     #[test]
     fn what_could_be_a_secret_is_dots() {
-        let check = |line: &str, shown: &str| assert_eq!(without_secrets(line), shown, "{line}");
+        let check = |line: &str, output: &str| assert_eq!(without_secrets(line), output, "{line}");
         check("comand = \"npx\"", "comand = \"···\"");
         check("transport = \"htpp\"", "transport = \"htpp\"");
         check("tool_timeout_sec = 0", "tool_timeout_sec = 0");

@@ -1,33 +1,31 @@
-//! The exit codes that scripts may rely on. `docs/cli.md` lists them.
+//! Exit codes. Scripts rely on them; `docs/cli.md` lists them.
 
 use std::process::ExitCode;
 
-/// How the program ends.
+/// The outcome of the program, as an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done.
     Done,
-    /// The operation failed.
     Failed,
-    /// The command line makes no sense.
+    /// Invalid command line.
     Usage,
-    /// The configuration has errors.
+    /// Invalid configuration.
     Configuration,
     /// A server could not be reached.
     Unreachable,
     /// Permission denied, or not trusted.
     Denied,
-    /// A login is needed.
+    /// A server requires a login.
     NeedsLogin,
-    /// A tool answered with an error.
+    /// A tool returned an error.
     ToolError,
-    /// A deadline passed.
+    /// A deadline expired.
     TimedOut,
-    /// The terminal was closed (SIGHUP).
+    /// SIGHUP: the terminal was closed.
     HungUp,
-    /// The user interrupted (SIGINT).
+    /// SIGINT: the user interrupted.
     Interrupted,
-    /// Somebody asked it to end (SIGTERM).
+    /// SIGTERM.
     Terminated,
 }
 
@@ -51,7 +49,7 @@ impl Exit {
 }
 
 impl Exit {
-    /// One word for scripts.
+    /// The code as a word, for JSON output.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Exit::Done => "done",

@@ -1,7 +1,8 @@
-//! Signals that ask the program to end: the first ends it in order, the second at once. A program that has something to
-//! interrupt may answer the first one, and the next one is the first again.
+//! Handles termination signals: the first shuts down cleanly, the second exits immediately. A command that can
+//! interrupt its work may [acknowledge](Interrupts::acknowledge) the first signal; the next one counts as the first
+//! again.
 //!
-//! A thread of its own listens, so that the second one counts even while the rest of the program is busy or blocked.
+//! A dedicated thread listens, so that the second signal works even if the main thread is busy or blocked.
 
 use std::io;
 use std::process::exit;
@@ -12,18 +13,18 @@ use tokio::sync::watch;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Hears of the first signal. The listening thread lives as long as the program.
+/// Receives the first signal. The listening thread runs until the program exits.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupts {
-    heard: Arc<watch::Sender<Option<Exit>>>,
-    news: watch::Receiver<Option<Exit>>,
+    sender: Arc<watch::Sender<Option<Exit>>>,
+    receiver: watch::Receiver<Option<Exit>>,
 }
 
 impl Interrupts {
-    /// Listens from now on. From here on a signal no longer ends the program by itself.
+    /// Installs the signal handlers: from now on a signal no longer terminates the process by itself.
     pub(crate) fn listen() -> io::Result<Self> {
-        let (sender, news) = watch::channel(None);
-        let heard = Arc::new(sender);
+        let (sender, receiver) = watch::channel(None);
+        let sender = Arc::new(sender);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()?;
@@ -33,35 +34,35 @@ impl Interrupts {
         };
         let thread = std::thread::Builder::new().name("signals".to_owned());
         thread.spawn({
-            let heard = Arc::clone(&heard);
+            let sender = Arc::clone(&sender);
             move || {
                 runtime.block_on(async {
                     loop {
                         let signal = signals.next().await;
-                        if heard.send_replace(Some(signal)).is_some() {
+                        if sender.send_replace(Some(signal)).is_some() {
                             terminal::restore();
-                            // The supervisors end the servers: they see that this process is gone.
+                            // The supervisors notice that this process exited, and kill the servers.
                             exit(signal.code().into());
                         }
                     }
                 });
             }
         })?;
-        Ok(Self { heard, news })
+        Ok(Self { sender, receiver })
     }
 
-    /// Waits for the first signal; tells how the program is to end because of it.
+    /// Waits for the first signal and returns the exit code for it.
     pub(crate) async fn first(&mut self) -> Exit {
-        match self.news.wait_for(Option::is_some).await {
+        match self.receiver.wait_for(Option::is_some).await {
             Ok(exit) => exit.unwrap_or(Exit::Interrupted),
-            // The thread has ended without a signal, so none can come.
+            // The thread ended, so no signal can arrive.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// The signal has had its effect. The next one is the first again.
-    pub(crate) fn answer(&self) {
-        self.heard.send_replace(None);
+    /// Marks the signal as handled. The next one counts as the first again.
+    pub(crate) fn acknowledge(&self) {
+        self.sender.send_replace(None);
     }
 }
 
@@ -73,7 +74,7 @@ mod platform {
 
     use crate::exit::Exit;
 
-    /// Ctrl-C, a polite kill, and a terminal that was closed.
+    /// SIGINT, SIGTERM and SIGHUP.
     pub(super) struct Signals {
         interrupt: Signal,
         terminate: Signal,

@@ -1,9 +1,9 @@
-//! JSON text laid out for reading without being read: order, numbers and duplicate keys stay as they were written.
+//! Pretty-prints JSON text without parsing it into values: preserves order, number spelling and duplicate keys.
 
-/// Deeper levels are not indented any further, so that the layout stays in proportion to the text.
-const DEEPEST_INDENT: usize = 32;
+/// Deeper levels get no further indentation, so that the output stays linear in the input.
+const MAX_INDENT_DEPTH: usize = 32;
 
-/// The text over several lines, two blanks for each level. It must be valid JSON.
+/// Indents the text by two spaces per level. It must be valid JSON.
 pub(crate) fn indented(json: &str) -> String {
     let mut laid_out = String::with_capacity(json.len() + json.len() / 4);
     let mut depth: usize = 0;
@@ -47,12 +47,12 @@ pub(crate) fn indented(json: &str) -> String {
 
 fn break_line(text: &mut String, depth: usize) {
     text.push('\n');
-    for _ in 0..depth.min(DEEPEST_INDENT) {
+    for _ in 0..depth.min(MAX_INDENT_DEPTH) {
         text.push_str("  ");
     }
 }
 
-/// The length of the string literal at the beginning.
+/// The length of the string literal at the start of `text`.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (position, byte) in text.bytes().enumerate().skip(1) {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_costs_no_more_than_its_share() {
+    fn deep_nesting_stays_linear_in_size() {
         let deep = "[".repeat(10_000) + "1" + &"]".repeat(10_000);
         assert!(indented(&deep).len() < 100 * deep.len());
     }

@@ -1,7 +1,8 @@
-//! Lines that change while something goes on, and are gone afterwards.
+//! Live terminal output: status lines that are redrawn in place and removed afterwards, and the lock that prompts take
+//! on the terminal.
 //!
-//! No line is as wide as the terminal: what Ctrl-C echoes after the last one must not wrap, or the lines could not be
-//! taken away again.
+//! No line fills the terminal's width: the `^C` that the terminal echoes after the last one must not wrap, or the lines
+//! could not be erased.
 
 use std::fmt::Write as _;
 use std::sync::PoisonError;
@@ -16,24 +17,24 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::printer::Printer;
 use crate::terminal::{self, Size, fitted};
 
-/// How often lines that move are drawn anew.
+/// Interval between redraws.
 pub(crate) const TICK: Duration = Duration::from_millis(80);
 
-/// Work that is done sooner is not shown.
+/// Delay before a line is shown: shorter work shows none.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Room for what Ctrl-C echoes.
+/// Columns reserved for the echoed `^C`.
 const MARGIN: usize = 3;
 
-/// One line, in pieces of different styles.
+/// One line, in differently styled pieces.
 pub(crate) type Line = Vec<(Style, String)>;
 
-/// Waits for some work, with a line on a terminal while it takes its time. `shown_as` gets how long it has been going on,
-/// and the turn of the spinner.
-pub(crate) async fn shown<T>(
+/// Awaits `work`, drawing a status line on a terminal while it takes long. `status` gets the elapsed time and the
+/// spinner's frame number.
+pub(crate) async fn with_line<T>(
     printer: &Printer,
     work: impl Future<Output = T>,
-    shown_as: impl Fn(Duration, usize) -> Line,
+    status: impl Fn(Duration, usize) -> Line,
 ) -> T {
     if !printer.is_live() {
         return work.await;
@@ -47,50 +48,49 @@ pub(crate) async fn shown<T>(
         tokio::select! {
             outcome = &mut work => return outcome,
             _ = ticks.tick() => {
-                live.draw(&[shown_as(started.elapsed(), turn)]);
+                live.draw(&[status(started.elapsed(), turn)]);
                 turn += 1;
             }
         }
     }
 }
 
-/// Whether somebody else has the terminal. There is one terminal, so there is one such mark.
+/// Whether a prompt holds the terminal. Global, like the terminal.
 static PAUSED: AtomicBool = AtomicBool::new(false);
-/// How many lines that move are on the screen.
+/// Number of live lines on the screen.
 static DRAWN: AtomicUsize = AtomicUsize::new(0);
-/// Whose turn it is to ask the person at the terminal something.
-static FLOOR: Mutex<()> = Mutex::const_new(());
+/// Serializes prompts.
+static PROMPTS: Mutex<()> = Mutex::const_new(());
 
-/// Waits until nobody else asks the person something. What moves is taken away and nothing is drawn for as long as what
-/// this gives lives.
-pub(crate) async fn floor(printer: &Printer) -> Floor {
-    // What has happened is shown before anything is asked about it.
+/// Waits for exclusive use of the terminal. Erases live lines; none are drawn while the lock is held.
+pub(crate) async fn lock_terminal(printer: &Printer) -> TerminalLock {
+    // Let pending output be printed before the prompt.
     tokio::task::yield_now().await;
-    let turn = FLOOR.lock().await;
+    let turn = PROMPTS.lock().await;
     PAUSED.store(true, Ordering::Relaxed);
-    printer.draw(&removal());
-    Floor {
-        begun: Instant::now(),
-        _turn: turn,
+    printer.draw(&erase_sequence());
+    TerminalLock {
+        locked_at: Instant::now(),
+        _guard: turn,
     }
 }
 
-/// Milliseconds that questions to the person have taken.
-static ASKED: AtomicU64 = AtomicU64::new(0);
+/// Milliseconds that prompts have held the terminal.
+static PROMPT_MILLIS: AtomicU64 = AtomicU64::new(0);
 
-/// How long the person has been asked something, since the program began.
-pub(crate) fn asked() -> Duration {
-    Duration::from_millis(ASKED.load(Ordering::Relaxed))
+/// Total time that prompts have held the terminal since the program started.
+pub(crate) fn prompt_time() -> Duration {
+    Duration::from_millis(PROMPT_MILLIS.load(Ordering::Relaxed))
 }
 
 static DISMISSED: Notify = Notify::const_new();
 
-/// Takes back every question that is asked or waits to be, because the person does not want to be asked.
+/// Cancels every open and queued question: the user does not want to answer.
 pub(crate) fn dismiss() {
     DISMISSED.notify_waiters();
 }
 
-/// What a question leads to; `None` if it is dismissed before.
+/// Awaits a question's answer; `None` if it is dismissed first.
 pub(crate) async fn unless_dismissed<T>(question: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         () = DISMISSED.notified() => None,
@@ -98,24 +98,23 @@ pub(crate) async fn unless_dismissed<T>(question: impl Future<Output = T>) -> Op
     }
 }
 
-/// Who shows a line to somebody who has the floor.
-type Messenger = Box<dyn FnMut(&str) + Send>;
+/// Prints a line above the prompt that the user is typing at.
+type Announcer = Box<dyn FnMut(&str) + Send>;
 
-static MESSENGER: std::sync::Mutex<Option<Messenger>> = std::sync::Mutex::new(None);
+static ANNOUNCER: std::sync::Mutex<Option<Announcer>> = std::sync::Mutex::new(None);
 
-/// From now on, whoever has the floor for long can be told something by this.
-pub(crate) fn set_messenger(messenger: Messenger) {
-    let mut place = MESSENGER.lock().unwrap_or_else(PoisonError::into_inner);
-    *place = Some(messenger);
+/// Sets how [`announce`] reaches a user who is typing at the prompt.
+pub(crate) fn set_announcer(announcer: Announcer) {
+    let mut place = ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner);
+    *place = Some(announcer);
 }
 
-/// Whether the person has the floor to type what they like, as opposed to answering a question.
+/// Whether the terminal lock is held by the input prompt rather than by a question.
 static TYPING: AtomicBool = AtomicBool::new(false);
 
-/// While it lives, the person types at a prompt.
+/// While it lives, the user is typing at the input prompt.
 pub(crate) struct Typing;
 
-/// The person types at a prompt from now on.
 pub(crate) fn typing() -> Typing {
     TYPING.store(true, Ordering::Relaxed);
     Typing
@@ -127,37 +126,37 @@ impl Drop for Typing {
     }
 }
 
-/// Tells a person who types that somebody wants the floor. A question that is being answered is not disturbed.
-pub(crate) fn knock(message: &str) {
+/// Notifies a user who is typing that a question is waiting. Does nothing while a question is being answered.
+pub(crate) fn announce(message: &str) {
     if !TYPING.load(Ordering::Relaxed) {
         return;
     }
-    let mut messenger = MESSENGER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(messenger) = messenger.as_mut() {
-        messenger(message);
+    let mut announcer = ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(announcer) = announcer.as_mut() {
+        announcer(message);
     }
 }
 
-/// Whether somebody is being asked something, so that nothing may be shown.
+/// Whether a prompt holds the terminal, so that nothing may be drawn.
 pub(crate) fn is_paused() -> bool {
     PAUSED.load(Ordering::Relaxed)
 }
 
-/// While it lives, nothing moves and nobody else asks.
-pub(crate) struct Floor {
-    begun: Instant,
-    _turn: MutexGuard<'static, ()>,
+/// The lock on the terminal: while it lives, no live lines are drawn and other prompts wait.
+pub(crate) struct TerminalLock {
+    locked_at: Instant,
+    _guard: MutexGuard<'static, ()>,
 }
 
-impl Drop for Floor {
+impl Drop for TerminalLock {
     fn drop(&mut self) {
-        let took = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        ASKED.fetch_add(took, Ordering::Relaxed);
+        let took = u64::try_from(self.locked_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        PROMPT_MILLIS.fetch_add(took, Ordering::Relaxed);
         PAUSED.store(false, Ordering::Relaxed);
     }
 }
 
-/// Lines on the terminal. Dropped, they are taken away.
+/// Live lines on the terminal, erased on drop.
 #[derive(Debug)]
 pub(crate) struct Live<'p> {
     printer: &'p Printer,
@@ -168,8 +167,7 @@ impl<'p> Live<'p> {
         Self { printer }
     }
 
-    /// Draws these lines in place of those that were there, as many as the terminal has room for, unless somebody else
-    /// has the terminal.
+    /// Replaces the lines on the screen, as many as fit, unless a prompt holds the terminal.
     pub(crate) fn draw(&mut self, lines: &[Line]) {
         if is_paused() {
             return;
@@ -178,7 +176,7 @@ impl<'p> Live<'p> {
             columns: 80,
             rows: 24,
         });
-        let mut text = removal();
+        let mut text = erase_sequence();
         let most = size.rows.saturating_sub(1).max(1);
         for (index, line) in lines.iter().take(most).enumerate() {
             if index > 0 {
@@ -195,9 +193,8 @@ impl<'p> Live<'p> {
         self.printer.draw(&text);
     }
 
-    /// Takes the lines away.
     pub(crate) fn clear(&mut self) {
-        self.printer.draw(&removal());
+        self.printer.draw(&erase_sequence());
     }
 
     fn add(&self, text: &mut String, line: &Line, mut room: usize) {
@@ -218,8 +215,8 @@ impl Drop for Live<'_> {
     }
 }
 
-/// What takes the lines away: to the start of the first, then everything from there.
-fn removal() -> String {
+/// The escape sequence that moves to the start of the first line and erases from there.
+fn erase_sequence() -> String {
     match DRAWN.swap(0, Ordering::Relaxed) {
         0 => String::new(),
         1 => "\r\u{1b}[J".to_owned(),
@@ -227,7 +224,7 @@ fn removal() -> String {
     }
 }
 
-/// What moves at the beginning of a line, by how often it was drawn.
+/// The spinner's character for a frame number.
 pub(crate) fn spinner(turn: usize) -> &'static str {
     const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
     FRAMES.get(turn % FRAMES.len()).copied().unwrap_or("•")

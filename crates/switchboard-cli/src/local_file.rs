@@ -1,4 +1,4 @@
-//! Which file a command writes to, and where in that file a server stands.
+//! Finds the file that a command writes to, and a server's entry in it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 
-/// The keys that hold the servers, in the spellings that are in use.
+/// The accepted spellings of the key that holds the servers.
 const SERVER_KEYS: [&str; 3] = ["mcp_servers", "mcpServers", "mcp-servers"];
 
 impl WritableScope {
@@ -36,14 +36,14 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The file of a scope that new servers go to.
+    /// The file of a scope to which new servers are added.
     pub(crate) fn of_scope(scope: WritableScope, context: &Context) -> Self {
         let project = &context.project;
         let path = match scope {
             WritableScope::Local => project.join(LOCAL_FILE),
             WritableScope::User => existing_or_first(&context.environment.config, &USER_FILES),
             WritableScope::Project => {
-                // Other tools read `.mcp.json`, so a new file is that one.
+                // Other tools read `.mcp.json`, so it is preferred for a new file.
                 let ours = PROJECT_FILES.map(|(name, _)| name);
                 let names = [".mcp.json", ours[0], ours[1]];
                 existing_or_first(project, &names)
@@ -52,7 +52,6 @@ impl Target {
         Self::of_path(path, scope.scope())
     }
 
-    /// A file that exists already.
     pub(crate) fn of_path(path: PathBuf, scope: Scope) -> Self {
         let format = Format::of_path(&path).unwrap_or(Format::Toml);
         Self {
@@ -62,12 +61,12 @@ impl Target {
         }
     }
 
-    /// The path for people.
+    /// The path, sanitized for display.
     pub(crate) fn shown(&self) -> String {
         visible(&self.path.display().to_string()).into_owned()
     }
 
-    /// Whether other tools read the file, so that it has to keep to their spelling.
+    /// Whether other tools read the file, so that their key spelling must be used.
     pub(crate) fn is_shared(&self) -> bool {
         self.format == Format::Json && self.scope == Scope::Project
     }
@@ -79,17 +78,21 @@ fn existing_or_first(folder: &Path, names: &[&str]) -> PathBuf {
     folder.join(names.iter().find(exists).unwrap_or(&first))
 }
 
-/// Where a server's table stands in a file, and whether there is one.
+/// The location of a server's entry in a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Seat {
+pub(crate) struct EntryLocation {
     /// The keys that lead to it.
     pub(crate) path: Vec<String>,
-    /// The keys it has, when it exists.
+    /// The entry's own keys; `None` if there is no entry yet.
     pub(crate) keys: Option<Vec<String>>,
 }
 
-/// Finds the seat of a server in the text of a file.
-pub(crate) fn seat(text: &str, target: &Target, name: &str) -> Result<Seat, Failure> {
+/// Locates a server's entry in the text of a file.
+pub(crate) fn locate_entry(
+    text: &str,
+    target: &Target,
+    name: &str,
+) -> Result<EntryLocation, Failure> {
     let file = SourceFile::new(&target.path, target.scope, text);
     let mut findings = Vec::new();
     let root = format::parse(&file, target.format, &mut findings);
@@ -97,7 +100,7 @@ pub(crate) fn seat(text: &str, target: &Target, name: &str) -> Result<Seat, Fail
     let (Some(root), None) = (root, broken) else {
         let failure = Failure::new(
             Exit::Configuration,
-            format!("{} has a mistake in it and was not changed", target.shown()),
+            format!("{} contains an error and was not changed", target.shown()),
         );
         let failure = match findings.first() {
             Some(finding) => failure.because(visible(&finding.to_string())),
@@ -117,7 +120,7 @@ pub(crate) fn seat(text: &str, target: &Target, name: &str) -> Result<Seat, Fail
         let (file, kind) = (target.shown(), servers.kind());
         return Err(Failure::new(
             Exit::Configuration,
-            format!("{file} has {kind} for its servers, which cannot be edited here"),
+            format!("{file} has {kind} for its servers, which this command cannot edit"),
         )
         .hint("edit the file by hand, or write the servers as a table by name"));
     }
@@ -129,10 +132,10 @@ pub(crate) fn seat(text: &str, target: &Target, name: &str) -> Result<Seat, Fail
             .collect()
     });
     let path = parent.into_iter().chain([name]).map(String::from).collect();
-    Ok(Seat { path, keys })
+    Ok(EntryLocation { path, keys })
 }
 
-/// Whether the top level of a JSON file is the map of servers itself.
+/// Whether the top level of a JSON file is itself the map of servers.
 fn is_flat(root: &Node<'_>) -> bool {
     let members = root.as_table().unwrap_or_default();
     let is_server = |node: &Node<'_>| {
@@ -148,12 +151,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_found_wherever_a_file_keeps_its_servers() {
+    fn a_server_is_located_in_every_layout() {
         let check = |name: &str, text: &str, path: &[&str], exists: bool| {
             let target = Target::of_path(PathBuf::from(name), Scope::Project);
-            let seat = seat(text, &target, "a").unwrap();
-            assert_eq!(seat.path, path, "{text}");
-            assert_eq!(seat.keys.is_some(), exists, "{text}");
+            let location = locate_entry(text, &target, "a").unwrap();
+            assert_eq!(location.path, path, "{text}");
+            assert_eq!(location.keys.is_some(), exists, "{text}");
         };
         check("x.toml", "", &["mcp_servers", "a"], false);
         check("x.json", "", &["mcpServers", "a"], false);
@@ -178,11 +181,11 @@ mod tests {
     #[test]
     fn a_broken_file_is_not_touched() {
         let target = Target::of_path(PathBuf::from("x.toml"), Scope::Project);
-        let failure = seat("a = [", &target, "a").unwrap_err();
+        let failure = locate_entry("a = [", &target, "a").unwrap_err();
         assert_eq!(failure.exit, Exit::Configuration);
         assert_eq!(
             failure.message,
-            "x.toml has a mistake in it and was not changed"
+            "x.toml contains an error and was not changed"
         );
     }
 }

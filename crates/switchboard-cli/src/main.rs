@@ -1,7 +1,7 @@
 //! The program `switchboard`: the only crate that prints, exits, and reads arguments and the environment.
 //!
-//! `cli` says what can be typed, `context` turns flags and environment into a configuration, `commands` has
-//! one file for each command, and everything that reaches a terminal goes through `printer`.
+//! `cli` defines the command line, `context` loads the configuration, `commands` has one file per command, and all
+//! terminal output goes through `printer`.
 
 mod agent;
 mod cli;
@@ -39,7 +39,7 @@ mod view;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A supervisor is started for every local server, so it gets to work before anything else is read.
+    // The host starts this program as a supervisor for local servers, so this check comes before everything else.
     #[cfg(unix)]
     if std::env::args_os()
         .nth(1)

@@ -1,7 +1,6 @@
-//! The one place that prints: data to standard output, everything else to standard error.
+//! Prints: data to standard output, everything else to standard error. No other file of this crate prints.
 //!
-//! Text that comes from files must have gone through [`switchboard_config::text::visible`] before it gets
-//! here; JSON is made safe here.
+//! Callers sanitize text from files with [`switchboard_config::text::visible`]; JSON is escaped here.
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -17,33 +16,32 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::error::Failure;
 use crate::json_text;
 
-/// What standard output has been given so far.
+/// What has been printed to standard output so far.
 static PRINTED: AtomicU8 = AtomicU8::new(NOTHING);
 const NOTHING: u8 = 0;
 const LINES: u8 = 1;
 const DOCUMENT: u8 = 2;
 
-/// Whether somebody asked for JSON, in whatever part of the command line.
+/// Whether `--json` occurs anywhere on the command line.
 static WANTS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Failures are to be JSON from now on.
+/// Makes failures print as JSON from now on.
 pub(crate) fn want_json() {
     WANTS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Failures are to be one line of JSON from now on, like everything else.
+/// Makes failures print as one line of JSON from now on.
 pub(crate) fn want_json_lines() {
     want_json();
     PRINTED.store(LINES, Ordering::Relaxed);
 }
 
-/// Failures are not to be JSON: standard output is not ours.
+/// Never prints failures as JSON: standard output carries another protocol.
 pub(crate) fn never_json() {
     WANTS_JSON.store(false, Ordering::Relaxed);
     PRINTED.store(DOCUMENT, Ordering::Relaxed);
 }
 
-/// Styles by meaning.
 pub(crate) mod style {
     use super::{AnsiColor, Style};
 
@@ -56,42 +54,40 @@ pub(crate) mod style {
     pub(crate) const QUIET: Style = Style::new().dimmed();
 }
 
-/// A text in a style. Where colour is off the printer takes the style out again.
+/// Styles a text. The printer removes the style if colour is off.
 pub(crate) fn paint(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Which streams are coloured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Colors {
     pub(crate) stdout: bool,
     pub(crate) stderr: bool,
 }
 
-/// How much is said besides the data.
+/// How much is printed besides data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verbosity {
     /// Errors only.
     Quiet,
-    /// Warnings and notes, too.
+    /// Also warnings and notes.
     Normal,
-    /// Everything.
+    /// Also details.
     Verbose,
 }
 
-/// Prints.
 #[derive(Debug, Clone)]
 pub(crate) struct Printer {
     pub(crate) colors: Colors,
     pub(crate) verbosity: Verbosity,
-    /// Whether data is one JSON document.
+    /// Whether the command's output is one JSON document.
     pub(crate) json: bool,
-    /// Whether standard error is a terminal whose cursor can be moved.
+    /// Whether standard error is a terminal with a movable cursor.
     pub(crate) can_draw: bool,
 }
 
 impl Printer {
-    /// Prints data for people: lines, each ended here.
+    /// Prints human-readable data, with a final line break.
     pub(crate) fn data(&self, text: impl Display) -> Result<(), Failure> {
         let mut text = text.to_string();
         if !text.is_empty() && !text.ends_with('\n') {
@@ -100,38 +96,37 @@ impl Printer {
         self.write_data(&text)
     }
 
-    /// Prints the one JSON document of a command.
+    /// Prints a command's JSON document.
     pub(crate) fn json(&self, value: &Value) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value)
             .map_err(|error| Failure::failed("could not write JSON").because(error))?;
         self.write_data(&(escape_invisible(&text) + "\n"))
     }
 
-    /// Prints the one JSON document of a command from its text, in which nothing is changed but the layout.
+    /// Prints a command's JSON document from text, changing only its layout.
     pub(crate) fn json_text(&self, json: &str) -> Result<(), Failure> {
         self.write_data(&(escape_invisible(&json_text::indented(json)) + "\n"))
     }
 
-    /// Prints one line of a stream of JSON.
+    /// Prints one line of a JSON stream.
     pub(crate) fn json_line(&self, value: &Value) -> Result<(), Failure> {
         let outcome = self.write_data(&(escape_invisible(&value.to_string()) + "\n"));
         PRINTED.store(LINES, Ordering::Relaxed);
         outcome
     }
 
-    /// Prints one line of a stream of JSON from its text.
+    /// Prints one line of a JSON stream from text.
     pub(crate) fn json_line_text(&self, json: &str) -> Result<(), Failure> {
         let outcome = self.write_data(&(escape_invisible(json) + "\n"));
         PRINTED.store(LINES, Ordering::Relaxed);
         outcome
     }
 
-    /// Whether data goes to a terminal.
     pub(crate) fn is_on_terminal() -> bool {
         io::stdout().is_terminal()
     }
 
-    /// Prints bytes that another program reads, exactly as they are.
+    /// Prints bytes unchanged, for other programs to read.
     pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
         PRINTED.store(DOCUMENT, Ordering::Relaxed);
         let mut stdout = io::stdout().lock();
@@ -143,7 +138,7 @@ impl Printer {
 
     fn write_data(&self, text: &str) -> Result<(), Failure> {
         PRINTED.store(DOCUMENT, Ordering::Relaxed);
-        // In one piece: a stream that takes styles out would write line by line.
+        // One write: `AutoStream` would strip styles line by line.
         let stripped;
         let text = if self.colors.stdout {
             text
@@ -158,12 +153,12 @@ impl Printer {
             .map_err(|error| Failure::output(&error))
     }
 
-    /// Whether something that moves may be shown on standard error.
+    /// Whether live lines may be drawn on standard error.
     pub(crate) fn is_live(&self) -> bool {
         self.can_draw && self.verbosity >= Verbosity::Normal && !self.json
     }
 
-    /// Writes to a terminal that can be drawn on, movements of the cursor included.
+    /// Writes to the terminal, cursor movements included.
     #[expect(clippy::unused_self, reason = "everything that prints has a printer")]
     pub(crate) fn draw(&self, text: &str) {
         let mut stderr = io::stderr().lock();
@@ -171,7 +166,7 @@ impl Printer {
         let _ = stderr.flush();
     }
 
-    /// A text in a style for standard error, for what is drawn by others.
+    /// Styles a text for standard error, for output that bypasses this printer.
     pub(crate) fn styled(&self, style: Style, text: impl Display) -> String {
         if self.colors.stderr {
             paint(style, text)
@@ -180,36 +175,35 @@ impl Printer {
         }
     }
 
-    /// Says something that is no data.
+    /// Prints a message to standard error.
     pub(crate) fn note(&self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            self.say(&format!("{text}\n"));
+            self.write_error(&format!("{text}\n"));
         }
     }
 
-    /// Says something that only the curious want to know.
+    /// Prints a message if verbose.
     pub(crate) fn detail(&self, text: impl Display) {
         if self.verbosity >= Verbosity::Verbose {
-            self.say(&format!("{}\n", paint(style::QUIET, text)));
+            self.write_error(&format!("{}\n", paint(style::QUIET, text)));
         }
     }
 
-    /// Warns.
     pub(crate) fn warning(&self, message: impl Display, hint: Option<&str>) {
         if self.verbosity >= Verbosity::Normal {
             let mut text = format!("{} {message}\n", paint(style::WARNING, "warning:"));
             if let Some(hint) = hint {
                 let _ = writeln!(text, "  {} {hint}", paint(style::HINT, "hint:"));
             }
-            self.say(&text);
+            self.write_error(&text);
         }
     }
 
-    /// Says why a command failed: for people, and as JSON where that was asked for and no document was printed.
+    /// Prints why a command failed: as text, and as JSON if requested and no document was printed yet.
     pub(crate) fn failure(&self, failure: &Failure) {
         let is_wanted = self.json || WANTS_JSON.load(Ordering::Relaxed);
         let error = failure.to_json();
-        // Output that cannot be written has nobody to read it.
+        // A failed write cannot be reported.
         let _ = match PRINTED.load(Ordering::Relaxed) {
             NOTHING if is_wanted => self.json(&error),
             LINES if is_wanted => self.json_line(&error),
@@ -222,16 +216,16 @@ impl Printer {
         for hint in &failure.hints {
             let _ = writeln!(text, "  {} {hint}", paint(style::HINT, "hint:"));
         }
-        self.say(&text);
+        self.write_error(&text);
     }
 
-    /// Asks on the terminal, with no line break after it.
+    /// Prints a prompt, without a line break.
     pub(crate) fn ask(&self, question: impl Display) {
-        self.say(&question.to_string());
+        self.write_error(&question.to_string());
     }
 
-    /// Messages that cannot be written have nobody to read them.
-    fn say(&self, text: &str) {
+    /// Writes to standard error. A failed write cannot be reported.
+    fn write_error(&self, text: &str) {
         let mut stderr = AutoStream::new(io::stderr().lock(), choice(self.colors.stderr));
         let _ = stderr.write_all(text.as_bytes());
         let _ = stderr.flush();
@@ -246,7 +240,7 @@ fn choice(colored: bool) -> ColorChoice {
     }
 }
 
-/// JSON escapes the low control characters; the others that could fool a terminal are escaped here.
+/// Escapes the control and invisible characters that JSON itself leaves unescaped.
 fn escape_invisible(json: &str) -> String {
     let hidden =
         |character: char| is_invisible(character) || (character.is_control() && character != '\n');
@@ -267,7 +261,7 @@ fn escape_invisible(json: &str) -> String {
     escaped
 }
 
-/// A table with aligned columns and no lines.
+/// A table with aligned columns and no borders.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Row>,
@@ -276,7 +270,7 @@ pub(crate) struct Table {
 #[derive(Debug)]
 enum Row {
     Cells(Vec<(Style, String)>),
-    /// A line about the row above, which takes no part in the columns.
+    /// A line about the row above, outside the columns.
     Remark(Style, String),
 }
 
@@ -289,14 +283,14 @@ impl Table {
         }
     }
 
-    /// Adds a row. Cells are made safe for a terminal here.
+    /// Adds a row. Sanitizes the cells.
     pub(crate) fn row<const N: usize>(&mut self, cells: [(Style, &str); N]) {
         let safe = |(style, text): (Style, &str)| (style, visible(text).into_owned());
         let cells = cells.into_iter().map(safe).collect();
         self.rows.push(Row::Cells(cells));
     }
 
-    /// Adds a line about the row above, indented.
+    /// Adds an indented line about the row above.
     pub(crate) fn remark(&mut self, style: Style, text: &str) {
         let text = visible(text).into_owned();
         self.rows.push(Row::Remark(style, text));

@@ -1,6 +1,6 @@
-//! How much memory a server's processes take, as far as the system tells.
+//! Measures the resident memory of a server's processes, on systems that report it.
 
-/// The memory of a process and all its descendants that is in RAM, in bytes.
+/// Resident memory of a process and all its descendants, in bytes. `None` if unknown.
 #[cfg(target_os = "linux")]
 pub(crate) fn memory(root: u32) -> Option<u64> {
     use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub(crate) fn memory(root: u32) -> Option<u64> {
         else {
             continue;
         };
-        // A process may end while we look.
+        // The process may have exited meanwhile.
         let Ok(status) = std::fs::read_to_string(entry.path().join("status")) else {
             continue;
         };
@@ -33,7 +33,7 @@ pub(crate) fn memory(root: u32) -> Option<u64> {
     let mut total = 0;
     let mut waiting = vec![root];
     while let Some(process) = waiting.pop() {
-        // Each process is taken out once, so that even a tree that changed while we looked has an end.
+        // Each process is removed once visited, so a tree that changed meanwhile cannot cause a loop.
         total += resident.remove(&process).unwrap_or_default();
         waiting.extend(children.remove(&process).unwrap_or_default());
     }

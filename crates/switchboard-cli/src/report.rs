@@ -1,4 +1,4 @@
-//! How findings in configuration files are shown: at length by `config check`, in short by everything else.
+//! Prints diagnostics of configuration files: in full for `config check`, in short for every other command.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,15 @@ use switchboard_config::text::visible;
 use crate::excerpt::excerpt;
 use crate::printer::{Printer, Verbosity, paint, style};
 
-/// So many findings are shown in passing; the rest is for `config check`.
+/// Diagnostics printed in short; the rest is left to `config check`.
 const IN_PASSING: usize = 10;
 
-/// Whether [`in_passing`] shows all of the findings.
+/// Whether [`in_passing`] prints all of the diagnostics.
 pub(crate) fn shows_all(diagnostics: &[Diagnostic], printer: &Printer) -> bool {
     printer.verbosity == Verbosity::Verbose || diagnostics.len() <= IN_PASSING
 }
 
-/// Warns of findings on the way to something else.
+/// Prints diagnostics as warnings, for commands that are about something else.
 pub(crate) fn in_passing(diagnostics: &[Diagnostic], printer: &Printer) {
     let shown = if printer.verbosity == Verbosity::Verbose {
         diagnostics.len()
@@ -38,7 +38,7 @@ pub(crate) fn in_passing(diagnostics: &[Diagnostic], printer: &Printer) {
     }
 }
 
-/// One finding at length, with the line it is about.
+/// One diagnostic in full, with its source line.
 pub(crate) fn at_length(diagnostic: &Diagnostic) -> String {
     let severity = match diagnostic.severity {
         Severity::Error => style::ERROR,
@@ -78,7 +78,7 @@ pub(crate) fn at_length(diagnostic: &Diagnostic) -> String {
     text
 }
 
-/// One finding for scripts.
+/// One diagnostic as JSON, for scripts.
 pub(crate) fn to_json(diagnostic: &Diagnostic) -> Value {
     let (file, position) = match &diagnostic.place {
         Place::At(origin) => (Some(origin.path().to_owned()), Some(origin.position())),

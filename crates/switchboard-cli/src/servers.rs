@@ -1,6 +1,7 @@
-//! From a configuration to the servers of a host: those that can be started, and those that cannot, each with its reason.
+//! Turns a configuration into the servers of a host: those that can be started, and those that cannot, each with its
+//! reason.
 //!
-//! Nothing is started here, and no state is kept: that is the host's.
+//! Starts nothing and holds no server state: the host does.
 
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
@@ -35,24 +36,24 @@ use crate::session;
 use crate::vault::{VaultWarning, WarningVault};
 use crate::{report, state};
 
-/// The argument that makes this program a supervisor. Not part of the help: only the host passes it.
+/// The argument that makes this program a supervisor. Hidden from the help: only the host passes it.
 pub(crate) const SUPERVISOR: &str = "__supervisor";
 
 /// The servers of a configuration.
 #[derive(Debug)]
 pub(crate) struct Servers {
     pub(crate) config: Config,
-    /// The one server that was asked for; all of them if none was.
+    /// The one selected server; `None` selects all.
     wanted: Option<String>,
-    /// Whether it was said that nothing can be remembered.
-    warned: OnceLock<()>,
-    /// Where logins are kept, once that was asked.
+    /// Set once the warning about an unusable store has been printed.
+    store_warning: OnceLock<()>,
+    /// The login vault, opened on first use.
     vault: OnceLock<Arc<dyn Vault>>,
     pub(crate) vault_warning: VaultWarning,
 }
 
 impl Servers {
-    /// The servers of the configuration, or one of them.
+    /// Loads the configuration, optionally limited to one server. Fails if that server does not exist.
     pub(crate) fn load(context: &Context, wanted: Option<&str>) -> Result<Self, Failure> {
         let servers = Self::of(context.load(), wanted);
         match wanted {
@@ -61,7 +62,7 @@ impl Servers {
         }
     }
 
-    /// The servers of the configuration, with what is wrong with it left to the caller.
+    /// Loads the configuration and leaves its diagnostics to the caller.
     pub(crate) fn load_quietly(context: &Context) -> Self {
         Self::of(context.load_quietly(), None)
     }
@@ -70,13 +71,13 @@ impl Servers {
         Self {
             config,
             wanted: wanted.map(str::to_owned),
-            warned: OnceLock::new(),
+            store_warning: OnceLock::new(),
             vault: OnceLock::new(),
             vault_warning: VaultWarning::default(),
         }
     }
 
-    /// Whether the embedded server is there although no entry names it: nothing is configured at all.
+    /// Whether the embedded server runs by default because no server is configured.
     pub(crate) fn is_embedded_only(&self) -> bool {
         self.config.servers.is_empty()
     }
@@ -88,12 +89,11 @@ impl Servers {
             && (self.is_embedded_only() || self.config.server(name).is_some_and(is_own))
     }
 
-    /// Whether there is a server of that name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.config.server(name).is_some() || (self.is_embedded_only() && name == workspace::NAME)
     }
 
-    /// That there is no server of a name.
+    /// The failure for an unknown server name.
     pub(crate) fn unknown(&self, name: &str) -> Failure {
         let configured = self.config.servers.iter();
         let embedded = self.is_embedded_only().then_some(workspace::NAME);
@@ -101,7 +101,7 @@ impl Servers {
         no_such_server(name, known.chain(embedded))
     }
 
-    /// What is needed to find what is remembered of the servers that could be started.
+    /// The names and keys under which startable servers are cached.
     pub(crate) fn outlines(&self, context: &Context) -> Vec<Outline> {
         if self.is_embedded_only() {
             return vec![Outline {
@@ -117,7 +117,7 @@ impl Servers {
         outlines.collect()
     }
 
-    /// What the servers that could be started offered last time, each in its place.
+    /// Returns the cached lists of the servers that could be started, in the same order as their outlines.
     pub(crate) fn remembered(&self, context: &Context) -> (Vec<Outline>, Vec<Remembered>) {
         let outlines = self.outlines(context);
         let store = SqliteStore::new(session::store_file(context));
@@ -126,11 +126,11 @@ impl Servers {
             self.warn_of_store(&error, context);
             outlines.iter().map(|_| Remembered::default()).collect()
         });
-        // The last one to close a database tidies it up, which takes longer than what was asked of it. Whoever only
-        // reads and ends leaves that to those who write; nothing is lost by it.
+        // Closing the last connection to a SQLite database checkpoints it, which takes longer than this read. A
+        // short-lived reader can leave that to a writer.
         std::mem::forget(store);
         for (outline, list) in outlines.iter().zip(&mut lists) {
-            // What the embedded server offers is part of this program.
+            // The embedded server's catalogue is compiled in.
             if self.is_embedded(outline.name.as_str()) {
                 *list = workspace::catalog().into();
             }
@@ -138,15 +138,16 @@ impl Servers {
         (outlines, lists)
     }
 
-    /// Warns, once, that the state cannot be used. What is pinned is set aside then; the rest goes on without.
+    /// Warns, once, that the state store cannot be used. Pinned tools are then set aside; everything else works without
+    /// it.
     pub(crate) fn warn_of_store(&self, error: &StoreError, context: &Context) {
-        if self.warned.set(()).is_ok() {
+        if self.store_warning.set(()).is_ok() {
             let message = format!("the state cannot be used: {}", visible(&error.to_string()));
             context.printer.warning(message, error.hint());
         }
     }
 
-    /// The servers as a host should have them.
+    /// Builds the servers for the host to manage.
     pub(crate) fn desired(&self, context: &Context, audit: &Audit) -> Desired {
         let mut connectors = self.connectors(context);
         connectors.audit = Some(audit.clone());
@@ -162,20 +163,19 @@ impl Servers {
         Desired::of(self.selected(), &self.config.settings, &connectors)
     }
 
-    /// The embedded server alone.
     fn embedded(&self, embedded: std::io::Result<Arc<Workspace>>, context: &Context) -> Desired {
         match embedded {
             Ok(embedded) => {
                 let connector = Arc::new(InProcessConnector::new(embedded));
                 let key = embedded_key(context);
                 let mut spec = ServerSpec::new(workspace::NAME, connector, key);
-                // What is part of this program changes with it, so nothing of it is pinned.
+                // Its tools change only with this program, so they are not pinned.
                 spec.rules = ToolRules::default().with_settings(&self.config.settings);
                 vec![spec].into()
             }
-            // The folder was there a moment ago.
+            // The folder existed at startup.
             Err(error) => {
-                let message = format!("its folder cannot be used: {error}");
+                let message = format!("cannot open its folder: {error}");
                 let error = TransportError::new(TransportErrorKind::Io, message);
                 let error = ConnectorError::Transport(error);
                 Desired {
@@ -191,7 +191,7 @@ impl Servers {
         }
     }
 
-    /// The servers that cannot be started and are missed, with the reason, as far as their entries tell.
+    /// Servers that are refused by configuration, with the reason.
     pub(crate) fn unusable(&self) -> Vec<FailedServer> {
         let missed = self.selected().filter_map(|server| {
             let state = ServerState::of_configured(server)?;
@@ -206,22 +206,22 @@ impl Servers {
         missed.collect()
     }
 
-    /// Says which servers cannot be started, where the findings about the configuration do not.
-    pub(crate) fn tell_unusable(&self, context: &Context) {
-        let were_all_told = report::shows_all(&self.config.diagnostics, &context.printer);
+    /// Reports servers that cannot be started, unless a diagnostic of the configuration already has.
+    pub(crate) fn report_unusable(&self, context: &Context) {
+        let all_reported = report::shows_all(&self.config.diagnostics, &context.printer);
         for server in self.unusable() {
-            if !(were_all_told && state::is_in_findings(&server.state)) {
+            if !(all_reported && state::is_in_findings(&server.state)) {
                 let name = visible(&server.name);
-                let hint = look_closer(&server.name);
+                let hint = doctor_hint(&server.name);
                 let reason = visible(&server.reason);
                 context
                     .printer
-                    .note(format!("{name} is left out: {reason}; {hint}"));
+                    .note(format!("{name} is skipped: {reason}; {hint}"));
             }
         }
     }
 
-    /// What entries are turned into servers with.
+    /// The factory that turns entries into connectors.
     pub(crate) fn connectors(&self, context: &Context) -> Connectors {
         let environment = Arc::clone(&context.environment.all);
         let mut connectors = Connectors::new(environment, context.project.clone());
@@ -236,14 +236,14 @@ impl Servers {
         connectors
     }
 
-    /// What processes are started under.
+    /// The command that runs the supervisor.
     #[expect(clippy::unused_self, reason = "servers alone start processes")]
     pub(crate) fn supervisor(&self) -> Option<SupervisorCommand> {
         supervisor()
     }
 
-    /// The sandbox of the agent's commands; `None` where the user has switched it off, or where this system has none and
-    /// nothing stricter than the default is set: then commands that no rule allows ask.
+    /// The sandbox of the agent's commands. `None` if the user switched it off, or if this system has none and no mode
+    /// stricter than the default is set: then commands that no rule allows require a prompt.
     pub(crate) fn bash_sandbox(&self, context: &Context) -> Option<Policy> {
         let mode = self.config.settings.bash_sandbox();
         if mode == SandboxMode::Off || self.lacks_bash_sandbox() {
@@ -257,7 +257,7 @@ impl Servers {
         let folders = context.folders();
         policy.hidden = vec![folders.config, folders.state];
         policy.readable = vec![session::spill_folder(context)];
-        // These count without anybody's approval; files of the project have no effect before it.
+        // Unlike the project's files, these take effect without approval.
         policy
             .protected
             .push(folders.home.join(".claude/settings.json"));
@@ -268,13 +268,13 @@ impl Servers {
         Some(policy)
     }
 
-    /// Whether commands run without the sandbox that they should have, because this system has none.
+    /// Whether commands run without the configured sandbox because this system has none.
     pub(crate) fn lacks_bash_sandbox(&self) -> bool {
         self.config.settings.bash_sandbox() == SandboxMode::OwnFiles
             && (self.supervisor().is_none() || !switchboard::sandbox::is_available())
     }
 
-    /// Logins that a model may begin, to every server that can be logged in to.
+    /// The logins that a model may start, for every server that supports login.
     pub(crate) fn logins(&self, context: &Context) -> BackgroundLogins {
         let connectors = self.connectors(context);
         let settings = &self.config.settings;
@@ -287,7 +287,7 @@ impl Servers {
         BackgroundLogins::new(targets, self.vault(context))
     }
 
-    /// Where logins are kept. Nothing is looked at before one is needed.
+    /// The login vault, opened on first use.
     pub(crate) fn vault(&self, context: &Context) -> Arc<dyn Vault> {
         let make = || -> Arc<dyn Vault> {
             let folder = context.environment.state.join(LOGINS_FOLDER);
@@ -303,27 +303,27 @@ impl Servers {
     }
 }
 
-/// There is no server of that name, but perhaps one of nearly that name.
+/// The failure for an unknown server name, with the nearest known name as a hint.
 pub(crate) fn no_such_server<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Failure {
-    let failure = Failure::failed(format!("there is no server `{}`", visible(name)));
+    let failure = Failure::failed(format!("no server named `{}`", visible(name)));
     match switchboard_config::entry::keys::nearest(name, known) {
         Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
         None => failure.hint("`switchboard mcp list` shows all servers"),
     }
 }
 
-/// The hint that leads to everything that can be found out about a server.
-pub(crate) fn look_closer(name: &str) -> String {
+/// The hint to run `doctor` for a server.
+pub(crate) fn doctor_hint(name: &str) -> String {
     format!("see `switchboard doctor {}`", visible(name))
 }
 
-/// The embedded server depends on nothing but its folder.
+/// The key of the embedded server, which depends only on its folder.
 fn embedded_key(context: &Context) -> ConnectionKey {
     let folder = context.project.as_os_str().as_encoded_bytes();
     ConnectionKey::of(&[workspace::NAME.as_bytes(), folder])
 }
 
-/// This program as a supervisor. Where its own path is not known, servers run without one.
+/// This program as a supervisor. `None` if its own path is unknown: servers then run without one.
 fn supervisor() -> Option<SupervisorCommand> {
     let program = std::env::current_exe().ok()?;
     Some(SupervisorCommand {

@@ -1,8 +1,8 @@
-//! A running host for the length of one command: started, interrupted, and ended in order.
+//! Runs a host for the duration of one command: startup, interruption and orderly shutdown.
 //!
-//! The runtime has one thread. What a command does is wait for servers, so more threads would only cost their start,
-//! and a message that is read where it is awaited needs no second thread to be woken. Supervisors are tied to the thread
-//! that starts them, and the main thread is the one that lives as long as the program.
+//! The runtime has one thread: a command mostly waits for servers, so more threads would only add startup cost and
+//! wakeups across threads. Supervisors are tied to the thread that spawns them; the main thread lives as long as the
+//! program.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -31,64 +31,63 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::questions::{AtTerminal, SamplingModel};
-use crate::servers::{Servers, look_closer};
+use crate::servers::{Servers, doctor_hint};
 use crate::startup;
 use crate::state::{self, unusable};
 use crate::{consent, report, view};
 
-/// Who makes the calls of this program, in the audit log.
+/// The front end recorded in the audit log.
 const FRONT_END: &str = "cli";
-/// How long work on files may go on once everything else has ended.
+/// Grace period for blocking file work when the runtime shuts down.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
-/// A host with the servers a command wants. The host has all of them, those that cannot be started included.
+/// A host with the servers of a command, including those that cannot be started.
 pub(crate) struct Session<'c> {
     pub(crate) host: Host,
     pub(crate) context: &'c Context,
     pub(crate) servers: &'c Servers,
     pub(crate) gate: Arc<PermissionGate>,
-    /// Where agent sessions are kept.
+    /// The store of agent sessions.
     pub(crate) store: Arc<dyn Store>,
-    /// The model that servers may ask, where there is one.
+    /// The model for sampling requests of servers, if any.
     pub(crate) sampling: Arc<SamplingModel>,
-    /// Where calls and logins are written down.
+    /// The log of calls and logins.
     pub(crate) audit: Audit,
-    /// Whether one command is all there is: nobody is asked, and there is no next turn.
+    /// Whether this run is non-interactive: no prompts and no later turns.
     pub(crate) is_scripted: bool,
-    told: OnceCell<()>,
+    withheld_reported: OnceCell<()>,
 }
 
-/// How a host is used.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionMode {
-    /// What holds where no rule does.
+    /// The default policy, for calls that no rule matches.
     pub(crate) policy: Policy,
-    /// Who makes the calls, in the audit log.
+    /// The front end recorded in the audit log.
     pub(crate) front_end: &'static str,
-    /// Whether somebody may be asked, where there is a terminal to ask on.
+    /// Whether the user may be prompted, if there is a terminal.
     pub(crate) attended: bool,
-    /// Whether servers are only looked at: nothing is called, so nobody is asked anything.
-    pub(crate) looks: bool,
-    /// Whether a model may begin logins.
+    /// Whether servers are only listed: nothing is called, so the user is never prompted.
+    pub(crate) lists_only: bool,
+    /// Whether a model may start logins.
     pub(crate) logins: bool,
-    /// Who is asked in place of a person at the terminal, where others connect to this program.
+    /// Forwards prompts to connected clients instead of the terminal.
     pub(crate) clients: Option<ClientQuestions>,
 }
 
 impl SessionMode {
-    /// A command that a person typed.
+    /// A command that a user typed.
     const TYPED: Self = Self {
         policy: Policy::typed(),
         front_end: FRONT_END,
         attended: true,
-        looks: false,
+        lists_only: false,
         logins: false,
         clients: None,
     };
 }
 
-/// Runs a command's work with a host, and ends the host whatever comes of it. No server is started before the work
-/// asks for it, with [`Session::start`] and its kin.
+/// Runs a command's work with a host, and shuts the host down afterwards. No server starts before the work calls
+/// [`Session::start`] or one of its variants.
 pub(crate) fn run(
     context: &Context,
     servers: &Servers,
@@ -97,15 +96,15 @@ pub(crate) fn run(
     run_typed(SessionMode::TYPED, context, servers, work)
 }
 
-/// Does the same for a command that lists what servers have and calls nothing. Servers are told that they may ask, as they
-/// are in a chat at a terminal: some list fewer tools to others, and every command should list the same.
-pub(crate) fn look(
+/// Like [`run`], for a command that lists what servers offer and calls nothing. It declares the same client
+/// capabilities as a chat at a terminal, since some servers list fewer tools without them.
+pub(crate) fn run_listing(
     context: &Context,
     servers: &Servers,
     work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
 ) -> Outcome {
     let mode = SessionMode {
-        looks: true,
+        lists_only: true,
         ..SessionMode::TYPED
     };
     run_typed(mode, context, servers, work)
@@ -119,23 +118,23 @@ fn run_typed(
 ) -> Outcome {
     run_in(mode, context, servers, async |session, mut interrupts| {
         tokio::select! {
-            // Dropping the work calls off what it waits for, and the servers are told.
+            // Dropping the work cancels its pending requests, and the servers are notified.
             exit = interrupts.first() => Err(Failure::interrupted(exit)),
             outcome = work(session) => outcome,
         }
     })
 }
 
-/// Runs work that hears of signals itself, in a mode of its own.
+/// Runs work that handles signals itself, in the given mode.
 pub(crate) fn run_in(
     mode: SessionMode,
     context: &Context,
     servers: &Servers,
     work: impl AsyncFnOnce(&Session<'_>, Interrupts) -> Outcome,
 ) -> Outcome {
-    let unable = |error: std::io::Error| Failure::failed("could not start").because(error);
-    let runtime = runtime().map_err(unable)?;
-    let interrupts = Interrupts::listen().map_err(unable)?;
+    let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
+    let runtime = runtime().map_err(startup_failure)?;
+    let interrupts = Interrupts::listen().map_err(startup_failure)?;
     let outcome = runtime.block_on(async {
         let Stores {
             state,
@@ -169,10 +168,10 @@ pub(crate) fn run_in(
             audit: audit.clone(),
             context,
             servers,
-            told: OnceCell::new(),
+            withheld_reported: OnceCell::new(),
         };
         let outcome = work(&session, interrupts).await;
-        // The answer is out. Servers end by themselves, and their supervisor makes sure of it.
+        // The output is complete. Servers exit by themselves; their supervisor ensures it.
         session.host.leave().await;
         audit.close().await;
         outcome
@@ -182,44 +181,44 @@ pub(crate) fn run_in(
 }
 
 impl Session<'_> {
-    /// Starts every server and waits until each is connected or has failed. Those that have failed are told of, and
-    /// those that cannot be started.
+    /// Starts every server and waits until each is connected or has failed. Reports those that failed and those that
+    /// cannot be started.
     pub(crate) async fn start(&self) {
-        self.tell_withheld();
+        self.report_withheld();
         self.start_some(|_| true).await;
-        self.tell_idle_rules();
+        self.warn_of_idle_rules();
     }
 
-    /// Does the same for a command that shows the reasons itself.
+    /// Like [`start`](Self::start), for a command that prints the reasons itself.
     pub(crate) async fn start_quietly(&self) {
         self.bring_up(|_| true).await;
-        self.tell_idle_rules();
+        self.warn_of_idle_rules();
     }
 
-    /// Starts one server that the command cannot do without, and tells why it cannot be used.
+    /// Starts the one server that the command needs, and fails if it cannot be used.
     pub(crate) async fn start_one(&self, name: &str) -> Result<(), Failure> {
         self.bring_up(|each| each.as_str() == name).await;
         self.need(name)
     }
 
-    /// Connects a server anew and waits until it has settled. That it wanted a login is forgotten.
+    /// Reconnects a server and waits until it has settled. Clears a pending login requirement.
     pub(crate) async fn restart(&self, name: &ServerName) {
         self.host.restart(name).await;
         let starting = std::slice::from_ref(name);
         startup::follow(&self.host, starting, &self.context.printer).await;
     }
 
-    /// Starts some of the servers, those that run already aside, and waits for them as [`start`](Self::start) does.
+    /// Starts the servers matching `wanted` that are not running, waits for them, and reports failures.
     pub(crate) async fn start_some(&self, wanted: impl Fn(&ServerName) -> bool) {
         let started = self.bring_up(wanted).await;
         for status in self.host.statuses() {
             if started.contains(&status.name) {
-                self.tell(&status);
+                self.report_start(&status);
             }
         }
     }
 
-    /// Starts some of the servers, those that run already aside, and waits until they have settled. Tells which.
+    /// Starts the servers matching `wanted` that are not running, waits until they have settled, and returns them.
     async fn bring_up(&self, wanted: impl Fn(&ServerName) -> bool) -> Vec<ServerName> {
         let statuses = self.host.statuses().into_iter();
         let starting: Vec<ServerName> = statuses
@@ -231,19 +230,19 @@ impl Session<'_> {
         }
         self.host.start(&starting).await;
         startup::follow(&self.host, &starting, &self.context.printer).await;
-        // The command goes on now, and is over before another attempt could be.
+        // The command continues now and ends before a retry could succeed.
         self.host.give_up().await;
         starting
     }
 
-    /// Connects every server that is not connected yet and waits until each has settled, without a word: what came of it
-    /// is told when somebody asks.
-    pub(crate) async fn begin_all(&self) {
+    /// Connects every server that is not connected and waits until each has settled. Prints nothing: failures are
+    /// reported on demand.
+    pub(crate) async fn start_all(&self) {
         self.host.start_all().await;
         self.host.settled().await;
     }
 
-    /// The failure of a command that needs this server, if it cannot be used.
+    /// Fails if this server cannot be used.
     pub(crate) fn need(&self, name: &str) -> Result<(), Failure> {
         match self.host.status(&name.into()) {
             Some(status) => unusable(&status).map_or(Ok(()), Err),
@@ -251,9 +250,9 @@ impl Session<'_> {
         }
     }
 
-    /// How a command ends that has done what it could: not well if a required server is missing.
+    /// The exit code of a command that succeeded otherwise: a failure if a required server is missing.
     pub(crate) fn exit(&self) -> Exit {
-        // A server that is switched off, or that the command has no use for, is not missed.
+        // Disabled servers and those that the command did not start do not count as missing.
         let is_meant = |status: &&ServerStatus| {
             let state = &status.state;
             status.required
@@ -266,7 +265,6 @@ impl Session<'_> {
         failed.map_or(Exit::Done, |failure| failure.exit)
     }
 
-    /// The names of all configured servers.
     pub(crate) fn names(&self) -> Vec<String> {
         let statuses = self.host.statuses();
         let names = statuses
@@ -275,7 +273,7 @@ impl Session<'_> {
         names.collect()
     }
 
-    /// Every server whose tools are missed, with the reason. What each command says of missing servers comes from here.
+    /// Every server whose tools are missing, with the reason. All commands report missing servers from this list.
     pub(crate) fn missing(&self) -> Vec<FailedServer> {
         let statuses = self.host.statuses();
         let absent = statuses.iter().filter_map(ServerStatus::absence);
@@ -284,22 +282,22 @@ impl Session<'_> {
 
     /// Reports each server that cannot be started, in one line and only once. Disabled servers are left out, and so are
     /// errors of entries that were already reported with the configuration.
-    pub(crate) fn tell_withheld(&self) {
-        if self.told.set(()).is_err() {
+    pub(crate) fn report_withheld(&self) {
+        if self.withheld_reported.set(()).is_err() {
             return;
         }
-        let were_all_told =
+        let all_reported =
             report::shows_all(&self.servers.config.diagnostics, &self.context.printer);
         for status in self.host.statuses() {
-            let is_known = were_all_told && state::is_in_findings(status.word());
+            let is_known = all_reported && state::is_in_findings(status.word());
             if status.state.is_withheld() && status.absence().is_some() && !is_known {
-                self.tell_not_started(&status);
+                self.report_not_started(&status);
             }
         }
     }
 
-    /// Says in one line that a server cannot be started, why, and what to do about it.
-    pub(crate) fn tell_not_started(&self, status: &ServerStatus) {
+    /// Prints one line: the server, why it cannot be started, and the remedy.
+    pub(crate) fn report_not_started(&self, status: &ServerStatus) {
         let name = visible(status.name.as_str());
         let reason = status.reason().unwrap_or_default();
         let remedy = status.remedy().map(|remedy| remedy.to_string());
@@ -309,8 +307,8 @@ impl Session<'_> {
             .note(format!("{name} is not started: {reason}; {remedy}"));
     }
 
-    /// Says where to learn more of servers that have failed, for a command that has shown the reasons.
-    pub(crate) fn tell_doctor(&self) {
+    /// Suggests `doctor` for servers that have failed, for a command that has printed the reasons.
+    pub(crate) fn suggest_doctor(&self) {
         let statuses = self.host.statuses();
         let failed = statuses
             .iter()
@@ -320,13 +318,13 @@ impl Session<'_> {
             .collect();
         match names.as_slice() {
             [] => {}
-            [name] => self.context.printer.note(look_closer(name)),
+            [name] => self.context.printer.note(doctor_hint(name)),
             _ => self.context.printer.note("see `switchboard doctor`"),
         }
     }
 
-    /// Warns of permission rules that are about no tool at all, where every server could be asked.
-    pub(crate) fn tell_idle_rules(&self) {
+    /// Warns about permission rules that match no tool. Needs every server to be connected.
+    pub(crate) fn warn_of_idle_rules(&self) {
         let statuses = self.host.statuses();
         if !statuses.iter().all(|status| status.state.is_connected()) {
             return;
@@ -341,8 +339,8 @@ impl Session<'_> {
         }
     }
 
-    /// Tells what came of a server that was just started.
-    pub(crate) fn tell(&self, status: &ServerStatus) {
+    /// Reports the outcome of starting a server.
+    pub(crate) fn report_start(&self, status: &ServerStatus) {
         let printer = &self.context.printer;
         if let Some(warning) = state::warning(status) {
             printer.warning(warning, None);
@@ -352,17 +350,21 @@ impl Session<'_> {
     }
 }
 
-/// Who answers what servers ask.
+/// The handler for requests from servers.
 fn handler(
     mode: &SessionMode,
     context: &Context,
     sampling: &Arc<SamplingModel>,
 ) -> Arc<dyn ClientHandler> {
     let asks = AtTerminal::new(context, mode.attended, Arc::clone(sampling));
-    Arc::new(if mode.looks { asks.looking() } else { asks })
+    Arc::new(if mode.lists_only {
+        asks.listing()
+    } else {
+        asks
+    })
 }
 
-/// The rules of a configuration, for calls that a person types unless the policy says otherwise.
+/// Builds the permission engine from the rules of a configuration.
 pub(crate) fn engine(servers: &Servers, context: &Context, policy: Policy) -> Engine {
     let policy = policy.with_settings(&servers.config.settings);
     let engine =
@@ -373,7 +375,7 @@ pub(crate) fn engine(servers: &Servers, context: &Context, policy: Policy) -> En
         engine
     };
     if servers.is_embedded(workspace::NAME) {
-        // What it says of itself is part of this program.
+        // The embedded server's annotations are part of this program.
         engine.trusting(workspace::NAME)
     } else {
         engine
@@ -389,8 +391,8 @@ fn gate(
     let engine = engine(servers, context, mode.policy);
     if servers.lacks_bash_sandbox() && mode.front_end != FRONT_END {
         context.printer.warning(
-            "commands of the agent run without a sandbox: this kernel has no Landlock; each one that no rule allows asks",
-            Some("`bash_sandbox = \"off\"` in your user file accepts that"),
+            "the agent's commands run without a sandbox, since this kernel has no Landlock; commands that no rule allows require a prompt",
+            Some("`bash_sandbox = \"off\"` in your user file accepts this"),
         );
     }
     for problem in engine.problems() {
@@ -412,7 +414,6 @@ pub(crate) fn spill_folder(context: &Context) -> PathBuf {
     context.environment.state.join(SPILL_FOLDER)
 }
 
-/// The file that remembers.
 pub(crate) fn store_file(context: &Context) -> PathBuf {
     context.environment.state.join(STORE_FILE)
 }
@@ -423,8 +424,8 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
         .build()
 }
 
-/// What is kept between runs, and whether it can be used. A store that cannot be read stands for itself: nobody may take
-/// it for an empty one.
+/// Opens the state store. One that cannot be opened is represented by a store whose operations fail: it must not look
+/// like an empty one.
 async fn open_store(servers: &Servers, context: &Context) -> Stores {
     let store = SqliteStore::new(store_file(context));
     let probe = async {
@@ -449,15 +450,14 @@ async fn open_store(servers: &Servers, context: &Context) -> Stores {
     }
 }
 
-/// Where a command keeps things.
 struct Stores {
-    /// Pins, the audit log, and what is cached.
+    /// Pins, the audit log and caches.
     state: Arc<dyn Store>,
-    /// Agent sessions, which go on in memory where there is no file.
+    /// Agent sessions; in memory if the file cannot be used.
     conversations: Arc<dyn Store>,
 }
 
-/// Warns, once, that calls are not recorded.
+/// Warns, once, if audit entries cannot be written.
 fn warn_of_audit(audit: &Audit, context: &Context) {
     let printer = context.printer.clone();
     audit.on_failure(move |error| {
@@ -467,7 +467,7 @@ fn warn_of_audit(audit: &Audit, context: &Context) {
         );
         let hint = error
             .hint()
-            .unwrap_or("`audit = \"required\"` refuses them");
+            .unwrap_or("`audit = \"required\"` refuses such calls");
         printer.warning(message, Some(hint));
     });
 }

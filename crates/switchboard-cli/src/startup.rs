@@ -1,4 +1,4 @@
-//! Servers that are coming up, shown while they do: a line each on a terminal, and nothing is left of it afterwards.
+//! Shows servers while they start: one live line each on a terminal, removed afterwards.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::live::{Line, Live, TICK, spinner};
 use crate::printer::{Printer, style};
 use crate::terminal::fitted;
 
-/// What is faster is not shown: a flash tells nobody anything.
+/// Delay before anything is shown, so that a fast start does not flicker.
 const PATIENCE: Duration = Duration::from_millis(150);
-/// Longer names are cut.
-const WIDEST_NAME: usize = 30;
+/// Width of the name column; longer names are cut.
+const MAX_NAME_WIDTH: usize = 30;
 
-/// Waits until every server has settled or is tried again in the background, and shows meanwhile how these come up.
+/// Waits until every server has settled or is being retried in the background, showing progress of `starting`.
 pub(crate) async fn follow(host: &Host, starting: &[ServerName], printer: &Printer) {
     let mut settled = std::pin::pin!(host.started());
     if !printer.is_live() {
@@ -35,29 +35,29 @@ pub(crate) async fn follow(host: &Host, starting: &[ServerName], printer: &Print
             _ = ticks.tick() => {
                 let mut statuses = host.statuses();
                 statuses.retain(|status| starting.contains(&status.name));
-                let said = |status: &ServerStatus| last_words(host, status);
-                live.draw(&lines(&statuses, said, started.elapsed(), turn));
+                let stderr_line = |status: &ServerStatus| install_output(host, status);
+                live.draw(&lines(&statuses, stderr_line, started.elapsed(), turn));
             }
         }
     }
 }
 
-/// A number of things.
+/// A count with its noun: `1 tool`, `2 tools`.
 pub(crate) fn counted(count: usize, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{plural}")
 }
 
-/// A line for each server. Those that are still coming up stand first, so that they are seen on a low terminal.
+/// One line per server. Those that are still starting come first, so that a low terminal shows them.
 fn lines(
     statuses: &[ServerStatus],
-    said: impl Fn(&ServerStatus) -> String,
+    stderr_line: impl Fn(&ServerStatus) -> String,
     elapsed: Duration,
     turn: usize,
 ) -> Vec<Line> {
     let name = |status: &ServerStatus| {
         let name = visible(status.name.as_str()).into_owned();
-        fitted(&name, WIDEST_NAME).into_owned()
+        fitted(&name, MAX_NAME_WIDTH).into_owned()
     };
     let width = statuses.iter().map(|status| name(status).width()).max();
     let width = width.unwrap_or_default();
@@ -66,7 +66,7 @@ fn lines(
     let line = |status: &&ServerStatus| {
         let name = name(status);
         let gap = width.saturating_sub(name.width()) + 2;
-        let (mark, style, text) = described(status, &said(status), elapsed, turn);
+        let (mark, style, text) = described(status, &stderr_line(status), elapsed, turn);
         vec![
             (style, format!("{mark} ")),
             (style::NAME, name),
@@ -76,8 +76,8 @@ fn lines(
     sorted.iter().map(line).collect()
 }
 
-/// The last line that the package runner of a server wrote while it installs it.
-fn last_words(host: &Host, status: &ServerStatus) -> String {
+/// The last line of standard error while a package runner installs the server.
+fn install_output(host: &Host, status: &ServerStatus) -> String {
     let is_installing = matches!(
         status.state,
         ServerState::Pending {
@@ -98,7 +98,7 @@ fn last_words(host: &Host, status: &ServerStatus) -> String {
 
 fn described(
     status: &ServerStatus,
-    said: &str,
+    stderr_line: &str,
     elapsed: Duration,
     turn: usize,
 ) -> (&'static str, Style, String) {
@@ -110,7 +110,7 @@ fn described(
         } => {
             let seconds = elapsed.as_secs();
             let text = match (is_installing, failed_attempts) {
-                (true, _) => format!("installing, {seconds} s{said}"),
+                (true, _) => format!("installing, {seconds} s{stderr_line}"),
                 (false, 0) => format!("starting, {seconds} s"),
                 (false, failed) => {
                     let reason = status.reason().unwrap_or_default();

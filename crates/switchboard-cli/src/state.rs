@@ -1,6 +1,6 @@
-//! What the program shows of a server's state: one word, its style, the reason, the remedy, the exit code.
+//! Presents a server's state: one word, its style, the reason, the remedy, the exit code.
 //!
-//! Every command derives what it shows from here, so no two of them can contradict each other.
+//! Every command takes them from here, so that no two commands contradict each other.
 
 use anstyle::Style;
 use switchboard::status::{Cause, Refusal, Remedy, ServerState, ServerStatus};
@@ -12,19 +12,19 @@ use crate::exit::Exit;
 use crate::printer::style;
 use crate::terminal::{self, fitted};
 
-/// The word of a server that can be started, where no server is started.
+/// The word for a server that can be started, in commands that start none.
 const READY: &str = "ready";
-/// So much of a reason is shown on the narrowest terminal.
-const SHORTEST_REASON: usize = 30;
+/// Columns left for a reason on the narrowest terminal.
+const MIN_REASON_WIDTH: usize = 30;
 
-/// What is shown of a state.
+/// A state as displayed.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
     pub(crate) word: &'static str,
     pub(crate) style: Style,
-    /// Why, for scripts; `None` where there is nothing to explain.
+    /// The reason, for scripts. `None` if there is nothing to explain.
     pub(crate) reason: Option<String>,
-    /// Why, for people: a word that says it all needs no reason.
+    /// The reason, for people. `None` if the word is explanation enough.
     pub(crate) remark: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Shown {
         }
     }
 
-    /// What is shown of a server by its entry alone.
+    /// Presents a server by its entry alone, without a host.
     pub(crate) fn configured(server: &Server) -> Self {
         match ServerState::of_configured(server) {
             Some(state) => Self::of(&state),
@@ -89,7 +89,7 @@ pub(crate) fn exit_of(state: &ServerState) -> Exit {
     }
 }
 
-/// The failure of a command that needs a server, unless the server can be used.
+/// The failure of a command that needs this server; `None` if the server can be used.
 pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
     let name = visible(status.name.as_str());
     let state = &status.state;
@@ -104,8 +104,8 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
         }
     };
     let mut failure = Failure::new(exit_of(state), message);
-    let says_it = matches!(state, ServerState::NeedsAuth { .. });
-    if let Some(reason) = state.reason().filter(|_| !says_it) {
+    let is_in_message = matches!(state, ServerState::NeedsAuth { .. });
+    if let Some(reason) = state.reason().filter(|_| !is_in_message) {
         failure = failure.because(reason);
     }
     let remedy = status.remedy();
@@ -113,7 +113,7 @@ pub(crate) fn unusable(status: &ServerStatus) -> Option<Failure> {
     Some(failure.hint(remedy.to_string()))
 }
 
-/// A line about a server that was just started and is not connected, for people.
+/// A one-line warning about a server that was just started and is not connected.
 pub(crate) fn warning(status: &ServerStatus) -> Option<String> {
     let name = visible(status.name.as_str());
     let reason = status.reason().unwrap_or_default();
@@ -121,11 +121,11 @@ pub(crate) fn warning(status: &ServerStatus) -> Option<String> {
     let remedy = remedy.unwrap_or_default();
     match &status.state {
         ServerState::Failed { .. } => {
-            // The hint is worth more than the end of a long reason, which it leads to.
+            // Cut the reason rather than the hint, which leads to the complete reason.
             let reason = match terminal::error_size() {
                 Some(size) => {
                     let taken = "warning:  failed: ; ".len() + name.len() + remedy.len();
-                    let room = size.columns.saturating_sub(taken).max(SHORTEST_REASON);
+                    let room = size.columns.saturating_sub(taken).max(MIN_REASON_WIDTH);
                     fitted(&reason, room)
                 }
                 None => reason.as_str().into(),
@@ -140,7 +140,7 @@ pub(crate) fn warning(status: &ServerStatus) -> Option<String> {
     }
 }
 
-/// Whether the findings about the configuration name a server in this state, with what is wrong.
+/// Whether a diagnostic of the configuration already reports servers in this state.
 pub(crate) fn is_in_findings(word: &str) -> bool {
     ["invalid", "refused"].contains(&word)
 }
@@ -162,7 +162,8 @@ mod tests {
     use crate::commands::mcp::list;
     use crate::commands::status;
 
-    /// Which variant a state is. A new one does not compile before it has a number here, and fails without a row below.
+    /// The index of a variant. A new variant does not compile without a number here, and fails the test without a row
+    /// below.
     fn number(state: &ServerState) -> usize {
         match state {
             ServerState::Disabled { .. } => 0,
@@ -309,7 +310,7 @@ mod tests {
         }
     }
 
-    /// The configuration of a user's file in a folder of its own, with a project beside it.
+    /// Loads a user file and a project file from a temporary folder.
     fn config(user: &str, project: &str) -> Config {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders {
@@ -353,7 +354,7 @@ mod tests {
             let rows = [list::Row::of(server, Some(status.clone()))];
             let home = std::path::Path::new("/home/user");
             let listed = list::table(&rows, list::Columns::Connected, home);
-            // A person needs no reason for `disabled`; `/mcp` has room for it.
+            // `disabled` needs no reason in a table; `/mcp` shows it.
             let is_clear = word == "disabled";
             let texts = [
                 (
@@ -376,14 +377,14 @@ mod tests {
                     "{view} of {word} lacks {shown}:\n{text}"
                 );
             }
-            // What the agent's events and `tools --json` say of a server that is missing.
+            // Agent events and `tools --json` show the same for a missing server.
             if let Some(missing) = status.absence().map(FailedServer::from) {
                 assert_eq!(
                     (missing.state.as_str(), Some(missing.reason.as_str())),
                     (word, reason)
                 );
             }
-            // What a command says that needs it.
+            // So does the failure of a command that needs the server.
             let is_usable = ["connected", "idle"].contains(&word);
             let failure = unusable(&status);
             assert_eq!(failure.is_none(), is_usable, "{word}");

@@ -1,4 +1,4 @@
-//! Writes: configuration files, trust decisions, and what is remembered. Locked and atomic throughout.
+//! Writes configuration files, trust decisions and state files, always locked and atomic.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::journal;
 use crate::local_file::Target;
 
-/// Changes the text of a configuration file. A file that does not exist has an empty text.
+/// Edits the text of a configuration file. The text of a missing file is empty.
 pub(crate) fn edit(
     target: &Target,
     context: &Context,
@@ -39,7 +39,7 @@ pub(crate) fn edit(
     Ok(())
 }
 
-/// Adds a permission rule to a file of the user, or to the project's local file.
+/// Adds a permission rule to a user file or the project's local file.
 pub(crate) fn add_rule(target: &Target, context: &Context, rule: &NewRule) -> Result<(), Failure> {
     if target.scope == Scope::Local && target.path.starts_with(&context.project) {
         stays_inside(target, &context.project)?;
@@ -56,7 +56,6 @@ pub(crate) fn add_rule(target: &Target, context: &Context, rule: &NewRule) -> Re
         .map_err(failure)
 }
 
-/// Applies one edit to a text.
 pub(crate) fn apply(text: &str, target: &Target, change: &Edit<'_>) -> Result<String, Failure> {
     edit::apply(text, target.format, change).map_err(|error| refused(target, &error))
 }
@@ -70,7 +69,7 @@ fn refused(target: &Target, error: &EditError) -> Failure {
     .hint(error.hint())
 }
 
-/// Changes the trust decisions. The second argument of `change` is the time, in seconds since 1970.
+/// Changes the trust decisions. The second argument of `change` is the Unix time in seconds.
 pub(crate) fn change_decisions<T>(
     context: &Context,
     change: impl FnOnce(&mut Decisions, u64) -> T,
@@ -79,8 +78,8 @@ pub(crate) fn change_decisions<T>(
     if context.project.to_str().is_none() {
         let shown = context.project.display().to_string();
         return Err(
-            Failure::failed(format!("no approval can be kept for {}", visible(&shown)))
-                .because("the folder's path is not UTF-8 text")
+            Failure::failed(format!("cannot store approvals for {}", visible(&shown)))
+                .because("the folder's path is not UTF-8")
                 .hint("rename the folder, or trust it for one run with --trust-project"),
         );
     }
@@ -114,7 +113,7 @@ pub(crate) fn change_decisions<T>(
     outcome.ok_or_else(|| Failure::failed("the trust decisions were not changed"))
 }
 
-/// Replaces a file of the state folder.
+/// Replaces a file in the state folder.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let locks = locks(path.parent().unwrap_or(Path::new(".")));
     Update::new(path, &locks, Access::Private)
@@ -127,7 +126,7 @@ fn locks(state: &Path) -> PathBuf {
     state.join("locks")
 }
 
-/// A repository must not make us write somewhere else through a link.
+/// Refuses to write through a link that leads out of the project: a repository could redirect the write.
 fn stays_inside(target: &Target, project: &Path) -> Result<(), Failure> {
     let leads = target.path.canonicalize();
     let inside = match &leads {
@@ -139,8 +138,8 @@ fn stays_inside(target: &Target, project: &Path) -> Result<(), Failure> {
     }
     let message = format!("{} was not changed", target.shown());
     Err(Failure::new(Exit::Denied, message)
-        .because("it is a link to a file outside of the project, or to nothing")
-        .hint("replace the link by a file"))
+        .because("it is a link that is broken or leads out of the project")
+        .hint("replace the link with a file"))
 }
 
 fn failure(error: WriteError<Failure>) -> Failure {

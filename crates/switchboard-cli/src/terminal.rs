@@ -1,4 +1,4 @@
-//! The terminal: how wide it is, and questions that one key answers.
+//! Terminal access: its size, single-key prompts, and echo.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
@@ -10,50 +10,50 @@ use crate::exit::Exit;
 use tokio::time::timeout;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// What follows an escape sooner belongs to the same key.
+/// Bytes that follow an escape within this time belong to the same key.
 const ESCAPE_PATIENCE: Duration = Duration::from_millis(50);
 
-/// Whether there is somebody to ask.
+/// Whether standard input and standard error are terminals, so that the user can be prompted.
 pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks for an approval with one key. With no terminal the answer is no.
+/// Asks for approval with one key. Fails without a terminal.
 pub(crate) fn consent(question: &str, context: &Context) -> Result<bool, Failure> {
     if !is_there() {
         return Err(Failure::new(Exit::Denied, "nothing was approved")
             .because("there is no terminal to ask on")
-            .hint("look at what is shown above, and repeat the command with --yes"));
+            .hint("review the output above, then repeat the command with --yes"));
     }
     context.printer.ask(question);
     let key = key();
     context.printer.ask(echo(&key));
     match key {
         Ok(Some(key)) => Ok(matches!(key, 'y' | 'Y')),
-        Ok(None) => Err(Failure::new(Exit::Interrupted, "no answer was given")
-            .hint("repeat the command with --yes")),
+        Ok(None) => {
+            Err(Failure::new(Exit::Interrupted, "no answer").hint("repeat the command with --yes"))
+        }
         Err(error) => Err(Failure::failed("could not read the answer").because(error)),
     }
 }
 
-/// How large a terminal is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) columns: usize,
     pub(crate) rows: usize,
 }
 
-/// How many columns standard output has; `None` if it is no terminal, where lines may be as long as they like.
+/// Columns of standard output; `None` if it is not a terminal.
 pub(crate) fn width() -> Option<usize> {
     platform::size(&io::stdout()).map(|size| size.columns)
 }
 
-/// How large the terminal of standard error is.
+/// Size of the terminal on standard error; `None` if it is not a terminal.
 pub(crate) fn error_size() -> Option<Size> {
     platform::size(&io::stderr())
 }
 
-/// The text, cut with an ellipsis where it is wider than that.
+/// Cuts the text to `width` columns, with an ellipsis.
 pub(crate) fn fitted(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
         return Cow::Borrowed(text);
@@ -71,14 +71,14 @@ pub(crate) fn fitted(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
-/// The key that the user presses, or `None` at the end of the input.
+/// Reads one key; `None` at the end of the input.
 pub(crate) fn key() -> io::Result<Option<char>> {
     let _mode = platform::Mode::keys()?;
     let byte = platform::read_byte()?;
     Ok(byte.map(char::from))
 }
 
-/// What is shown of an answer of one key, to the end of its line.
+/// The text that echoes a one-key answer, with a line break.
 pub(crate) fn echo(key: &io::Result<Option<char>>) -> String {
     match key {
         Ok(Some(key)) if key.is_ascii_graphic() => format!("{key}\n"),
@@ -86,14 +86,13 @@ pub(crate) fn echo(key: &io::Result<Option<char>>) -> String {
     }
 }
 
-/// Keys as they are pressed, with nothing echoed. Ctrl-C still interrupts. Dropped, it leaves the terminal as it was and
-/// takes no further key.
+/// Reads keys as they are pressed, without echo. Ctrl-C still interrupts. Dropping it restores the terminal and
+/// consumes no further key.
 pub(crate) struct Keyboard {
     keys: platform::Keys,
     _mode: platform::Mode,
 }
 
-/// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Character(char),
@@ -106,7 +105,7 @@ pub(crate) enum Key {
     Escape,
     /// Ctrl-D, or the end of the input.
     End,
-    /// What nothing here has a use for.
+    /// Any key without a meaning here.
     Other,
 }
 
@@ -123,7 +122,6 @@ impl Keyboard {
         self.keys.byte().await
     }
 
-    /// The next key.
     pub(crate) async fn key(&mut self) -> io::Result<Key> {
         let Some(first) = self.byte().await? else {
             return Ok(Key::End);
@@ -141,7 +139,7 @@ impl Keyboard {
         })
     }
 
-    /// The escape key by itself, or the start of what another key sends.
+    /// Distinguishes the escape key from an escape sequence.
     async fn escape(&mut self) -> io::Result<Key> {
         let Ok(next) = timeout(ESCAPE_PATIENCE, self.byte()).await else {
             return Ok(Key::Escape);
@@ -179,24 +177,24 @@ impl Keyboard {
     }
 }
 
-/// Nothing that is typed is shown for as long as it lives. It is not lost: whoever reads next gets it.
+/// Disables echo while the guard lives. Typed input stays buffered for the next reader.
 pub(crate) fn silent() -> Option<impl Sized> {
     platform::Mode::silent().ok()
 }
 
-/// Remembers how the terminal is now, to be [restored](restore) by whatever ends the program.
-pub(crate) fn remember() {
-    platform::remember();
+/// Saves the terminal's mode, to be [restored](restore) when the program ends.
+pub(crate) fn save() {
+    platform::save();
 }
 
-/// Makes the terminal what it was when it was remembered.
+/// Restores the saved mode.
 pub(crate) fn restore() {
     platform::restore();
 }
 
-/// Forgets the keys that were pressed before a question was asked: they answer something else.
-pub(crate) fn forget_keys() {
-    platform::forget_keys();
+/// Discards keys pressed before a question was shown: they were meant for something else.
+pub(crate) fn discard_keys() {
+    platform::discard_keys();
 }
 
 #[cfg(unix)]
@@ -212,7 +210,7 @@ mod platform {
 
     use super::Size;
 
-    /// A terminal that does not know its size has none.
+    /// Returns `None` if the terminal reports a size of 0.
     pub(super) fn size(stream: &impl AsFd) -> Option<Size> {
         let size = rustix::termios::tcgetwinsize(stream).ok()?;
         (size.ws_col > 0 && size.ws_row > 0).then(|| Size {
@@ -221,12 +219,12 @@ mod platform {
         })
     }
 
-    pub(super) fn forget_keys() {
+    pub(super) fn discard_keys() {
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     }
 
-    /// The next byte of the standard input, past the buffer that the library keeps: what is read ahead into it would be
-    /// lost to whoever reads the terminal next.
+    /// Reads the next byte of standard input, bypassing the standard library's buffer: bytes read ahead into it would
+    /// be lost to the next reader of the terminal.
     pub(super) fn read_byte() -> io::Result<Option<u8>> {
         next_byte(io::stdin())
     }
@@ -237,12 +235,12 @@ mod platform {
         Ok((count > 0).then_some(byte[0]))
     }
 
-    /// The bytes of a terminal, one by one. A thread polls for input, but the caller reads it: a byte that the thread had
-    /// read when the caller is dropped would be lost.
+    /// Reads a terminal byte by byte. A thread polls for input, but the caller reads it: a byte read by the thread
+    /// would be lost if the caller is dropped.
     pub(super) struct Keys {
         terminal: OwnedFd,
         waits: Sender<oneshot::Sender<()>>,
-        /// Its end is what the thread waits for besides keys.
+        /// Closing it stops the thread.
         _stop: OwnedFd,
     }
 
@@ -256,9 +254,9 @@ mod platform {
             let own = || rustix::io::fcntl_dupfd_cloexec(&terminal, 0);
             let (waits, waiting) = channel();
             let watched = own()?;
-            // A thread of its own: one of the runtime's would be waited for at the end of the program.
+            // Not a thread of the runtime: shutdown would wait for it.
             let thread = std::thread::Builder::new().name("keys".to_owned());
-            thread.spawn(move || tell_of_keys(&watched, &stopped, &waiting))?;
+            thread.spawn(move || notify_waiters(&watched, &stopped, &waiting))?;
             Ok(Self {
                 terminal: own()?,
                 waits,
@@ -268,7 +266,7 @@ mod platform {
 
         /// The next byte, or `None` at the end of the input. If cancelled, no byte is lost.
         pub(super) async fn byte(&mut self) -> io::Result<Option<u8>> {
-            // Others hold the terminal too, so it is read only when something is certainly there.
+            // The terminal has other readers, so read only when it is certainly readable.
             while !is_readable(&self.terminal)? {
                 let (pressed, is_pressed) = oneshot::channel();
                 if self.waits.send(pressed).is_err() || is_pressed.await.is_err() {
@@ -280,7 +278,7 @@ mod platform {
     }
 
     /// Notifies each waiter of input, until the `Keys` are dropped.
-    fn tell_of_keys(
+    fn notify_waiters(
         terminal: &OwnedFd,
         stopped: &OwnedFd,
         waiting: &Receiver<oneshot::Sender<()>>,
@@ -294,7 +292,7 @@ mod platform {
             if polled.is_err() || !both[0].revents().is_empty() {
                 return;
             }
-            // A waiter that was cancelled reads nothing.
+            // Fails if the waiter was cancelled.
             let _ = waiter.send(());
         }
     }
@@ -306,16 +304,16 @@ mod platform {
         Ok(count > 0)
     }
 
-    /// While it lives, the terminal treats keys differently. Ctrl-C always interrupts.
+    /// Changes the terminal's mode until dropped. Ctrl-C always interrupts.
     pub(super) struct Mode(Termios);
 
     impl Mode {
-        /// Keys come one by one and are not echoed.
+        /// Delivers keys one by one, without echo.
         pub(super) fn keys() -> io::Result<Self> {
             Self::without(LocalModes::ICANON | LocalModes::ECHO)
         }
 
-        /// Keys are not echoed.
+        /// Disables echo.
         pub(super) fn silent() -> io::Result<Self> {
             Self::without(LocalModes::ECHO)
         }
@@ -335,16 +333,16 @@ mod platform {
         }
     }
 
-    static REMEMBERED: OnceLock<Termios> = OnceLock::new();
+    static SAVED: OnceLock<Termios> = OnceLock::new();
 
-    pub(super) fn remember() {
+    pub(super) fn save() {
         if let Ok(modes) = tcgetattr(io::stdin()) {
-            let _ = REMEMBERED.set(modes);
+            let _ = SAVED.set(modes);
         }
     }
 
     pub(super) fn restore() {
-        if let Some(modes) = REMEMBERED.get() {
+        if let Some(modes) = SAVED.get() {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
         }
     }
@@ -359,7 +357,7 @@ mod platform {
         use super::*;
 
         #[tokio::test]
-        async fn a_reader_that_goes_takes_no_key_along() {
+        async fn a_dropped_reader_consumes_no_key() {
             let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
             grantpt(&controller).unwrap();
             unlockpt(&controller).unwrap();
@@ -375,7 +373,7 @@ mod platform {
                 let given_up = tokio::time::timeout(Duration::ZERO, hasty.byte()).await;
                 assert!(given_up.is_err(), "nothing was pressed");
                 rustix::io::write(&controller, &[key]).unwrap();
-                // Time for its thread to notice, more or less of it.
+                // Give its thread a varying time to notice.
                 std::thread::sleep(Duration::from_micros(u64::from(key) * 5));
                 drop(hasty);
                 let next = Keys::of(&terminal).unwrap().byte().await;
@@ -395,9 +393,9 @@ mod platform {
         None
     }
 
-    pub(super) fn forget_keys() {}
+    pub(super) fn discard_keys() {}
 
-    pub(super) fn remember() {}
+    pub(super) fn save() {}
 
     pub(super) fn restore() {}
 
@@ -423,7 +421,7 @@ mod platform {
         }
     }
 
-    /// The terminal sends whole lines, and the first character of one is the answer.
+    /// The terminal delivers whole lines; the first character of a line is the answer.
     pub(super) struct Mode;
 
     #[expect(

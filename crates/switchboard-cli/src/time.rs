@@ -1,10 +1,10 @@
-//! Moments as people and scripts write them, in UTC.
+//! Formats and parses timestamps, in UTC.
 
 use switchboard_store::Timestamp;
 
 const MILLIS_A_DAY: i64 = 86_400_000;
 
-/// A moment for people: `2026-11-16 01:32:04`.
+/// Formats for people: `2026-11-16 01:32:04`.
 pub(crate) fn shown(at: Timestamp) -> String {
     let (year, month, day) = date(at.as_millis().div_euclid(MILLIS_A_DAY));
     let seconds = at.as_millis().rem_euclid(MILLIS_A_DAY) / 1000;
@@ -12,13 +12,13 @@ pub(crate) fn shown(at: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
-/// A moment for scripts: `2026-11-16T01:32:04.125Z`.
+/// Formats for scripts: `2026-11-16T01:32:04.125Z`.
 pub(crate) fn exact(at: Timestamp) -> String {
     let millis = at.as_millis().rem_euclid(1000);
     format!("{}.{millis:03}Z", shown(at).replace(' ', "T"))
 }
 
-/// A day, or a moment in the form of [`exact`], with or without parts of a second; `None` for anything else.
+/// Parses a date, or a timestamp in the form of [`exact`] with or without fractional seconds.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     let text = text.strip_suffix(['Z', 'z']).unwrap_or(text);
     let (day, time) = match text.split_once(['T', 't', ' ']) {
@@ -59,7 +59,7 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_millis(millis))
 }
 
-/// The date of a day since 1970. Years begin in March here, so that the day that comes every four years is the last.
+/// Converts days since 1970 to year, month, day. Years start in March here, so that a leap day comes last.
 fn date(days: i64) -> (i64, i64, i64) {
     const DAYS_IN_400_YEARS: i64 = 146_097;
     let days = days + 719_468;
@@ -75,7 +75,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + i64::from(month <= 2), month, day)
 }
 
-/// The day since 1970 of a date.
+/// Converts year, month, day to days since 1970.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_as_they_are_written() {
+    fn timestamps_round_trip() {
         let check = |text: &str, expected: Option<i64>| {
             let found = parse(text).map(Timestamp::as_millis);
             assert_eq!(found, expected, "{text}");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_is_its_own_date() {
+    fn every_day_round_trips() {
         for day in (-800_000..800_000).step_by(37) {
             let (year, month, number) = date(day);
             assert_eq!(days(year, month, number), day);

@@ -1,4 +1,4 @@
-//! What a project's files want that needs the user's trust, and whether they have it.
+//! Lists the items of a project's files that need the user's trust, with their trust status.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,10 @@ use switchboard_config::trust::{Decisions, Fingerprint, Question, Subject, Verdi
 
 use crate::context::Context;
 
-/// One thing that needs trust.
 #[derive(Debug)]
 pub(crate) struct TrustItem {
     pub(crate) subject: Subject,
-    /// Where a server's entry stands.
+    /// Origin of a server's entry; `None` for other items.
     pub(crate) origin: Option<Origin>,
     /// What an approval is bound to.
     pub(crate) fingerprint: Fingerprint,
@@ -20,7 +19,7 @@ pub(crate) struct TrustItem {
 }
 
 impl TrustItem {
-    /// One word for tables and scripts.
+    /// The status as a word, for tables and scripts.
     pub(crate) fn word(&self) -> &'static str {
         match self.verdict {
             Verdict::Trusted => "trusted",
@@ -29,14 +28,14 @@ impl TrustItem {
         }
     }
 
-    /// Why it waits, where the word does not tell.
+    /// Why approval is pending, if the word does not say it.
     pub(crate) fn remark(&self) -> Option<&'static str> {
         match &self.verdict {
-            Verdict::Changed(earlier) if earlier.is_of_earlier_version() => Some(
-                "approved by an earlier version, which bound less: look at all of it once more",
-            ),
+            Verdict::Changed(earlier) if earlier.is_of_earlier_version() => {
+                Some("approved by an earlier version, which covered less: review all of it again")
+            }
             Verdict::Changed(_) if self.fingerprint.components.is_empty() => {
-                Some("removed from the file; what it restricted is free once you approve that")
+                Some("removed from the file; approving this lifts its restrictions")
             }
             _ => None,
         }
@@ -46,7 +45,7 @@ impl TrustItem {
         self.verdict != Verdict::Trusted
     }
 
-    /// Where it stands, for people and scripts.
+    /// Path of the file, for people and scripts.
     pub(crate) fn file(&self, context: &Context) -> String {
         match (&self.origin, &self.subject) {
             (Some(origin), _) => origin.path().display().to_string(),
@@ -58,9 +57,9 @@ impl TrustItem {
     }
 }
 
-/// Everything that needs trust in this project, servers first, each once.
+/// Lists everything that needs trust in this project, servers first, without duplicates.
 ///
-/// The files are read as if nothing had been decided, so that everything shows itself.
+/// Loads the files with no decisions, so that every item appears.
 pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<TrustItem> {
     let undecided = context.load_files(Decisions::default());
     let verdict = |question: &Question| {
@@ -69,7 +68,7 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<TrustItem> {
     let mut servers: Vec<TrustItem> = Vec::new();
     let mut seen: HashSet<&Subject> = HashSet::new();
     for (question, origin) in server_questions(&undecided) {
-        // Of two entries with one name only the higher one can ever start, and one name has one approval.
+        // Of two entries with one name only the one of higher precedence can start, and a name has one approval.
         if seen.insert(&question.subject) {
             servers.push(TrustItem {
                 subject: question.subject.clone(),
@@ -92,8 +91,8 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<TrustItem> {
         });
     servers.extend(sections);
     let present: HashSet<Subject> = servers.iter().map(|each| each.subject.clone()).collect();
-    // A part that was approved and is gone: that it no longer restricts anything has to be approved as well. Where no
-    // file is left there is nothing that it could restrict.
+    // Removing an approved part lifts its restrictions, so the removal needs approval as well. Without any file there
+    // is nothing it could restrict.
     let removed = decisions
         .sections(&context.project)
         .filter(|(subject, _)| !present.is_empty() && !present.contains(subject))
@@ -107,7 +106,7 @@ pub(crate) fn all(context: &Context, decisions: &Decisions) -> Vec<TrustItem> {
     servers
 }
 
-/// Server entries that wait for trust, highest precedence first.
+/// Server entries that need trust, highest precedence first.
 fn server_questions(config: &Config) -> Vec<(&Question, &Origin)> {
     let standing = config
         .servers

@@ -1,6 +1,6 @@
-//! The vault of logins, which tells the user once when a login cannot be read.
+//! Wraps the login vault to warn the user, once, if a login cannot be read.
 //!
-//! Owns the warning alone: without it a login that is there and cannot be read would look like none at all.
+//! Without the warning, an unreadable login would look like a missing one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use switchboard_config::text::visible;
 
 use crate::printer::Printer;
 
-/// Whether the user was told. Clones share it.
+/// Whether the warning has been printed. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct VaultWarning(Arc<AtomicBool>);
 
 impl VaultWarning {
     /// Warns, once, that a login cannot be read.
-    pub(crate) fn tell(&self, error: &VaultError, printer: &Printer) {
+    pub(crate) fn warn(&self, error: &VaultError, printer: &Printer) {
         if !self.0.swap(true, Ordering::Relaxed) {
             printer.warning(visible(&error.to_string()), error.hint.as_deref());
         }
@@ -54,7 +54,7 @@ impl Vault for WarningVault {
         Box::pin(async move {
             let got = self.vault.get(key).await;
             if let Err(error) = &got {
-                self.warning.tell(error, &self.printer);
+                self.warning.warn(error, &self.printer);
             }
             got
         })

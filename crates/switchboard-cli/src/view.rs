@@ -1,4 +1,4 @@
-//! Configuration as it may be shown: secrets masked, hidden characters visible, origins attached.
+//! Renders configuration for display: secrets masked, invisible characters escaped, origins attached.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use switchboard_config::source::Origin;
 use switchboard_config::text::visible;
 use switchboard_config::tree::{Node, Value};
 
-/// The entry with every secret masked. Everything that shows an entry shows this one.
+/// Masks every secret of an entry. All output of entries goes through this function.
 pub(crate) fn masked(entry: &ServerEntry) -> ServerEntry {
     let pairs = |pairs: &[(String, Secret)]| {
         pairs
@@ -44,13 +44,13 @@ pub(crate) fn masked(entry: &ServerEntry) -> ServerEntry {
     }
 }
 
-/// Where something stands, for people.
+/// An origin for people, as `file:line`.
 pub(crate) fn place(origin: &Origin, home: &Path) -> String {
     let position = origin.position();
     format!("{}:{}", path(origin.path(), home), position.line)
 }
 
-/// A path for people, with the home folder abbreviated.
+/// A path for people, with the home folder as `~`.
 pub(crate) fn path(path: &Path, home: &Path) -> String {
     let shown = match path.strip_prefix(home) {
         Ok(rest) if !rest.as_os_str().is_empty() => format!("~/{}", rest.display()),
@@ -59,7 +59,7 @@ pub(crate) fn path(path: &Path, home: &Path) -> String {
     visible(&shown).into_owned()
 }
 
-/// Where something stands, for scripts.
+/// An origin as JSON, for scripts.
 pub(crate) fn place_json(origin: &Origin) -> Json {
     let position = origin.position();
     json!({
@@ -70,7 +70,7 @@ pub(crate) fn place_json(origin: &Origin) -> Json {
     })
 }
 
-/// The same for what stands in no file: a default, or a variable of the environment.
+/// The same keys for values without a file: defaults and environment variables.
 pub(crate) fn no_place_json(scope: &str) -> Json {
     json!({
         "scope": scope,
@@ -80,7 +80,7 @@ pub(crate) fn no_place_json(scope: &str) -> Json {
     })
 }
 
-/// The same for a place that was written down as `file:line:column`.
+/// The same keys for an origin recorded as `file:line:column`.
 pub(crate) fn text_place_json(text: &str) -> Json {
     let (rest, last) = number_at_end(text);
     let (file, before) = number_at_end(rest);
@@ -102,7 +102,7 @@ fn number_at_end(text: &str) -> (&str, Option<u64>) {
     number.map_or((text, None), |(rest, number)| (rest, Some(number)))
 }
 
-/// A server for scripts: every stated value with its place, and what it shadows.
+/// A server as JSON: every stated value with its origin, and the entries it shadows.
 pub(crate) fn server_json(server: &Server, shadows: &Shadows<'_>) -> Json {
     let shown = masked(&server.entry);
     let node = shown.to_node();
@@ -129,7 +129,7 @@ pub(crate) fn server_json(server: &Server, shadows: &Shadows<'_>) -> Json {
     })
 }
 
-/// An entry that lost, for scripts.
+/// A shadowed entry as JSON.
 pub(crate) fn shadowed_json(shadowed: &Shadowed) -> Json {
     json!({
         "name": shadowed.name,
@@ -138,7 +138,7 @@ pub(crate) fn shadowed_json(shadowed: &Shadowed) -> Json {
     })
 }
 
-/// The values of a server that its file states, in the order of the keys.
+/// The values that a server's entry states, in the order of the keys.
 pub(crate) fn stated<'s>(
     server: &'s Server,
     node: &'s Node<'s>,
@@ -152,7 +152,7 @@ pub(crate) fn stated<'s>(
     })
 }
 
-/// Entries that lost, by the server that hides them.
+/// Shadowed entries by the server that shadows them.
 #[derive(Debug)]
 pub(crate) struct Shadows<'c> {
     by_server: HashMap<&'c str, Vec<&'c Shadowed>>,
@@ -176,14 +176,14 @@ impl<'c> Shadows<'c> {
         }
     }
 
-    /// What a server hides.
+    /// The entries that a server shadows.
     pub(crate) fn by(&self, server: &Server) -> &[&'c Shadowed] {
         self.by_server
             .get(server.name.as_str())
             .map_or(&[], Vec::as_slice)
     }
 
-    /// What is hidden by an entry that is hidden itself.
+    /// Entries shadowed by an entry that is shadowed itself.
     pub(crate) fn indirect(&self) -> Vec<&'c Shadowed> {
         let hidden = self
             .by_server
@@ -195,12 +195,11 @@ impl<'c> Shadows<'c> {
     }
 }
 
-/// The masked entry as JSON.
 pub(crate) fn entry_json(entry: &ServerEntry) -> Json {
     node_json(&masked(entry).to_node())
 }
 
-/// A value as JSON. What JSON has no number for becomes text.
+/// A value as JSON. Numbers that JSON cannot represent become strings.
 pub(crate) fn node_json(node: &Node<'_>) -> Json {
     match &node.value {
         Value::Null => Json::Null,
@@ -219,7 +218,7 @@ pub(crate) fn node_json(node: &Node<'_>) -> Json {
     }
 }
 
-/// A value on one line, as TOML writes it, safe for a terminal.
+/// A value on one line in TOML syntax, sanitized.
 pub(crate) fn inline(node: &Node<'_>) -> String {
     match &node.value {
         Value::Null => "null".to_owned(),
@@ -257,7 +256,7 @@ fn bare(key: &str) -> String {
     }
 }
 
-/// What an entry says in one line: its address, or its command line, masked.
+/// An entry in one line: its URL or its command line, masked.
 pub(crate) fn target(entry: &ServerEntry) -> String {
     let entry = masked(entry);
     let text = match (&entry.url, &entry.command) {
@@ -271,8 +270,8 @@ pub(crate) fn target(entry: &ServerEntry) -> String {
     visible(&text).into_owned()
 }
 
-/// What may be done to the files of a scope, when commands cannot edit them.
-pub(crate) fn not_ours_to_edit(scope: Scope) -> Option<&'static str> {
+/// Why commands cannot edit files of a scope; `None` if they can.
+pub(crate) fn why_read_only(scope: Scope) -> Option<&'static str> {
     match scope {
         Scope::Enterprise => Some("the machine's administrator wrote it"),
         Scope::Plugin => Some("it is part of an installed plugin"),

@@ -1,5 +1,5 @@
-//! The program from start to end: what is remembered must be told almost as fast as the program starts, and a command
-//! ends with its answer, however long its servers take to end.
+//! The program from start to exit: cached lists must print almost as fast as the program starts, and a command must
+//! exit with its answer, however long its servers take to exit.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::time::Instant;
 use super::{Bound, Row, middle, program, target, time};
 use crate::run::{command, run};
 
-/// Starts of the program in one round; the median counts.
+/// Starts of the program per round; the median counts.
 const STARTS: usize = 15;
 
-/// Commands that answer once, and how each is shown.
+/// One-shot commands, and their labels.
 const ONE_SHOT: &[(&[&str], &str)] = &[
     (
         &["call", "slow/echo_0", "text=x"],
@@ -21,7 +21,7 @@ const ONE_SHOT: &[(&[&str], &str)] = &[
     (&["tools"], "`tools`, likewise"),
 ];
 
-/// The most that may pass between the answer and the exit, in nanoseconds.
+/// Maximum time between the answer and the exit, in nanoseconds.
 const MOST_AFTER_ANSWER: f64 = 50e6;
 
 const WHAT: &str = "`tools --no-connect`, against `version`";
@@ -53,7 +53,7 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
             "`tools` does not know `--no-connect`",
         )]);
     }
-    // The first time it connects, and remembers.
+    // The first run connects and fills the cache.
     took(&folder, &["tools"])?;
     let mut times = Vec::new();
     for _ in 0..rounds {
@@ -70,7 +70,7 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// How long commands that answer once go on after their answer.
+/// Measures how long one-shot commands run after their answer.
 fn after_answer(rounds: u32) -> Result<Vec<Row>, String> {
     let folder = target().join("bench-cli-slow");
     let echo = program("echo-server");
@@ -92,13 +92,13 @@ fn after_answer(rounds: u32) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// How long the program takes to end after its last byte, in nanoseconds.
+/// Time from the program's last byte of output to its exit, in nanoseconds.
 fn lingered(folder: &Path, arguments: &[&str]) -> Result<f64, String> {
     let mut command = switchboard(folder, arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let failed = |error: std::io::Error| format!("{arguments:?}: {error}");
     let mut child = command.spawn().map_err(failed)?;
-    let mut stdout = child.stdout.take().ok_or("there is no standard output")?;
+    let mut stdout = child.stdout.take().ok_or("no standard output")?;
     let reader = std::thread::spawn(move || {
         let mut last = None;
         let mut bytes = vec![0; 64 * 1024];
@@ -112,17 +112,17 @@ fn lingered(folder: &Path, arguments: &[&str]) -> Result<f64, String> {
     let last = reader.join().ok().flatten();
     match last.filter(|_| status.success()) {
         Some(last) => Ok(ended.saturating_duration_since(last).as_secs_f64() * 1e9),
-        None => Err(format!("{arguments:?} gave no answer: {status}")),
+        None => Err(format!("{arguments:?} printed no answer: {status}")),
     }
 }
 
-/// The configuration of one server of a hundred tools.
+/// The configuration of one server with a hundred tools.
 fn echo() -> String {
     let command = serde_json::Value::from(program("echo-server"));
     format!("[mcp_servers.echo]\ncommand = {command}\nenv = {{ ECHO_TOOLS = \"100\" }}\n")
 }
 
-/// A home with this configuration.
+/// Creates a home with this configuration.
 fn prepare(folder: &Path, configuration: &str) -> std::io::Result<()> {
     for name in ["config", "state", "project"] {
         let folder = folder.join(name);
@@ -149,7 +149,7 @@ fn switchboard(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// How long the program takes, in nanoseconds.
+/// The program's running time, in nanoseconds.
 fn took(folder: &Path, arguments: &[&str]) -> Result<f64, String> {
     let mut command = switchboard(folder, arguments);
     let start = Instant::now();

@@ -1,10 +1,10 @@
-//! Protocol, configuration and permissions, by criterion's benchmarks beside the crates: this runs them and reads their estimates.
-//! Tool search has a program of its own.
+//! Protocol, configuration and permissions: runs the crates' criterion benchmarks and reads their estimates. Tool
+//! search has its own program.
 
 use super::{Bound, Row, middle, pinned, target, time};
 use crate::run::run_command;
 
-/// A comparison: what is measured, whom against, and what it must come to.
+/// A comparison of two benchmarks, and its bound.
 struct Comparison {
     what: &'static str,
     ours: &'static str,
@@ -12,7 +12,7 @@ struct Comparison {
     bound: Bound,
 }
 
-/// The benchmarks that the rows read: package, target, and the cases of it.
+/// The benchmarks to run: package, target, and filter.
 const BENCHES: &[(&str, &str, &str)] = &[
     ("switchboard-protocol", "decode", "/(switchboard|rmcp)$"),
     ("switchboard-config", "load", "config/"),
@@ -66,7 +66,6 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Runs one benchmark.
 fn run_bench(package: &str, bench: &str, cases: &str) -> Result<(), String> {
     run_command(pinned(&[
         "cargo",
@@ -83,7 +82,7 @@ fn run_bench(package: &str, bench: &str, cases: &str) -> Result<(), String> {
     ]))
 }
 
-/// What criterion measured last.
+/// The median that criterion measured last.
 fn median_nanoseconds(benchmark: &str) -> Result<f64, String> {
     let path = target()
         .join("criterion")

@@ -1,8 +1,8 @@
-//! Calls, lists and start-up over stdio.
+//! Calls, lists and startup over stdio.
 //!
-//! Every contestant is a program of its own, and all speak with the same server, `echo-server`, which costs next to
-//! nothing. Those in Rust are built in one profile and told what to do as `switchboard_test::bench` says; the clients
-//! of others are in `tests/interop/bench`.
+//! Every contestant is a separate program, and all connect to the same cheap server, `echo-server`. Those in Rust are
+//! built in one profile and follow the protocol of `switchboard_test::bench`; third-party clients are in
+//! `tests/interop/bench`.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -20,20 +20,20 @@ const RMCP: &str = "bench-rmcp";
 const TYPESCRIPT: &str = "typescript";
 const PYTHON: &str = "python";
 
-/// Calls in one turn, and turns in one round.
+/// Calls per turn, and turns per round.
 const CALLS: &str = "400";
 const TURNS: usize = 60;
-/// How often tools are listed, and servers started, in one round.
+/// Tool listings and server starts per round.
 const LISTS: usize = 5;
 const STARTS: usize = 3;
-/// Calls in one round of the clients that are much slower.
+/// Calls per round of the much slower clients.
 const FEW_CALLS: &str = "2000";
-/// Calls whose instructions are counted: the difference between the two is that of so many calls.
+/// Numbers of calls whose instructions are counted; the difference gives the cost per call.
 const COUNTED: [u32; 2] = [1000, 3000];
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-/// What was measured, round by round: by task, contestant and member of its report.
+/// Measurements by round, keyed by task, contestant and member of its report.
 type Samples = BTreeMap<(&'static str, &'static str, &'static str), Vec<f64>>;
 
 pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
@@ -65,7 +65,7 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
     for round in 1..=rounds {
         println!("\nround {round} of {rounds}");
         let mut clients = [FLOOR, OURS, RMCP];
-        // Whoever comes first meets a colder machine.
+        // The first client meets a colder machine, so the order rotates.
         let first = round as usize % clients.len();
         clients.rotate_left(first);
         measure_calls(&mut samples, "calls", "stateful", &clients)?;
@@ -101,7 +101,7 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>, String> {
     table(&samples)
 }
 
-/// Notes what a client reports.
+/// Records a client's report.
 fn take(samples: &mut Samples, task: &'static str, client: &'static str, report: &Value) {
     for member in ["open", "sequential", "blocking", "concurrent", "memory"] {
         if let Some(figure) = report[member].as_f64() {
@@ -111,7 +111,7 @@ fn take(samples: &mut Samples, task: &'static str, client: &'static str, report:
     }
 }
 
-/// Calls of all clients, turn by turn.
+/// Measures the calls of all clients, turn by turn.
 fn measure_calls(
     samples: &mut Samples,
     task: &'static str,
@@ -141,7 +141,7 @@ fn measure_calls(
     Ok(())
 }
 
-/// A client that makes calls when it is told to.
+/// A client that makes calls on request.
 struct Caller {
     child: Child,
     input: ChildStdin,
@@ -173,10 +173,10 @@ impl Caller {
             .read_line(&mut line)
             .map_err(|error| error.to_string())?;
         let times = serde_json::from_str(&line);
-        times.map_err(|_| format!("a client does not tell its times: {line}"))
+        times.map_err(|_| format!("a client did not print its times: {line}"))
     }
 
-    /// What it reports in the end.
+    /// Its final report.
     fn finish(self) -> Result<Value, String> {
         let Self {
             mut child,
@@ -194,12 +194,12 @@ impl Caller {
     }
 }
 
-/// Whether a client speaks the stateless era too.
+/// Whether a client also supports the stateless era.
 fn speaks_both(contestant: &str) -> bool {
     matches!(contestant, OURS | FLOOR)
 }
 
-/// The client of another SDK.
+/// A third-party SDK's client.
 fn script(contestant: &str, server: &str) -> Command {
     let scripts = root().join("tests/interop/bench");
     let modules = interop::folder().join("npm/node_modules");
@@ -222,7 +222,7 @@ fn script(contestant: &str, server: &str) -> Command {
     command
 }
 
-/// The one line of JSON that a client prints.
+/// Parses the one line of JSON that a client prints.
 fn report_of(mut command: Command) -> Result<Value, String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("{command:?}: {error}"))?;
@@ -321,7 +321,7 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
             mebibytes,
         ));
     }
-    // Thirty processes that start on one core wait for each other, whoever starts them: the last of them is ready no sooner
+    // Thirty processes that start on one core wait for each other, whatever starts them: the last is ready no sooner
     // than when a client that does nothing else has its tools (docs/design/0005).
     rows.push(Row::times(
         "30 servers that take 300 ms each, against the slowest of them",
@@ -350,7 +350,7 @@ fn table(samples: &Samples) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// What a call costs in instructions of the client alone, which no other load on the machine changes.
+/// The client's own instructions per call, which do not depend on the machine's load.
 fn instructions() -> Result<Vec<Row>, String> {
     if !is_installed(&["valgrind", "--version"]) {
         let why = "valgrind is not installed";

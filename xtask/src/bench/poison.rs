@@ -1,6 +1,6 @@
-//! Poisoned definitions: how many are flagged, by class and source, how many ordinary ones are, and what that costs.
+//! Poisoned definitions: how many are flagged, by class and source, how many ordinary ones are, and at what cost.
 //!
-//! This builds and runs the program that counts, prints the counts, and compares them with the goals.
+//! Builds and runs the counting program, prints the counts, and compares them with the goals.
 
 #![expect(clippy::cast_precision_loss, reason = "counts are small")]
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use super::{Bound, Held, Row, figures, held, time};
 
-/// The share of definitions with instructions for the model that must be flagged, of each corpus.
+/// Minimum share flagged of definitions with instructions for the model, per corpus.
 const LEAST_INSTRUCTIONS: f64 = 0.85;
 
-/// The share of ordinary definitions that may be.
+/// Maximum share flagged of ordinary definitions.
 const MOST_ORDINARY: f64 = 0.005;
 
-/// The share of definitions that may be which only have the words of poisoned ones.
+/// Maximum share flagged of harmless definitions that share words with poisoned ones.
 const MOST_HARD: f64 = 0.2;
 
-/// How many times as long as parsing it a definition may take.
+/// Maximum time per definition, as a multiple of parsing it.
 const MOST_TIMES_PARSING: f64 = 40.0;
 
 pub(super) fn rows(_rounds: u32) -> Result<Vec<Row>, String> {
@@ -34,7 +34,7 @@ pub(super) fn rows(_rounds: u32) -> Result<Vec<Row>, String> {
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
-        .map(|corpus| Row::not_measured(corpus, "it does not lie beside the repository"))
+        .map(|corpus| Row::not_measured(corpus, "it is not next to the repository"))
         .collect();
     rows.extend(goals(&counts));
     let speed = &figures["speed"];
@@ -45,7 +45,7 @@ pub(super) fn rows(_rounds: u32) -> Result<Vec<Row>, String> {
         .map(|round| (nanoseconds(&round[0]), nanoseconds(&round[1])))
         .collect();
     let what = format!(
-        "look over one of 10,000 ordinary definitions ({} bytes each), against parsing it",
+        "scan one of 10,000 ordinary definitions ({} bytes each), against parsing it",
         speed["bytes"]
     );
     rows.push(Row::times(what, &rounds, Bound::AtMost(MOST_TIMES_PARSING)));
@@ -107,7 +107,7 @@ fn print(counts: &[Count]) {
     }
 }
 
-/// One row for each kind of each corpus.
+/// One row per kind and corpus.
 fn goals(counts: &[Count]) -> Vec<Row> {
     let mut sums: Vec<(&str, &str, u64, u64)> = Vec::new();
     for count in counts {

@@ -1,4 +1,4 @@
-//! Tool search, beside two search engines in one process: this builds and runs the program, and reads its figures.
+//! Tool search against two search engines: builds and runs the measuring program, and reads its figures.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use super::{Bound, Held, Row, figures, held, middle, time};
 /// Nanoseconds that a search among ten thousand tools may take.
 const MOST_TO_SEARCH: f64 = 100_000.0;
 
-/// Nanoseconds that it may take to replace the tools of one server among them.
+/// Nanoseconds that replacing one server's tools among them may take.
 const MOST_TO_UPDATE: f64 = 5_000_000.0;
 
-/// The share of needed tools that must be among the first ten results: for the questions that were seen while the search
-/// was written, and on average over the sets that were not.
+/// Minimum share of needed tools among the first ten results: for the questions used during development, and on average
+/// over the held-out sets.
 const LEAST_SEEN: f64 = 0.65;
 const LEAST_UNSEEN: f64 = 0.8;
 
@@ -56,11 +56,11 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// The shares of needed tools among the first one, five and ten results, set by set and on average.
+/// The shares of needed tools among the first one, five and ten results, per set and on average.
 fn recalls(sets: &Value) -> Vec<Row> {
     let sets = sets.as_array().map_or(&[][..], Vec::as_slice);
     let Some((seen, unseen)) = sets.split_first() else {
-        let why = "the query sets are not beside the repository";
+        let why = "the query sets are not next to the repository";
         return vec![Row::not_measured("recall of tool search", why)];
     };
     let of = |set: &Value, name: &str| -> Recall {

@@ -1,4 +1,4 @@
-//! Which side of the protocol is tried: a client of ours by the suite's servers, or a server of ours by its clients.
+//! The side under test: our client against the suite's servers, or our server against its clients.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,15 @@ use serde_json::Value;
 
 use crate::run::command;
 
-/// What is tried.
 pub(super) enum Side {
     /// A client, as a command that the suite starts.
     Client(String),
-    /// A server, which listens.
+    /// A listening server.
     Server(Listening),
 }
 
 impl Side {
-    /// A client; `None` is that of this repository.
+    /// A client; `None` selects the one in this repository.
     pub(super) fn client(program: Option<&Path>) -> Result<Self, String> {
         let program = match program {
             Some(program) => program.to_owned(),
@@ -26,7 +25,7 @@ impl Side {
         let client = std::path::absolute(&program)
             .map_err(|error| format!("{}: {error}", program.display()))?;
         let client = client.to_string_lossy().into_owned();
-        // The suite splits the command at spaces and hands it to a shell.
+        // The suite splits the command at spaces and passes it to a shell.
         if client.contains(|letter: char| letter.is_whitespace() || "'\"$&|;<>()".contains(letter))
         {
             return Err(format!(
@@ -36,12 +35,12 @@ impl Side {
         Ok(Self::Client(client))
     }
 
-    /// The server of this repository.
+    /// The server in this repository.
     pub(super) fn server() -> Result<Self, String> {
         Listening::start(&build("conformance-server")?).map(Self::Server)
     }
 
-    /// What the suite calls it, and so do the results.
+    /// The name in the suite's commands and results.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Client(_) => "client",
@@ -49,12 +48,12 @@ impl Side {
         }
     }
 
-    /// Whether scenarios of extensions are run. The server has none of them, and does not say that it has.
+    /// Whether extension scenarios are run. The server neither supports nor declares extensions.
     pub(super) fn has_extensions(&self) -> bool {
         matches!(self, Self::Client(_))
     }
 
-    /// The words that make the suite try it.
+    /// The suite's arguments for this side.
     pub(super) fn words(&self) -> [&str; 3] {
         match self {
             Self::Client(client) => ["client", "--command", client],
@@ -63,7 +62,7 @@ impl Side {
     }
 }
 
-/// A server that listens. It ends when this is dropped, with its input.
+/// A listening server. Dropping it closes its input, which ends it.
 pub(super) struct Listening {
     process: Child,
     url: String,
@@ -97,7 +96,7 @@ impl Drop for Listening {
     }
 }
 
-/// Builds a program of `switchboard-test` and gives its path.
+/// Builds a program of `switchboard-test` and returns its path.
 fn build(program: &str) -> Result<PathBuf, String> {
     let line = [
         "cargo",

@@ -1,4 +1,4 @@
-//! `switchboard audit`: what was called, decided and changed.
+//! `switchboard audit`: lists calls, decisions and changes from the audit log.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
     let tool = arguments.tool.as_deref().map(|pattern| {
         NameGlob::new(pattern).ok_or_else(|| {
             Failure::usage(format!("\"{}\" is not a valid glob", visible(pattern)))
-                .hint("write something such as \"get_*\" or \"github/*\"")
+                .hint("use a pattern such as \"get_*\" or \"github/*\"")
         })
     });
     let filter = Filter {
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
     let found = read(&filter, |query| store.read_log_blocking(LOG, query));
     let found = found.map_err(|error| {
         let failure =
-            Failure::failed("the audit log cannot be read").because(visible(&error.to_string()));
+            Failure::failed("cannot read the audit log").because(visible(&error.to_string()));
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -74,14 +74,14 @@ pub(crate) fn run(arguments: &AuditArguments, context: &Context) -> Outcome {
     printer.data(table)?;
     if found.len() == arguments.limit {
         printer.note(format!(
-            "these are the newest {}; more with --limit",
+            "showing the newest {}; --limit shows more",
             arguments.limit
         ));
     }
     Ok(Exit::Done)
 }
 
-/// An entry for people.
+/// An entry as a table row.
 struct Line {
     by: String,
     what: String,
@@ -105,7 +105,7 @@ impl Line {
             "change" => format!("{} {}", text("event"), text("about")),
             "lost" => {
                 let count = number("count").unwrap_or_default();
-                format!("{count} entries were lost")
+                format!("{count} entries lost")
             }
             other => other.to_owned(),
         };
@@ -148,7 +148,7 @@ fn entry_json(found: Found) -> Value {
     entry
 }
 
-/// A time that somebody names: how long ago (`90s`, `30m`, `1h`, `7d`), a day, or a moment.
+/// Parses a point in time: how long ago (`90s`, `30m`, `1h`, `7d`), a date, or a timestamp.
 fn since(text: &str) -> Result<Timestamp, Failure> {
     let now = Timestamp::from(SystemTime::now());
     let ago = || {
@@ -167,6 +167,6 @@ fn since(text: &str) -> Result<Timestamp, Failure> {
     };
     ago().or_else(|| time::parse(text)).ok_or_else(|| {
         Failure::usage(format!("\"{}\" is not a valid time", visible(text)))
-            .hint("write how long ago (90s, 30m, 1h, 7d), a day (2026-11-01) or a moment (2026-11-01T08:00:00Z)")
+            .hint("use a duration (90s, 30m, 1h, 7d), a date (2026-11-01) or a timestamp (2026-11-01T08:00:00Z)")
     })
 }

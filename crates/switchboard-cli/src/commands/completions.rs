@@ -1,4 +1,4 @@
-//! `switchboard completions SHELL`.
+//! `switchboard completions SHELL`: prints a shell completion script.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;

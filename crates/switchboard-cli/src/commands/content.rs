@@ -1,4 +1,4 @@
-//! What the commands about resources and prompts share: listing over all servers, names that are nearly right, failures.
+//! Shared by the resource and prompt commands: listing over all servers, suggestions for unknown names, failures.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,14 +18,13 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::session::Session;
 
-/// Names that are compared with one that is not known. A server may list any number of them.
-const MOST_COMPARED: usize = 2_000;
-/// Items that are withheld and told of one by one.
-const MOST_WITHHELD: usize = 10;
-/// Longer names are not compared.
-const LONGEST_COMPARED: usize = 256;
+/// Names compared with an unknown one. A server may list any number of them.
+const MAX_COMPARED: usize = 2_000;
+/// Withheld items reported one by one.
+const MAX_WITHHELD_LINES: usize = 10;
+/// Maximum length of a compared name, in bytes.
+const MAX_COMPARED_BYTES: usize = 256;
 
-/// A list of one server.
 #[derive(Debug)]
 pub(super) struct Listed {
     pub(super) server: ServerName,
@@ -33,7 +32,7 @@ pub(super) struct Listed {
     field: &'static str,
 }
 
-/// Lists what every connected server has. A server that cannot list costs a warning, or the command if it was named.
+/// Lists the items of every connected server. If a server cannot list, warns, or fails if that server was named.
 pub(super) async fn list_all(
     session: &Session<'_>,
     kind: ListKind,
@@ -51,7 +50,7 @@ pub(super) async fn list_all(
             Ok(pages) => {
                 if let Some(cut) = &pages.cut {
                     let name = visible(server.as_str());
-                    let message = format!("the list of {name} is not complete: {}", visible(cut));
+                    let message = format!("the list of {name} is incomplete: {}", visible(cut));
                     session.context.printer.warning(message, None);
                 }
                 warn_of_withheld(&server, &pages, kind, session.context);
@@ -71,7 +70,7 @@ pub(super) async fn list_all(
     Ok(lists)
 }
 
-/// Says which prompts or templates of a server are withheld, and why.
+/// Reports the withheld prompts or templates of a server, with the reason.
 pub(super) fn warn_of_withheld(
     server: &ServerName,
     pages: &Pages,
@@ -82,7 +81,7 @@ pub(super) fn warn_of_withheld(
         ListKind::Prompts => "prompt",
         _ => "template",
     };
-    for aside in pages.withheld.iter().take(MOST_WITHHELD) {
+    for aside in pages.withheld.iter().take(MAX_WITHHELD_LINES) {
         let server = visible(server.as_str());
         let message = format!("{server}: {what} {aside}; set aside");
         context.printer.warning(message, hint(aside).as_deref());
@@ -90,7 +89,7 @@ pub(super) fn warn_of_withheld(
     if let Some(more) = pages
         .withheld
         .len()
-        .checked_sub(MOST_WITHHELD)
+        .checked_sub(MAX_WITHHELD_LINES)
         .filter(|more| *more > 0)
     {
         let server = visible(server.as_str());
@@ -100,7 +99,7 @@ pub(super) fn warn_of_withheld(
     }
 }
 
-/// What to do about something that is withheld.
+/// The remedy for a withheld item.
 fn hint(aside: &SetAside) -> Option<String> {
     match &aside.reason {
         SetAsideReason::ContentChanged { target, .. } => {
@@ -115,13 +114,13 @@ fn hint(aside: &SetAside) -> Option<String> {
     }
 }
 
-/// The name of something that is withheld and has no other item of that name in its place.
+/// The name of a withheld item; `None` if another item of that name is offered instead.
 pub(super) fn withheld_name(aside: &SetAside) -> Option<&str> {
     let name = aside.name.as_deref()?;
     (aside.reason != SetAsideReason::Duplicate).then_some(name)
 }
 
-/// The failure of using something that is withheld.
+/// The failure of using a withheld item.
 pub(super) fn set_aside(server: &ServerName, aside: &SetAside) -> Failure {
     let server = visible(server.as_str());
     let failure = Failure::new(
@@ -135,7 +134,7 @@ pub(super) fn set_aside(server: &ServerName, aside: &SetAside) -> Failure {
 }
 
 impl Listed {
-    /// The failure of using an item that is withheld, if it is.
+    /// The failure of using this item, if it is withheld.
     pub(super) fn withheld(&self, name: &str) -> Option<Failure> {
         let mut aside = self.pages.withheld.iter();
         aside
@@ -151,7 +150,7 @@ impl Listed {
         }
     }
 
-    /// The items as the server wrote them.
+    /// The items, as sent by the server.
     pub(super) fn items(&self) -> Vec<&RawValue> {
         let pages = self.pages.pages.iter();
         pages
@@ -165,7 +164,7 @@ impl Listed {
             .collect()
     }
 
-    /// The items for scripts: as the server wrote them, each with the name of its server.
+    /// The items as JSON: as sent by the server, with the server's name added to each.
     pub(super) fn to_json(&self) -> impl Iterator<Item = String> {
         let server = serde_json::Value::from(self.server.as_str()).to_string();
         self.items().into_iter().filter_map(move |item| {
@@ -180,13 +179,12 @@ impl Listed {
     }
 }
 
-/// The items of several servers as one JSON list.
 pub(super) fn json_list(lists: &[Listed]) -> String {
     let items: Vec<String> = lists.iter().flat_map(Listed::to_json).collect();
     format!("[{}]", items.join(","))
 }
 
-/// The failure of a request.
+/// The failure of a list or read request.
 pub(super) fn failure(error: &ContentError, session: &Session<'_>) -> Failure {
     match error {
         ContentError::Request { server, error, .. } => {
@@ -201,7 +199,7 @@ pub(super) fn failure(error: &ContentError, session: &Session<'_>) -> Failure {
                 RequestError::Idle(_) | RequestError::Expired(_) => Exit::TimedOut,
                 _ => Exit::Failed,
             };
-            Failure::new(exit, format!("the server `{name}` did not give it"))
+            Failure::new(exit, format!("server `{name}` did not return it"))
                 .because(visible(&error.to_string()))
         }
         ContentError::SetAside { server, aside } => set_aside(server, aside),
@@ -221,7 +219,7 @@ pub(super) fn failure(error: &ContentError, session: &Session<'_>) -> Failure {
     }
 }
 
-/// The failure of something that its server does not have, with what may have been meant.
+/// The failure for an unknown item, with a suggestion.
 pub(super) fn unknown<'n>(
     what: &str,
     server: &str,
@@ -230,30 +228,30 @@ pub(super) fn unknown<'n>(
     list_command: &str,
 ) -> Failure {
     let server = visible(server);
-    let message = format!("the server `{server}` has no {what} `{}`", visible(typed));
+    let message = format!("server `{server}` has no {what} `{}`", visible(typed));
     let failure = Failure::failed(message);
     match nearest(typed, known) {
         Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
         None => failure.hint(format!(
-            "`switchboard {list_command} --server {server}` shows what there is"
+            "`switchboard {list_command} --server {server}` lists them"
         )),
     }
 }
 
-/// The name that was probably meant: one that ends like what was typed, or nearly is it.
+/// The most likely name: one that ends with `typed`, else the closest by edit distance.
 fn nearest<'n>(typed: &str, known: impl Iterator<Item = &'n str> + Clone) -> Option<&'n str> {
-    if typed.is_empty() || typed.len() > LONGEST_COMPARED {
+    if typed.is_empty() || typed.len() > MAX_COMPARED_BYTES {
         return None;
     }
     let known = known
-        .filter(|name| name.len() <= LONGEST_COMPARED)
-        .take(MOST_COMPARED);
+        .filter(|name| name.len() <= MAX_COMPARED_BYTES)
+        .take(MAX_COMPARED);
     let is_end = |name: &&str| {
         let before = name.strip_suffix(typed);
         before.is_some_and(|before| before.ends_with('/'))
     };
-    if let Some(whole) = known.clone().find(is_end) {
-        return Some(whole);
+    if let Some(full) = known.clone().find(is_end) {
+        return Some(full);
     }
     let scored = known.map(|name| (strsim::damerau_levenshtein(typed, name), name));
     let (distance, name) = scored.min_by_key(|(distance, _)| *distance)?;
@@ -274,7 +272,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn what_was_meant_is_near_or_the_end() {
+    fn suggestions_are_suffixes_or_close_names() {
         let known = ["file:///a/README.md", "file:///a/src/lib.rs", "summary"];
         for (typed, expected) in [
             ("README.md", Some("file:///a/README.md")),

@@ -1,4 +1,4 @@
-//! `switchboard doctor`: every step on the way to every server, what is wrong, and how to fix it.
+//! `switchboard doctor`: diagnoses the connection to every server, and suggests fixes.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -31,12 +31,12 @@ use crate::session::{self, Session};
 use crate::startup::counted;
 use crate::state::exit_of;
 
-/// Lines of stderr that are shown, unless more are asked for.
-const STDERR_SHOWN: usize = 10;
+/// Lines of stderr shown without `--verbose`.
+const STDERR_LINES: usize = 10;
 
 pub(crate) fn run(wanted: Option<&str>, repair: bool, context: &Context) -> Outcome {
     let servers = Servers::load(context, wanted)?;
-    session::look(context, &servers, async |session| {
+    session::run_listing(context, &servers, async |session| {
         let (patients, absent, repairs) = examine(session, repair, context).await;
         let printer = &context.printer;
         let shown = if printer.json {
@@ -46,7 +46,7 @@ pub(crate) fn run(wanted: Option<&str>, repair: bool, context: &Context) -> Outc
             printer.data(to_text(&patients, printer))
         };
         match shown {
-            // A reader that went away has seen enough, but the faults are still there.
+            // A closed pipe does not change the exit code.
             Err(failure) if !failure.silent => return Err(failure),
             _ => {}
         }
@@ -63,8 +63,8 @@ pub(crate) fn run(wanted: Option<&str>, repair: bool, context: &Context) -> Outc
     })
 }
 
-/// Examines what can be started; what cannot be is told with the rest. For a server that is not examined at all,
-/// the exit code of a command that needs it comes along.
+/// Examines the servers that can be started, and adds those that cannot. For a named server that is not examined, also
+/// returns the exit code of a command that needs it.
 async fn examine(
     session: &Session<'_>,
     repair: bool,
@@ -104,14 +104,14 @@ async fn examine(
     (patients, absent, repairs)
 }
 
-/// A repair that was tried.
+/// An attempted repair.
 struct Repaired {
     server: ServerName,
     folder: String,
     error: Option<String>,
 }
 
-/// Runs every repair that was found, and says of each what it removes.
+/// Runs every suggested repair, and prints what each removes.
 fn run_repairs(patients: &[Diagnosis], printer: &Printer) -> Vec<Repaired> {
     let mut run: Vec<Repaired> = Vec::new();
     for patient in patients {
@@ -133,7 +133,7 @@ fn run_repairs(patients: &[Diagnosis], printer: &Printer) -> Vec<Repaired> {
     run
 }
 
-/// Removes a folder and says so; tells why it could not.
+/// Removes a folder and prints the outcome; returns the error.
 fn removed(repair: &Repair, printer: &Printer) -> Option<String> {
     let folder = repair.folder().display().to_string();
     let folder = visible(&folder);
@@ -145,8 +145,8 @@ fn removed(repair: &Repair, printer: &Printer) -> Option<String> {
     error
 }
 
-/// Counts tools that wait for an approval as set aside, as every other command does. An examination compares nothing with
-/// pins: it leaves nothing behind.
+/// Counts tools pending approval as set aside, as every other command does. The examination itself does not compare
+/// with pins, because it must not write state.
 fn set_pinned_aside(patients: &mut [Diagnosis], session: &Session<'_>) {
     let (outlines, lists) = session.servers.remembered(session.context);
     let catalog = remembered::catalog(&outlines, &lists);
@@ -178,13 +178,13 @@ fn set_pinned_aside(patients: &mut [Diagnosis], session: &Session<'_>) {
                 "{} set aside until you approve the change",
                 counted(count, "tool")
             ),
-            why: "their definitions are not those that are pinned".to_owned(),
+            why: "their definitions differ from their pins".to_owned(),
             remedy: format!("`switchboard pins diff {name}`"),
         });
     }
 }
 
-/// A server that may not be started. That is a fault only where its entry has one.
+/// A server that may not be started. Only an invalid entry counts as a fault.
 fn withheld(held: &WithheldServer, config: &Config) -> Diagnosis {
     let server = held.name.clone();
     if let ServerState::Refused(Refusal::Unusable(error)) = &held.state {
@@ -220,10 +220,7 @@ fn mistake_in_entry(mistake: &Diagnostic) -> Finding {
         code: mistake.code,
         severity: Severity::Error,
         what: mistake.message.clone(),
-        why: format!(
-            "it stands at {}, and the server was not started",
-            mistake.place
-        ),
+        why: format!("at {}; the server was not started", mistake.place),
         remedy: hint
             .unwrap_or("`switchboard config check` shows the line")
             .to_owned(),
@@ -283,9 +280,9 @@ fn block(patient: &Diagnosis, printer: &Printer) -> String {
     text
 }
 
-/// The end of what the server wrote for people, or all that was kept of it.
+/// The last lines of the server's standard error, or all captured lines.
 fn stderr_text(lines: &[String], all: bool) -> String {
-    let shown = if all { lines.len() } else { STDERR_SHOWN };
+    let shown = if all { lines.len() } else { STDERR_LINES };
     let hidden = lines.len().saturating_sub(shown);
     let mut text = String::new();
     if !lines.is_empty() {
@@ -321,7 +318,7 @@ fn headline(patient: &Diagnosis) -> String {
     line
 }
 
-/// What the server is, on one line.
+/// The server's name, version and protocol, on one line.
 fn summary(facts: &Facts) -> String {
     let mut parts = Vec::new();
     if let Some(name) = &facts.name {
@@ -351,7 +348,7 @@ fn step(report: &StepReport, findings: &[Finding]) -> String {
             "not supported; tried another way".to_owned(),
             style::QUIET,
         ),
-        // What a finding says already is not said twice.
+        // Omit a reason that a finding already states.
         StepOutcome::Failed(why) if findings.iter().any(|finding| &finding.why == why) => {
             ("✗", "failed".to_owned(), style::ERROR)
         }
@@ -477,14 +474,14 @@ fn facts_json(facts: &Facts) -> Value {
     })
 }
 
-/// Waits for the examination, with a line on a terminal of which nothing is left.
+/// Awaits the examination, with a live status line.
 async fn shown<T>(printer: &Printer, count: usize, work: impl Future<Output = T>) -> T {
-    live::shown(printer, work, |elapsed, turn| {
+    live::with_line(printer, work, |elapsed, turn| {
         let servers = counted(count, "server");
-        let said = format!("examining {servers}  {} s", elapsed.as_secs());
+        let text = format!("examining {servers}  {} s", elapsed.as_secs());
         vec![
             (style::HINT, format!("{} ", spinner(turn))),
-            (Style::new(), said),
+            (Style::new(), text),
         ]
     })
     .await

@@ -1,6 +1,6 @@
-//! `switchboard logs`: what a server writes to its standard error, and its log messages, as they come.
+//! `switchboard logs`: prints a server's standard error and log messages as they arrive.
 //!
-//! The server is started for this. Without `--follow` the command ends when the server has been quiet for a moment.
+//! Starts the server. Without `--follow` the command ends once the server has been quiet for a moment.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::printer::{Printer, paint, style};
 use crate::servers::Servers;
 use crate::session::{self, Session};
 
-/// A server that has said nothing for this long has said what it says at its start.
+/// A server quiet for this long has finished its startup output.
 const QUIET: Duration = Duration::from_millis(500);
-/// A server that never stops talking is listened to for this long after its start.
-const LONGEST: Duration = Duration::from_secs(5);
+/// Limit after startup, for a server that never becomes quiet.
+const MAX_DURATION: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(arguments: &LogsArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, Some(&arguments.server))?;
@@ -68,7 +68,7 @@ async fn follow(
             }
             Ok(Event::StateChanged { server: of, state }) if of == server => {
                 if end.is_none() && state.is_settled() {
-                    end = Some(Instant::now() + LONGEST);
+                    end = Some(Instant::now() + MAX_DURATION);
                     quiet_until = Instant::now() + QUIET;
                 }
                 let reason = state.failure().map(Failed::summary);
@@ -88,7 +88,7 @@ async fn follow(
             }
             Ok(_) => {}
             Err(RecvError::Lagged(lost)) => {
-                printer.warning(format!("{lost} events were lost: too many at once"), None);
+                printer.warning(format!("{lost} events lost: too many at once"), None);
             }
             Err(RecvError::Closed) => return Ok(()),
         }

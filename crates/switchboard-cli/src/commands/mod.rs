@@ -1,4 +1,4 @@
-//! One module for each command, and the one place that starts them.
+//! Runs the program: parses the command line and dispatches to one module per command.
 
 pub(crate) mod audit;
 pub(crate) mod call;
@@ -33,7 +33,6 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::{diagnostics, environment, printer};
 
-/// Runs the program.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
@@ -52,8 +51,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         }
     };
     let printer = context::printer(&cli.global);
-    if let Some(wanted) = environment::log() {
-        for word in diagnostics::begin(&wanted) {
+    if let Some(directives) = environment::log() {
+        for word in diagnostics::init(&directives) {
             let message = format!(
                 "ignoring unknown directive `{}` in SWITCHBOARD_LOG",
                 visible(&word)
@@ -72,7 +71,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     }
 }
 
-/// A command line that cannot be read, for scripts.
+/// Prints a command-line error as JSON, for scripts.
 fn usage_json(error: &clap::Error) {
     let text = error.render().to_string();
     let mut lines = text.lines().map(str::trim);
@@ -98,7 +97,7 @@ fn dispatch(cli: Cli) -> Outcome {
         printer::want_json();
     }
     if matches!(&cli.command, Command::Serve(arguments) if arguments.http.is_none()) {
-        // Standard output carries the protocol and nothing else.
+        // Standard output is reserved for the protocol.
         printer::never_json();
     }
     let with = |global: GlobalFlags| Context::new(global);

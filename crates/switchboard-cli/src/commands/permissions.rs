@@ -1,6 +1,6 @@
-//! `switchboard permissions …`: the rules in force, and what they say of a call.
+//! `switchboard permissions …`: lists the rules in force, and explains the decision for a call.
 //!
-//! Nothing is started: tools are known from what their servers offered last time, and by their names otherwise.
+//! Starts no server: tools are looked up in the cached lists, else judged by name.
 
 use std::fmt::Write as _;
 
@@ -54,14 +54,14 @@ fn list(servers: &Servers, context: &Context) -> Outcome {
         ]);
     }
     if engine.rules().is_empty() {
-        printer.note("there are no rules");
+        printer.note("no rules");
     } else {
         printer.data(table)?;
     }
     let typed = session::engine(servers, context, Policy::typed());
     let of = |engine: &Engine| engine.policy().default.name();
     printer.note(format!(
-        "where no rule says anything: what you type yourself, {}; what a model or another program wants, {}",
+        "default without a matching rule: {} for calls you type, {} for calls of models and other programs",
         of(&typed),
         of(&engine)
     ));
@@ -76,7 +76,7 @@ fn explain(tool: &str, arguments: Option<&str>, servers: &Servers, context: &Con
                 .map_err(|error| {
                     Failure::usage("the arguments are not a JSON object")
                         .because(error)
-                        .hint("give what the call would have, such as '{\"path\": \"src\"}'")
+                        .hint("pass the arguments of the call, such as '{\"path\": \"src\"}'")
                 })
         })
         .transpose()?;
@@ -90,9 +90,9 @@ fn explain(tool: &str, arguments: Option<&str>, servers: &Servers, context: &Con
         && subject.server.is_some_and(|server| engine.trusts(server));
     show(&named, &explanation, typed, context)?;
     if may_be_read_only {
-        context.printer.note(
-            "its server is trusted to say, once it is connected, that the tool changes nothing",
-        );
+        context
+            .printer
+            .note("its server is trusted: once connected, it may declare the tool read-only");
     }
     Ok(Exit::Done)
 }
@@ -134,7 +134,7 @@ fn show(
                 .map(|rule| rule.conditions.as_slice())
                 .unwrap_or_default();
             format!(
-                "the rule \"{}\"{} at {}",
+                "rule \"{}\"{} at {}",
                 visible(tool),
                 in_words(conditions),
                 view::place(origin, home)
@@ -163,7 +163,7 @@ fn show(
         let _ = writeln!(
             text,
             "  {} {} \"{}\"{} at {}: {}",
-            paint(style::QUIET, "not by"),
+            paint(style::QUIET, "not applied:"),
             rule.action.name(),
             visible(&rule.tool),
             in_words(&rule.conditions),
@@ -173,17 +173,17 @@ fn show(
     }
     printer.data(text)?;
     if !named.is_known {
-        printer.note("no server has offered such a tool yet; it was judged by its name");
+        printer.note("no known server has this tool; judged by name");
     }
     Ok(Exit::Done)
 }
 
-/// The tool that somebody names.
+/// A tool as named on the command line.
 struct Named {
     exposed: ExposedName,
     server: Option<String>,
     tool: String,
-    /// Whether it is known to exist.
+    /// Whether a server is known to offer it.
     is_known: bool,
 }
 
@@ -197,14 +197,14 @@ impl Named {
             let reference = tool.reference();
             return Self::of(reference.server.as_str(), reference.tool.as_str(), true);
         }
-        // The longest name of a server that it begins with; a name can be the beginning of another.
+        // The longest matching server name wins: one name can be a prefix of another.
         let configured = servers.config.servers.iter().map(|server| &*server.name);
         let begins = |server: &&str| rest_after(name, server).is_some();
         if let Some(server) = configured.filter(begins).max_by_key(|server| server.len()) {
             let tool = rest_after(name, server).unwrap_or_default();
             return Self::of(server, tool, false);
         }
-        // Of a server that nobody knows, the name is all there is.
+        // For an unknown server, split the name itself.
         let rest = name.strip_prefix("mcp__");
         let parts = rest
             .and_then(|rest| rest.split_once("__"))
@@ -243,7 +243,7 @@ impl Named {
     }
 }
 
-/// What follows a server's name in the name of one of its tools.
+/// The part of a tool's name after its server's name.
 fn rest_after<'n>(name: &'n str, server: &str) -> Option<&'n str> {
     let exposed = name
         .strip_prefix("mcp__")
@@ -256,7 +256,7 @@ fn rest_after<'n>(name: &'n str, server: &str) -> Option<&'n str> {
     rest.filter(|rest| !rest.is_empty())
 }
 
-/// The conditions of a rule after its pattern.
+/// The conditions of a rule as text, to follow its pattern.
 fn in_words(conditions: &[String]) -> String {
     if conditions.is_empty() {
         return String::new();

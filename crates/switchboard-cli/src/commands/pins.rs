@@ -1,7 +1,7 @@
-//! `switchboard pins …`: what tools were when they were first used, what has changed since, and the user's word on it.
+//! `switchboard pins …`: lists pinned definitions, shows changes, and approves them.
 //!
-//! Everything is answered from the store: no server is started. What a server has *now* is what it listed when it was
-//! last connected, and an approval is about exactly that.
+//! Works from the store and starts no server. The current definitions are those listed at the last connection, and an
+//! approval covers exactly these.
 
 use std::fmt::Write as _;
 
@@ -20,8 +20,8 @@ use crate::printer::{Table, paint, style};
 use crate::servers::Servers;
 use crate::{session, terminal};
 
-/// So much of a hash tells two of them apart.
-const SHOWN_DIGEST: usize = 12;
+/// Characters of a hash that are shown.
+const DIGEST_CHARS: usize = 12;
 
 pub(crate) fn run(command: &PinsCommand, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
@@ -31,15 +31,15 @@ pub(crate) fn run(command: &PinsCommand, context: &Context) -> Outcome {
         PinsCommand::Diff { target } => diff(&chosen(target.as_deref(), &reviews)?, context),
         PinsCommand::Approve { target, all, yes } => {
             if target.is_none() && !all {
-                return Err(Failure::usage("nothing was named to approve")
-                    .hint("name SERVER, SERVER/TOOL, SERVER#instructions, SERVER#prompt:NAME or SERVER#template:URI, or say --all"));
+                return Err(Failure::usage("nothing to approve was named")
+                    .hint("name SERVER, SERVER/TOOL, SERVER#instructions, SERVER#prompt:NAME or SERVER#template:URI, or pass --all"));
             }
             approve(&chosen(target.as_deref(), &reviews)?, *yes, context)
         }
     }
 }
 
-/// A pin with the review that it is part of.
+/// A pin and its review.
 struct Reviewed<'r> {
     review: &'r Review,
     pin: Pin,
@@ -50,7 +50,7 @@ impl Reviewed<'_> {
         self.pin.standing.waits()
     }
 
-    /// How it is named on the command line, not safe to show.
+    /// Its name on the command line, not sanitized.
     fn target(&self) -> String {
         let server = self.review.server();
         match &self.pin.subject {
@@ -94,13 +94,13 @@ fn reviews(servers: &Servers, context: &Context) -> Vec<Review> {
     let (outlines, remembered) = servers.remembered(context);
     let pairs = outlines.iter().zip(&remembered);
     pairs
-        // Where pins are switched off, what was pinned before does not count.
+        // Ignore old pins of servers whose pins are switched off.
         .filter(|(outline, _)| outline.rules.pins())
         .filter_map(|(outline, remembered)| Review::of(outline, remembered))
         .collect()
 }
 
-/// What a target is about: a server, one of its tools, its instructions; everything where there is none.
+/// Selects the pins of a target: a server, one of its tools, or its instructions. `None` selects all.
 fn chosen<'r>(target: Option<&str>, reviews: &'r [Review]) -> Result<Vec<Reviewed<'r>>, Failure> {
     let all = reviews.iter().flat_map(|review| {
         let pins = review.pins().into_iter();
@@ -115,12 +115,12 @@ fn chosen<'r>(target: Option<&str>, reviews: &'r [Review]) -> Result<Vec<Reviewe
         |each: &Reviewed<'_>| each.review.server().as_str() == target || each.target() == target;
     let meant: Vec<Reviewed<'_>> = all.into_iter().filter(is_meant).collect();
     if meant.is_empty() {
-        let failure = Failure::failed(format!("nothing is pinned of `{}`", visible(target)));
+        let failure = Failure::failed(format!("no pins for `{}`", visible(target)));
         let near =
             switchboard_config::entry::keys::nearest(target, known.iter().map(String::as_str));
         return Err(match near {
             Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
-            None => failure.hint("`switchboard pins list` shows what is"),
+            None => failure.hint("`switchboard pins list` shows all pins"),
         });
     }
     Ok(meant)
@@ -133,8 +133,7 @@ fn list(pins: &[Reviewed<'_>], context: &Context) -> Outcome {
         return Ok(Exit::Done);
     }
     if pins.is_empty() {
-        printer
-            .note("nothing is pinned yet: tools are pinned when their server is first connected");
+        printer.note("no pins yet: tools are pinned when their server first connects");
         return Ok(Exit::Done);
     }
     let mut table = Table::with_heading(&["STATE", "KIND", "NAME", "HASH"]);
@@ -146,13 +145,13 @@ fn list(pins: &[Reviewed<'_>], context: &Context) -> Outcome {
             (style::NAME, &target),
             (
                 style::QUIET,
-                each.pin.digest.get(..SHOWN_DIGEST).unwrap_or_default(),
+                each.pin.digest.get(..DIGEST_CHARS).unwrap_or_default(),
             ),
         ]);
     }
     printer.data(table)?;
     if pins.iter().any(Reviewed::waits) {
-        printer.note("what has changed is set aside; see `switchboard pins diff`");
+        printer.note("changed items are set aside; see `switchboard pins diff`");
     }
     Ok(Exit::Done)
 }
@@ -165,13 +164,14 @@ fn diff(pins: &[Reviewed<'_>], context: &Context) -> Outcome {
         return Ok(Exit::Done);
     }
     if waiting.is_empty() {
-        printer.note("nothing differs from what is pinned");
+        printer.note("no changes since pinned");
         return Ok(Exit::Done);
     }
     let shown: Vec<String> = waiting.iter().map(|each| description(each)).collect();
     printer.data(shown.join("\n"))?;
-    printer
-        .note("approve with `switchboard pins approve SERVER[/TOOL]`; until then it is set aside");
+    printer.note(
+        "approve with `switchboard pins approve SERVER[/TOOL]`; until then these are set aside",
+    );
     Ok(Exit::Done)
 }
 
@@ -179,7 +179,7 @@ fn approve(pins: &[Reviewed<'_>], yes: bool, context: &Context) -> Outcome {
     let printer = &context.printer;
     let waiting: Vec<&Reviewed<'_>> = pins.iter().filter(|each| each.waits()).collect();
     if waiting.is_empty() {
-        printer.note("nothing waits for your approval");
+        printer.note("nothing to approve");
         return finish(&[], context);
     }
     for each in &waiting {
@@ -216,7 +216,7 @@ fn write(waiting: &[&Reviewed<'_>], context: &Context) -> Result<(), Failure> {
     let store = SqliteStore::new(session::store_file(context));
     let mut rest = waiting;
     while let Some(first) = rest.first() {
-        // The pins of one server follow each other.
+        // The pins of one server are adjacent.
         let is_other = |each: &&Reviewed<'_>| each.review.server() != first.review.server();
         let count = rest.iter().position(is_other).unwrap_or(rest.len());
         let (own, others) = rest.split_at(count);
@@ -235,7 +235,7 @@ fn write(waiting: &[&Reviewed<'_>], context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks on the terminal. With no terminal the answer is no.
+/// Asks for approval. Fails without a terminal.
 fn consent(count: usize, context: &Context) -> Result<bool, Failure> {
     let what = if count == 1 {
         "this".to_owned()
@@ -245,7 +245,7 @@ fn consent(count: usize, context: &Context) -> Result<bool, Failure> {
     terminal::consent(&format!("approve {what}? [y/N] "), context)
 }
 
-/// What an approval would be about. Everything in it is safe to show.
+/// The change to approve, sanitized.
 fn description(each: &Reviewed<'_>) -> String {
     let mut text = format!(
         "{}  {}",
@@ -254,11 +254,11 @@ fn description(each: &Reviewed<'_>) -> String {
     );
     match &each.pin.standing {
         Standing::Unreadable => {
-            text.push_str("\n    its pin cannot be read; approved, it is pinned as it is now");
+            text.push_str("\n    its pin cannot be read; approving pins the current definition");
             return text;
         }
         Standing::Renamed(before) => {
-            let _ = write!(text, "\n    it was called {}", visible(before.as_str()));
+            let _ = write!(text, "\n    formerly named {}", visible(before.as_str()));
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! `switchboard prompt`: one prompt, filled in with arguments.
+//! `switchboard prompt`: prints one prompt, filled in with arguments.
 
 use std::fmt::Write as _;
 
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &PromptArguments, context: &Context) -> Outcome {
             return Ok(Exit::Done);
         }
         let got: GetPromptResult<'_> = decode(result.raw())
-            .map_err(|error| Failure::failed("the prompt cannot be read").because(error))?;
+            .map_err(|error| Failure::failed("cannot decode the prompt").because(error))?;
         context.printer.data(to_text(&got))?;
         Ok(Exit::Done)
     })
@@ -66,8 +66,8 @@ fn pairs(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
         found.is_some()
     };
     if let Some(word) = words.iter().find(|word| !pair(word)) {
-        let message = format!("`{}` is no argument", visible(word));
-        return Err(Failure::usage(message).hint("write key=value"));
+        let message = format!("`{}` is not an argument", visible(word));
+        return Err(Failure::usage(message).hint("use key=value"));
     }
     Ok(words
         .iter()
@@ -75,7 +75,7 @@ fn pairs(words: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
         .collect())
 }
 
-/// Says what is missing or too much before the server is asked.
+/// Rejects unknown and missing arguments before sending the request.
 fn check(prompt: &Prompt<'_>, pairs: &[(&str, &str)]) -> Result<(), Failure> {
     let known: Vec<&str> = prompt
         .arguments
@@ -96,7 +96,7 @@ fn check(prompt: &Prompt<'_>, pairs: &[(&str, &str)]) -> Result<(), Failure> {
     };
     let name = visible(&prompt.name);
     if let Some((key, _)) = pairs.iter().find(|(key, _)| !known.contains(key)) {
-        let message = format!("the prompt `{name}` has no argument `{}`", visible(key));
+        let message = format!("prompt `{name}` has no argument `{}`", visible(key));
         return Err(Failure::usage(message).hint(wants()));
     }
     let given = |name: &str| pairs.iter().any(|(key, _)| *key == name);
@@ -106,14 +106,14 @@ fn check(prompt: &Prompt<'_>, pairs: &[(&str, &str)]) -> Result<(), Failure> {
     match missing {
         Some(missing) => {
             let missing = visible(&missing.name);
-            let message = format!("the prompt `{name}` wants the argument `{missing}`");
+            let message = format!("prompt `{name}` requires the argument `{missing}`");
             Err(Failure::usage(message).hint(format!("add {missing}=…")))
         }
         None => Ok(()),
     }
 }
 
-/// The messages, each under who speaks.
+/// The messages, each under its role.
 fn to_text(got: &GetPromptResult<'_>) -> String {
     let mut text = String::new();
     for message in &got.messages.items {

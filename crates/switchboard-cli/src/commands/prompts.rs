@@ -1,4 +1,4 @@
-//! `switchboard prompts`: the prompts of all servers, with what they want to be told.
+//! `switchboard prompts`: lists the prompts of all servers, with their arguments.
 
 use anstyle::Style;
 use switchboard::peer::ListKind;
@@ -40,7 +40,7 @@ fn to_text(lists: &[Listed], printer: &Printer) -> String {
         for item in listed.items() {
             let Ok(prompt) = decode::<Prompt<'_>>(item) else {
                 let name = visible(listed.server.as_str());
-                printer.warning(format!("{name} lists something that is no prompt"), None);
+                printer.warning(format!("{name} lists an invalid prompt"), None);
                 continue;
             };
             let about = prompt.description.as_deref().or(prompt.title.as_deref());
@@ -61,7 +61,7 @@ fn to_text(lists: &[Listed], printer: &Printer) -> String {
     table.to_string()
 }
 
-/// `topic= [tone=]`: those in brackets may be left out.
+/// `topic= [tone=]`: brackets mark optional arguments.
 fn arguments(prompt: &Prompt<'_>) -> String {
     let written = prompt.arguments.items.iter().map(|argument| {
         if argument.required == Some(true) {

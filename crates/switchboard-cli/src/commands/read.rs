@@ -1,4 +1,4 @@
-//! `switchboard read`: one resource, as it is where a program reads, and made safe where a person does.
+//! `switchboard read`: prints one resource; unchanged to a pipe or file, sanitized to a terminal.
 
 use base64::Engine as _;
 use switchboard::catalog::text::neutralise;
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &ReadArguments, context: &Context) -> Outcome {
             return Ok(Exit::Done);
         }
         let read: ReadResourceResult<'_> = decode(result.raw())
-            .map_err(|error| Failure::failed("the resource cannot be read").because(error))?;
+            .map_err(|error| Failure::failed("cannot decode the resource").because(error))?;
         let contents = Contents::of(&read)?;
         contents.show(arguments, context)?;
         if context.printer.json {
@@ -45,11 +45,11 @@ pub(crate) fn run(arguments: &ReadArguments, context: &Context) -> Outcome {
     })
 }
 
-/// What a resource holds: its parts, one after the other.
+/// A resource's parts, concatenated.
 #[derive(Debug, Default)]
 struct Contents {
     bytes: Vec<u8>,
-    /// The type of the first part that is no text.
+    /// The MIME type of the first binary part.
     binary: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl Contents {
             }
         }
         if let Some(odd) = read.contents.set_aside.first() {
-            let message = "the server sent a part that cannot be read";
+            let message = "the server sent an unknown kind of content";
             let start: String = odd.raw.get().chars().take(80).collect();
             return Err(Failure::failed(message).because(visible(&start)));
         }
@@ -103,14 +103,14 @@ impl Contents {
             let message = format!("the resource is binary ({mime_type}, {bytes})");
             return Err(Failure::usage(message)
                 .because("binary output could corrupt the terminal")
-                .hint("--output FILE saves it; a pipe gets it as it is"));
+                .hint("save it with --output FILE, or pipe it to another program"));
         }
         let text = String::from_utf8_lossy(&self.bytes);
         context.printer.data(neutralise(&text))
     }
 }
 
-/// The failure to read, with what may have been meant if the server does not list the resource.
+/// The failure to read, with a suggestion if the server does not list the resource.
 async fn unknown_or(
     error: &ContentError,
     arguments: &ReadArguments,

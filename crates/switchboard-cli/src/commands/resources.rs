@@ -1,4 +1,4 @@
-//! `switchboard resources`: what the servers let be read, and the patterns of what else there is.
+//! `switchboard resources`: lists the resources and resource templates of all servers.
 
 use anstyle::Style;
 use switchboard::peer::ListKind;
@@ -102,5 +102,5 @@ fn each(lists: &[Listed]) -> impl Iterator<Item = (&Listed, &serde_json::value::
 
 fn unreadable(listed: &Listed, printer: &Printer) {
     let name = visible(listed.server.as_str());
-    printer.warning(format!("{name} lists something that is no resource"), None);
+    printer.warning(format!("{name} lists an invalid resource"), None);
 }

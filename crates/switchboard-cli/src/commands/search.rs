@@ -1,7 +1,6 @@
-//! `switchboard search`: tools by what they are for.
+//! `switchboard search`: finds tools by purpose.
 //!
-//! It searches what `tools` lists: connected, what the servers offer now; with `--no-connect`, what they offered last
-//! time. That nothing was found is an answer, not a failure.
+//! Searches the same catalogue as `tools`: connected, or cached with `--no-connect`. No result is not a failure.
 
 use anstyle::Style;
 use serde::Serialize;
@@ -21,14 +20,14 @@ use crate::terminal::{self, fitted};
 
 use super::tools::{Detail, about, remembered, warn_of_pins};
 
-/// A description is at least this wide, however narrow the terminal is.
-const NARROWEST: usize = 20;
+/// Minimum width of a description, in columns.
+const MIN_ABOUT_WIDTH: usize = 20;
 
 pub(crate) fn run(arguments: &SearchArguments, context: &Context) -> Outcome {
     let query = arguments.query.join(" ");
     if query.trim().is_empty() {
-        return Err(Failure::usage("there is nothing to search for")
-            .hint("say what the tool is for, as in `switchboard search read a web page`"));
+        return Err(Failure::usage("the query is empty")
+            .hint("describe what the tool is for, as in `switchboard search read a web page`"));
     }
     let limit = usize::from(arguments.limit);
     let servers = Servers::load(context, arguments.server.as_deref())?;
@@ -39,7 +38,7 @@ pub(crate) fn run(arguments: &SearchArguments, context: &Context) -> Outcome {
         show(&catalog, &index.search(&query, limit), context)?;
         return Ok(Exit::Done);
     }
-    session::look(context, &servers, async |session| {
+    session::run_listing(context, &servers, async |session| {
         match &arguments.server {
             Some(wanted) => session.start_one(wanted).await?,
             None => session.start().await,
@@ -50,7 +49,7 @@ pub(crate) fn run(arguments: &SearchArguments, context: &Context) -> Outcome {
     })
 }
 
-/// A tool for scripts.
+/// A tool as JSON.
 #[derive(Serialize)]
 struct Entry<'c> {
     name: &'c str,
@@ -60,13 +59,13 @@ struct Entry<'c> {
     description: String,
 }
 
-/// A tool that fits, with its server and how well it fits.
+/// A match: server, tool, score.
 type Found<'c> = (&'c CatalogServer, &'c CatalogTool, f64);
 
 fn show(catalog: &Catalog, hits: &[Hit], context: &Context) -> Result<(), Failure> {
     let printer = &context.printer;
     warn_of_pins(catalog, context);
-    // A server may have changed its list since; what is gone is no answer any more.
+    // Skip tools removed since the index was built.
     let found: Vec<Found<'_>> = hits
         .iter()
         .filter_map(|hit| {
@@ -88,13 +87,13 @@ fn show(catalog: &Catalog, hits: &[Hit], context: &Context) -> Result<(), Failur
         return printer.json_text(&text);
     }
     if found.is_empty() {
-        printer.note("no tool fits; `switchboard tools` lists them all");
+        printer.note("no matching tools; `switchboard tools` lists all");
         return Ok(());
     }
     printer.data(table(&found, terminal::width()))
 }
 
-/// One line for each tool: its name, how well it fits, and what it does.
+/// One row per tool: name, score, description.
 fn table(found: &[Found<'_>], width: Option<usize>) -> Table {
     let names = found
         .iter()
@@ -107,7 +106,7 @@ fn table(found: &[Found<'_>], width: Option<usize>) -> Table {
     let score_width = score_width.unwrap_or_default();
     let room = width.map(|width| {
         let taken = name_width + 2 + score_width + 2;
-        width.saturating_sub(taken).max(NARROWEST)
+        width.saturating_sub(taken).max(MIN_ABOUT_WIDTH)
     });
     let mut table = Table::default();
     for (server, tool, score) in found {
@@ -125,7 +124,7 @@ fn table(found: &[Found<'_>], width: Option<usize>) -> Table {
     table
 }
 
-/// Three decimals: enough to compare with, and the same on every machine.
+/// Rounds to three decimals, so that the output is the same on every machine.
 fn rounded(score: f32) -> f64 {
     (f64::from(score) * 1000.0).round() / 1000.0
 }

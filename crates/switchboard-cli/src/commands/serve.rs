@@ -1,7 +1,7 @@
-//! `switchboard serve`: the agent as an MCP server, over standard input and output or HTTP.
+//! `switchboard serve`: runs the agent as an MCP server, over standard input and output or HTTP.
 //!
-//! Standard output carries the protocol and nothing else. Over HTTP clients show a token, which is kept in a file that
-//! only its owner can read; how to connect is told on standard error, without the token itself.
+//! Standard output is reserved for the protocol. HTTP clients authenticate with a token, stored in a file that only its
+//! owner can read; standard error shows how to connect, without the token.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -36,22 +36,22 @@ use crate::servers::Servers;
 use crate::session::{self, Session, SessionMode};
 use crate::view;
 
-/// What `--help` says besides the flags.
+/// Text after the flags in `--help`.
 pub(crate) const HELP: &str = "\
-The model is chosen as for `switchboard chat`. Clients find two tools: `switchboard` begins a
-conversation, `switchboard-reply` goes on with it, also after a restart. What permissions say is to
-be asked is asked of the client where it can be, and refused where it cannot.
+The model is chosen as for `switchboard chat`. Clients get two tools: `switchboard` starts an
+agent session, `switchboard-reply` continues it, even after a restart. Permission prompts are
+forwarded to clients that support them, and denied otherwise.
 
 Examples:
   claude mcp add agent -- switchboard serve
   codex mcp add agent -- switchboard serve --cwd ~/project
   switchboard serve --http 127.0.0.1:8765";
 
-/// Who makes the calls, in the audit log.
+/// The front end recorded in the audit log.
 const FRONT_END: &str = "serve";
-/// The file with the token, in the state folder.
+/// Name of the token file in the state folder.
 const TOKEN_FILE: &str = "serve-token";
-/// How much of standard input is on its way at a time.
+/// Buffer size for standard input, in bytes.
 const CHUNK: usize = 64 * 1024;
 
 pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
@@ -65,14 +65,14 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         policy: Policy::agent(),
         front_end: FRONT_END,
         attended: false,
-        looks: false,
+        lists_only: false,
         logins: true,
         clients: Some(questions.clone()),
     };
     session::run_in(mode, context, &servers, async |session, interrupts| {
         let provider =
             agent::provider(arguments.model.as_deref(), session.servers, context).await?;
-        session.tell_withheld();
+        session.report_withheld();
         let agent = agent::of_session(session, &provider);
         let serving = async {
             match listen {
@@ -83,16 +83,16 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         let current = Current::default();
         tokio::select! {
             outcome = serving => outcome,
-            never = tell_failures(session) => match never {},
+            never = report_failures(session) => match never {},
             never = current.follow_files(session, |line| context.printer.note(line)) => match never {},
         }
     })
 }
 
-/// Says of each server that fails, requires a login or is back, once each time it happens; never ends.
-async fn tell_failures(session: &Session<'_>) -> Infallible {
+/// Reports each server that fails, requires a login or recovers, once per change. Never returns.
+async fn report_failures(session: &Session<'_>) -> Infallible {
     let mut events = session.host.events();
-    let mut told: HashSet<ServerName> = HashSet::new();
+    let mut reported: HashSet<ServerName> = HashSet::new();
     loop {
         match events.recv().await {
             Ok(Event::StateChanged { server, state, .. }) => {
@@ -101,12 +101,12 @@ async fn tell_failures(session: &Session<'_>) -> Infallible {
                     ServerState::Failed { .. } | ServerState::NeedsAuth { .. }
                 );
                 let is_news = if is_missing {
-                    told.insert(server.clone())
+                    reported.insert(server.clone())
                 } else {
-                    state.is_connected() && told.remove(&server)
+                    state.is_connected() && reported.remove(&server)
                 };
                 match session.host.status(&server) {
-                    Some(status) if is_news && is_missing => session.tell(&status),
+                    Some(status) if is_news && is_missing => session.report_start(&status),
                     Some(_) if is_news => {
                         let name = visible(server.as_str());
                         session
@@ -129,9 +129,9 @@ async fn over_stdio(
     session: &Session<'_>,
     mut interrupts: Interrupts,
 ) -> Outcome {
-    let unable = |error: std::io::Error| Failure::failed("could not start").because(error);
+    let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
     let handler = handler(agent, questions, session.context);
-    let input = standard_input().map_err(unable)?;
+    let input = standard_input().map_err(startup_failure)?;
     session
         .context
         .printer
@@ -191,15 +191,15 @@ fn handler(agent: Agent, questions: ClientQuestions, context: &Context) -> Servi
     ServiceHandler::new(Arc::new(service))
 }
 
-/// Where to listen and whom to let in, with the token told where it is new to somebody.
+/// Builds the address and access options. Prints where the token is.
 fn http_options(
     text: &str,
     arguments: &ServeArguments,
     context: &Context,
 ) -> Result<HttpOptions, Failure> {
     let address = address(text).ok_or_else(|| {
-        Failure::usage(format!("\"{}\" is no address to listen on", visible(text)))
-            .hint("such as 8765, 127.0.0.1:8765 or unix:/run/user/1000/agent.sock")
+        Failure::usage(format!("\"{}\" is not a valid address", visible(text)))
+            .hint("use for example 8765, 127.0.0.1:8765 or unix:/run/user/1000/agent.sock")
     })?;
     let file = token_file(arguments.token_file.as_deref(), context);
     let token = Token::load_or_create(&file).map_err(|error| {
@@ -226,7 +226,7 @@ fn token_file(named: Option<&Path>, context: &Context) -> PathBuf {
     }
 }
 
-/// A port of loopback, an address and port, or the path of a socket.
+/// Parses a loopback port, an address and port, or `unix:PATH`.
 fn address(text: &str) -> Option<Address> {
     #[cfg(unix)]
     if let Some(path) = text.strip_prefix("unix:") {
@@ -240,7 +240,7 @@ fn address(text: &str) -> Option<Address> {
     Some(Address::Tcp(address))
 }
 
-/// Standard input, read by a thread of its own: the runtime cannot be ended while it waits for a read itself.
+/// Reads standard input on a dedicated thread: the runtime could not shut down during a blocking read.
 fn standard_input() -> std::io::Result<impl AsyncRead + Unpin> {
     let (mut sender, receiver) = tokio::io::duplex(CHUNK);
     let runtime = Handle::current();
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn addresses_are_parsed() {
         let check = |text: &str, expected: Option<&str>| {
             let found = match address(text) {
                 Some(Address::Tcp(address)) => Some(address.to_string()),

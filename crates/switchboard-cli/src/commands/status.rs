@@ -20,7 +20,7 @@ use crate::state::Shown;
 
 pub(crate) fn run(context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
-    session::look(context, &servers, async |session| {
+    session::run_listing(context, &servers, async |session| {
         session.start_quietly().await;
         let statuses = session.host.statuses();
         let rows: Vec<Row> = statuses.iter().map(Row::of).collect();
@@ -30,12 +30,11 @@ pub(crate) fn run(context: &Context) -> Outcome {
         } else {
             printer.data(table(&rows))?;
         }
-        session.tell_doctor();
+        session.suggest_doctor();
         Ok(Exit::Done)
     })
 }
 
-/// One server as it is shown.
 pub(crate) struct Row {
     name: String,
     shown: Shown,
@@ -84,7 +83,7 @@ impl Row {
     }
 }
 
-/// How many tools a server offers, with what it lists besides.
+/// The number of offered tools, with the other counts in parentheses.
 pub(crate) fn tools_cell(count: &ToolCount) -> String {
     match count.rest() {
         Some(rest) => format!("{} ({rest})", count.offered),
@@ -92,7 +91,7 @@ pub(crate) fn tools_cell(count: &ToolCount) -> String {
     }
 }
 
-/// An era in one word, for tables and scripts.
+/// An era as a word, for tables and scripts.
 pub(crate) fn era_word(era: Era) -> &'static str {
     match era {
         Era::Stateful => "stateful",
@@ -135,12 +134,12 @@ pub(crate) fn table(rows: &[Row]) -> Table {
     table
 }
 
-/// Milliseconds with one digit after the point.
+/// Milliseconds with one decimal.
 fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 10_000.0).round() / 10.0
 }
 
-/// A time for people, in its two largest units.
+/// A duration for people, in its two largest units.
 fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -151,7 +150,7 @@ fn span(duration: Duration) -> String {
     }
 }
 
-/// A size for people.
+/// A size for people, in decimal units.
 pub(crate) fn size(bytes: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", bytes / unit, bytes % unit * 10 / unit);
     match bytes {
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_are_for_people() {
+    fn durations_and_sizes_are_readable() {
         let spans = [5, 65, 3_700, 90_000].map(|seconds| span(Duration::from_secs(seconds)));
         assert_eq!(spans, ["5 s", "1 min 5 s", "1 h 1 min", "1 d 1 h"]);
         let sizes = [999, 1_500, 12_345_678, 3_000_000_000].map(size);

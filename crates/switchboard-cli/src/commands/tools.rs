@@ -1,7 +1,7 @@
-//! `switchboard tools`: the catalogue.
+//! `switchboard tools`: lists the catalogue.
 //!
-//! Connected, it is what the servers offer now. With `--no-connect` it is what they offered last time: one question to
-//! the store, with no runtime, no thread and no server.
+//! Lists what connected servers offer, or, with `--no-connect`, their cached lists: one read of the store, with no
+//! runtime, thread or server.
 
 use std::fmt::Write as _;
 
@@ -27,8 +27,8 @@ use crate::session;
 use crate::startup::counted;
 use crate::terminal::{self, fitted};
 
-/// A description is at least this wide, however narrow the terminal is.
-const NARROWEST: usize = 20;
+/// Minimum width of a description, in columns.
+const MIN_ABOUT_WIDTH: usize = 20;
 
 pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, arguments.server.as_deref())?;
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
         show(&catalog, &missing, detail, context)?;
         return Ok(Exit::Done);
     }
-    session::look(context, &servers, async |session| {
+    session::run_listing(context, &servers, async |session| {
         match &arguments.server {
             Some(wanted) => session.start_one(wanted).await?,
             None => session.start().await,
@@ -57,15 +57,15 @@ pub(crate) fn run(arguments: &ToolsArguments, context: &Context) -> Outcome {
     })
 }
 
-/// What the servers offered last time. Those of which nothing is known are named.
+/// The cached catalogue. Reports servers without a cached list.
 pub(super) fn remembered(servers: &Servers, context: &Context) -> Catalog {
-    servers.tell_unusable(context);
+    servers.report_unusable(context);
     let (outlines, lists) = servers.remembered(context);
     for (outline, list) in outlines.iter().zip(&lists) {
         if list.lists.is_none() {
             let name = visible(outline.name.as_str());
             context.printer.note(format!(
-                "{name} has not been connected yet, so its tools are not known"
+                "{name} has not been connected yet, so its tools are unknown"
             ));
         }
     }
@@ -105,7 +105,7 @@ fn show(
     printer.data(text)
 }
 
-/// Says of which servers something is withheld on account of its pins, why, and where to look.
+/// Warns about tools and instructions set aside because of pins, with the reason and a hint.
 pub(super) fn warn_of_pins(catalog: &Catalog, context: &Context) {
     for server in catalog.servers() {
         let name = visible(server.name().as_str());
@@ -154,18 +154,18 @@ pub(super) fn warn_of_pins(catalog: &Catalog, context: &Context) {
         let hint = format!("`switchboard pins diff {name}`");
         if !what.is_empty() {
             let what = what.join(" and ");
-            let message = format!("{name}: {what} changed since first used, set aside");
+            let message = format!("{name}: {what} changed since first use; set aside");
             context.printer.warning(message, Some(&hint));
         }
         if renamed > 0 {
             let what = counted(renamed, "tool");
-            let message = format!("{name}: {what} with another name than first used, set aside");
+            let message = format!("{name}: {what} renamed since first use; set aside");
             context.printer.warning(message, Some(&hint));
         }
     }
 }
 
-/// A tool for scripts: the name that a model knows it by, and the rest as the server wrote it.
+/// A tool as JSON: the name that models use, and the rest as sent by the server.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry<'c> {
@@ -177,16 +177,16 @@ struct Entry<'c> {
     input_schema: Option<&'c RawValue>,
     annotations: Option<&'c RawValue>,
     tokens: u64,
-    /// What in it looks suspicious.
+    /// Suspicious content.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     flags: Vec<FlagEntry>,
-    /// Why it is not offered; only where `--all` asks for those.
+    /// Why it is set aside; only with `--all`.
     #[serde(skip_serializing_if = "Option::is_none")]
     aside: Option<String>,
 }
 
 impl<'c> Entry<'c> {
-    /// In place of the tools of a server that is not there.
+    /// A placeholder for the tools of a missing server.
     fn of_missing(server: &'c FailedServer) -> Self {
         Self {
             name: None,
@@ -203,7 +203,7 @@ impl<'c> Entry<'c> {
     }
 }
 
-/// Why a tool looks suspicious, for scripts.
+/// A suspicious passage as JSON.
 #[derive(Serialize)]
 struct FlagEntry {
     rule: &'static str,
@@ -254,7 +254,7 @@ fn entries(server: &CatalogServer, all: bool) -> Vec<Entry<'_>> {
     offered.chain(aside).collect()
 }
 
-/// One block for each server: what it costs, and its tools with their costs and first lines.
+/// One block per server: its token cost, and its tools with their costs and first lines.
 pub(super) fn to_text(catalog: &Catalog, detail: Detail, width: Option<usize>) -> String {
     let blocks: Vec<(&CatalogServer, Vec<Row>)> = catalog
         .servers()
@@ -268,7 +268,7 @@ pub(super) fn to_text(catalog: &Catalog, detail: Detail, width: Option<usize>) -
     let cost_width = cost_width.unwrap_or_default();
     let room = width.map(|width| {
         let taken = 2 + name_width + 2 + cost_width + 2;
-        width.saturating_sub(taken).max(NARROWEST)
+        width.saturating_sub(taken).max(MIN_ABOUT_WIDTH)
     });
     let mut text = String::new();
     for (server, rows) in &blocks {
@@ -303,7 +303,7 @@ pub(super) fn to_text(catalog: &Catalog, detail: Detail, width: Option<usize>) -
     text
 }
 
-/// A tool as it is shown to people; all of it is safe to show.
+/// A tool as shown to people, sanitized.
 struct Row {
     style: Style,
     name: String,
@@ -331,14 +331,14 @@ fn rows(server: &CatalogServer, detail: Detail) -> Vec<Row> {
     offered.chain(aside).collect()
 }
 
-/// What a tool does, in one line that is safe to show, and how its name is painted.
+/// A tool's description in one sanitized line, and the style of its name.
 pub(super) fn about(server: &CatalogServer, tool: &CatalogTool, detail: Detail) -> (Style, String) {
     if detail == Detail::Remembered {
         return (Style::new(), first_line(tool));
     }
     match server.flags(tool).first() {
         None => (Style::new(), first_line(tool)),
-        // In full, where the text stands; otherwise enough to make somebody look.
+        // With `--all`, the complete flag; otherwise a short warning.
         Some(flag) if detail == Detail::All => (style::WARNING, format!("suspicious: {flag}")),
         Some(flag) => {
             let about = format!("suspicious, {}: {}", flag.rule.about(), first_line(tool));
@@ -347,25 +347,25 @@ pub(super) fn about(server: &CatalogServer, tool: &CatalogTool, detail: Detail) 
     }
 }
 
-/// How much is told of each tool.
+/// How much is shown of each tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// What is remembered, as fast as it can be had: it is not looked over for what is suspicious.
+    /// The cached list, not scanned for suspicious content, for speed.
     Remembered,
-    /// What there is, with a mark where it looks suspicious.
+    /// The offered tools, marked where suspicious.
     Usual,
-    /// Also what was set aside, and why.
+    /// Also tools set aside, with the reason.
     All,
 }
 
 impl Detail {
-    /// All of it, if that is wanted; else this much.
+    /// `All` with `--all`, else `otherwise`.
     fn of(arguments: &ToolsArguments, otherwise: Self) -> Self {
         if arguments.all { Self::All } else { otherwise }
     }
 }
 
-/// The first line of what a tool does that says something.
+/// The first non-empty line of a tool's description.
 pub(super) fn first_line(tool: &CatalogTool) -> String {
     let description = tool.description().or_else(|| tool.title());
     let description = description.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `switchboard trust …`: what a project's files want to do, and the user's word on it.
+//! `switchboard trust …`: reviews, approves and revokes what a project's files may do.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ fn list(context: &Context) -> Outcome {
     context.warn_of_findings(&decisions);
     let items = trust_items::all(context, &decisions);
     let names: HashSet<String> = items.iter().map(|each| each.subject.to_string()).collect();
-    // An approval of something that no file has any more is shown, so that it can be taken back.
+    // Approvals of items that no file contains any more are listed, so that they can be revoked.
     let gone: Vec<&str> = decisions
         .approvals(&context.project)
         .map(|(name, _)| name)
@@ -71,7 +71,7 @@ fn list(context: &Context) -> Outcome {
     }
     if items.is_empty() && gone.is_empty() {
         let project = view::path(&context.project, &context.environment.home);
-        printer.note(format!("nothing in {project} needs your trust"));
+        printer.note(format!("nothing in {project} requires trust"));
         return Ok(Exit::Done);
     }
     printer.data(table)?;
@@ -86,22 +86,22 @@ fn approve(name: Option<&str>, yes: bool, context: &Context) -> Outcome {
     let printer = &context.printer;
     let decisions = context.try_decisions()?;
     context.warn_of_findings(&decisions);
-    let mut wanted = chosen(name, trust_items::all(context, &decisions))?;
-    wanted.retain(TrustItem::waits);
-    if wanted.is_empty() {
-        printer.note("nothing waits for your approval");
+    let mut selected = chosen(name, trust_items::all(context, &decisions))?;
+    selected.retain(TrustItem::waits);
+    if selected.is_empty() {
+        printer.note("nothing to approve");
         return finish(&[], context);
     }
-    for each in &wanted {
+    for each in &selected {
         printer.note(description(each, context));
     }
-    refuse_unreadable(&wanted)?;
-    if !yes && !consent(&wanted, context)? {
+    refuse_unreadable(&selected)?;
+    if !yes && !consent(&selected, context)? {
         printer.note("nothing was approved");
         return Ok(Exit::Denied);
     }
     store::change_decisions(context, |decisions, now| {
-        for each in &wanted {
+        for each in &selected {
             decisions.approve(
                 &context.project,
                 &each.subject,
@@ -110,7 +110,10 @@ fn approve(name: Option<&str>, yes: bool, context: &Context) -> Outcome {
             );
         }
     })?;
-    let names: Vec<String> = wanted.iter().map(|each| each.subject.to_string()).collect();
+    let names: Vec<String> = selected
+        .iter()
+        .map(|each| each.subject.to_string())
+        .collect();
     for name in &names {
         printer.note(format!(
             "{} {}",
@@ -128,31 +131,31 @@ fn finish(approved: &[String], context: &Context) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Nothing is approved that could not be looked at.
-fn refuse_unreadable(wanted: &[TrustItem]) -> Result<(), Failure> {
-    for each in wanted {
+/// Refuses to approve an item with an unreadable file.
+fn refuse_unreadable(selected: &[TrustItem]) -> Result<(), Failure> {
+    for each in selected {
         if let Some(reason) = each.fingerprint.unreadable().next() {
             let name = each.subject.to_string();
             let message = format!("`{}` cannot be approved", visible(&name));
             return Err(Failure::new(Exit::Denied, message)
                 .because(visible(reason))
-                .hint("make the file readable, or remove it from the entry: an approval is bound to what is in it"));
+                .hint("make the file readable, or remove it from the entry: an approval covers the file's content"));
         }
     }
     Ok(())
 }
 
-/// Asks on the terminal. With no terminal the answer is no.
-fn consent(wanted: &[TrustItem], context: &Context) -> Result<bool, Failure> {
-    let what = if wanted.len() == 1 {
+/// Asks for approval. Fails without a terminal.
+fn consent(selected: &[TrustItem], context: &Context) -> Result<bool, Failure> {
+    let what = if selected.len() == 1 {
         "this".to_owned()
     } else {
-        format!("these {}", wanted.len())
+        format!("these {}", selected.len())
     };
     terminal::consent(&format!("approve {what}? [y/N] "), context)
 }
 
-/// What an approval would be about.
+/// The item to approve.
 fn description(each: &TrustItem, context: &Context) -> String {
     let file = view::path(each.file(context).as_ref(), &context.environment.home);
     let mut text = format!(
@@ -178,8 +181,8 @@ fn description(each: &TrustItem, context: &Context) -> String {
     text
 }
 
-/// A shown value on one line, so that no line break in an argument passes for the next part or pushes the rest
-/// out of sight. Only a part of a file has lines; the empty ones are left out.
+/// A component's value on one line, so that a line break in an argument cannot look like another part or hide the rest.
+/// Only a section of a file has several lines; empty ones are omitted.
 fn lines(component: &Component) -> String {
     if component.name != SECTION_TEXT {
         return format!(" {}", visible(&component.shown));
@@ -203,7 +206,7 @@ fn changes(now: &Fingerprint, earlier: &Fingerprint) -> String {
             _ if part.starts_with(FILE_PART) && before.is_some() && after.is_some() => {
                 " (its content changed)"
             }
-            // A value can change behind its mask, and then both look the same.
+            // Both sides look the same if only a masked value changed.
             _ if before == after => " (a masked value changed)",
             (None, _) => " (added)",
             (_, None) => " (removed)",
@@ -240,11 +243,11 @@ fn revoke(name: Option<&str>, context: &Context) -> Outcome {
     if let (Some(name), true) = (name, revoked.is_empty()) {
         return Err(
             Failure::failed(format!("`{}` was not approved", visible(name)))
-                .hint("`switchboard trust list` shows what is"),
+                .hint("`switchboard trust list` shows approvals"),
         );
     }
     if revoked.is_empty() {
-        printer.note("nothing of this project was approved");
+        printer.note("this project has no approvals");
     }
     for name in &revoked {
         printer.note(format!(
@@ -275,7 +278,7 @@ fn diff(name: Option<&str>, context: &Context) -> Outcome {
         .map(|each| description(each, context))
         .collect();
     if waiting.is_empty() {
-        printer.note("nothing differs from what you approved");
+        printer.note("no changes since approved");
     }
     printer.data(waiting.join("\n"))?;
     Ok(Exit::Done)
@@ -307,7 +310,7 @@ fn parts_json(fingerprint: &Fingerprint) -> Value {
         .collect()
 }
 
-/// The things a name is about, or everything.
+/// Selects the items of a name; `None` selects all.
 fn chosen(name: Option<&str>, mut items: Vec<TrustItem>) -> Result<Vec<TrustItem>, Failure> {
     let Some(name) = name else {
         return Ok(items);
@@ -315,14 +318,11 @@ fn chosen(name: Option<&str>, mut items: Vec<TrustItem>) -> Result<Vec<TrustItem
     let known: Vec<String> = items.iter().map(|each| each.subject.to_string()).collect();
     items.retain(|each| each.subject.to_string() == name);
     if items.is_empty() {
-        let failure = Failure::failed(format!(
-            "nothing called `{}` needs your trust",
-            visible(name)
-        ));
+        let failure = Failure::failed(format!("no item named `{}` requires trust", visible(name)));
         let near = switchboard_config::entry::keys::nearest(name, known.iter().map(String::as_str));
         return Err(match near {
             Some(near) => failure.hint(format!("did you mean `{}`?", visible(near))),
-            None => failure.hint("`switchboard trust list` shows what does"),
+            None => failure.hint("`switchboard trust list` shows all items"),
         });
     }
     Ok(items)

@@ -1,4 +1,4 @@
-//! `switchboard version`.
+//! `switchboard version`: prints the version.
 
 use serde_json::json;
 

@@ -1,10 +1,9 @@
-//! Markdown on a terminal, while it is still being written.
+//! Streaming Markdown renderer for the terminal.
 //!
-//! Owns the way from a model's text to rows of a terminal. The text is taken apart into units (a paragraph, a list item,
-//! a table, a line of code), each of which becomes rows as soon as its end is known; the rest can be looked at with
-//! [`Markdown::preview`] and may yet change. What rows come of a text does not depend on the pieces it arrives in.
-//!
-//! Nothing of the text reaches a terminal unneutralised. Nothing here prints.
+//! Splits a model's text into units (a paragraph, a list item, a table, a line of code) and renders each as soon as it
+//! is complete; [`Markdown::preview`] renders the incomplete rest. The rows do not depend on how the text is split into
+//! chunks.
+//! All text is neutralised. Nothing here prints.
 
 mod render;
 mod table;
@@ -16,42 +15,41 @@ use switchboard::catalog::text::neutralise;
 use self::render::Renderer;
 use crate::live::Line;
 
-/// A line without an end is ended here, and so is a unit: no text grows without bounds before it is shown.
-const LONGEST_UNIT: usize = 64 * 1024;
-/// Lines that are indented so far belong to the list item before them.
+/// Longer lines and units are split here, so that buffered text is bounded.
+const MAX_UNIT_BYTES: usize = 64 * 1024;
+/// Lines indented at least this far belong to the preceding list item.
 const ITEM_INDENT: usize = 2;
-/// Text is never wrapped to less.
-const NARROWEST: usize = 20;
+/// Minimum width for wrapping, in columns.
+const MIN_WIDTH: usize = 20;
 
-/// How text is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// How many columns there are.
+    /// In columns.
     pub(crate) width: usize,
-    /// Whether styles are seen. Where they are not, the marks of the source stay.
+    /// Whether styles are visible. If not, the Markdown markers are printed.
     pub(crate) styled: bool,
 }
 
-/// A text on its way to the terminal.
+/// A partially received text.
 #[derive(Debug)]
 pub(crate) struct Markdown {
     look: Look,
-    /// What has no line break yet.
+    /// Text after the last line break.
     tail: String,
-    /// So much of it was searched for one.
+    /// Bytes of `tail` already searched for a line break.
     searched: usize,
     open: Open,
-    /// Whether an empty line stands before what comes next.
+    /// Whether an empty row precedes the next unit.
     gap: bool,
-    /// Whether there were rows already.
-    begun: bool,
+    /// Whether any rows have been returned.
+    has_rows: bool,
 }
 
-/// What has begun and not ended.
+/// The unit that is not complete yet.
 #[derive(Debug, Clone)]
 enum Open {
     Nothing,
-    /// Code between fences, of which each line is shown when it is whole.
+    /// Fenced code, rendered line by line.
     Code(Fence),
     Unit(Unit),
 }
@@ -60,9 +58,9 @@ enum Open {
 struct Unit {
     kind: Kind,
     source: String,
-    /// A fence within it that is open.
+    /// An open fence inside the unit.
     fence: Option<Fence>,
-    /// Whether an empty line was the last one.
+    /// Whether the last line was empty.
     ends_empty: bool,
 }
 
@@ -84,18 +82,18 @@ impl Markdown {
     pub(crate) fn new(look: Look) -> Self {
         Self {
             look: Look {
-                width: look.width.max(NARROWEST),
+                width: look.width.max(MIN_WIDTH),
                 ..look
             },
             tail: String::new(),
             searched: 0,
             open: Open::Nothing,
             gap: false,
-            begun: false,
+            has_rows: false,
         }
     }
 
-    /// Takes more of the text, and gives the rows that are certain now.
+    /// Appends text and returns the rows that are now final.
     pub(crate) fn push(&mut self, more: &str) -> Vec<Line> {
         self.tail.push_str(more);
         let mut rows = Vec::new();
@@ -105,7 +103,7 @@ impl Markdown {
         rows
     }
 
-    /// The text has ended: the rest of the rows.
+    /// Ends the text and returns the remaining rows.
     pub(crate) fn finish(mut self) -> Vec<Line> {
         let mut rows = Vec::new();
         let last = std::mem::take(&mut self.tail);
@@ -116,7 +114,7 @@ impl Markdown {
         rows
     }
 
-    /// How the rest would look if the text ended here.
+    /// The remaining rows if the text ended here.
     pub(crate) fn preview(&self) -> Vec<Line> {
         let rest = Self {
             look: self.look,
@@ -124,19 +122,19 @@ impl Markdown {
             searched: 0,
             open: self.open.clone(),
             gap: self.gap,
-            begun: self.begun,
+            has_rows: self.has_rows,
         };
         rest.finish()
     }
 
-    /// The next whole line, without its end.
+    /// The next complete line, without its line break.
     fn next_line(&mut self) -> Option<String> {
-        let within = boundary(&self.tail, LONGEST_UNIT);
+        let within = boundary(&self.tail, MAX_UNIT_BYTES);
         let unsearched = self.tail.get(self.searched..within).unwrap_or_default();
         let found = line_end(unsearched).map(|at| self.searched + at);
         let (end, next) = match found {
             Some(end) => (end, end + 1),
-            None if self.tail.len() >= LONGEST_UNIT + 4 => (within, within),
+            None if self.tail.len() >= MAX_UNIT_BYTES + 4 => (within, within),
             None => {
                 self.searched = within;
                 return None;
@@ -161,7 +159,7 @@ impl Markdown {
                 }
             }
             Open::Unit(mut unit) => {
-                if unit.takes(line) {
+                if unit.continues_with(line) {
                     unit.add(line);
                     self.open = Open::Unit(unit);
                 } else {
@@ -178,11 +176,11 @@ impl Markdown {
         }
     }
 
-    /// A line that goes on with nothing.
+    /// Starts a new unit with this line.
     fn begin(&mut self, line: &str, rows: &mut Vec<Line>) {
         let start = line.trim_start();
         if start.is_empty() {
-            self.gap = self.begun;
+            self.gap = self.has_rows;
         } else if let Some(fence) = Fence::opened_by(line) {
             self.space(rows);
             self.open = Open::Code(fence);
@@ -208,10 +206,10 @@ impl Markdown {
     }
 
     fn is_too_long(&self) -> bool {
-        matches!(&self.open, Open::Unit(unit) if unit.source.len() >= LONGEST_UNIT)
+        matches!(&self.open, Open::Unit(unit) if unit.source.len() >= MAX_UNIT_BYTES)
     }
 
-    /// Ends what is open.
+    /// Renders the open unit.
     fn close(&mut self, rows: &mut Vec<Line>) {
         if let Open::Unit(unit) = std::mem::replace(&mut self.open, Open::Nothing) {
             self.show(&unit.source, rows);
@@ -225,25 +223,25 @@ impl Markdown {
     }
 
     fn code(&self, line: &str, fence: Fence, rows: &mut Vec<Line>) {
-        // Whatever the fence was indented by is no part of the code.
+        // Remove the fence's own indentation from the code.
         let indent = line.len() - line.trim_start_matches(' ').len();
         let line = line.get(indent.min(fence.indent)..).unwrap_or(line);
         rows.push(render::code(&neutralise(line), self.look));
     }
 
-    /// The empty line before what comes next, if there is one.
+    /// Adds the empty row before the next unit, if any.
     fn space(&mut self, rows: &mut Vec<Line>) {
-        if self.gap && self.begun {
+        if self.gap && self.has_rows {
             rows.push(Line::new());
         }
         self.gap = false;
-        self.begun = true;
+        self.has_rows = true;
     }
 }
 
 impl Unit {
-    /// Whether a line goes on with it.
-    fn takes(&self, line: &str) -> bool {
+    /// Whether a line continues this unit.
+    fn continues_with(&self, line: &str) -> bool {
         if self.fence.is_some() {
             return true;
         }
@@ -251,12 +249,12 @@ impl Unit {
         let indent = line.len() - start.len();
         let is_empty = line.trim().is_empty();
         match self.kind {
-            // What is indented after an empty line may still belong to an item.
+            // Indented text after an empty line may still belong to the item.
             Kind::Item if is_empty => true,
             _ if is_empty => false,
             Kind::Item if indent >= ITEM_INDENT => true,
             Kind::Quote if start.starts_with('>') => true,
-            _ => !self.ends_empty && !begins_another(line),
+            _ => !self.ends_empty && !starts_unit(line),
         }
     }
 
@@ -280,7 +278,7 @@ impl Fence {
         let mark = start.chars().next().filter(|mark| "`~".contains(*mark))?;
         let rest = start.trim_start_matches(mark);
         let length = start.len() - rest.len();
-        // Three backticks in one line are code in the line.
+        // Three backticks closed on the same line are inline code.
         let is_fence = length >= 3 && !(mark == '`' && rest.contains('`'));
         is_fence.then(|| Self {
             mark,
@@ -295,8 +293,8 @@ impl Fence {
     }
 }
 
-/// Whether a line begins something of its own, whatever comes before it.
-fn begins_another(line: &str) -> bool {
+/// Whether a line starts a new unit regardless of the preceding one.
+fn starts_unit(line: &str) -> bool {
     Fence::opened_by(line).is_some()
         || is_heading(line)
         || is_item(line)
@@ -318,7 +316,7 @@ fn is_rule(line: &str) -> bool {
     marks.clone().count() >= 2 && marks.all(|mark| mark == first)
 }
 
-/// Whether a line begins an item of a list that is not within another.
+/// Whether a line starts an item of a top-level list.
 fn is_item(line: &str) -> bool {
     let start = line.trim_start_matches(' ');
     if line.len() - start.len() > 3 || is_rule(line) {
@@ -334,7 +332,7 @@ fn is_item(line: &str) -> bool {
     after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t']))
 }
 
-/// The last place between two characters that is no further than this.
+/// The last character boundary at or before `most`.
 fn boundary(text: &str, most: usize) -> usize {
     let mut at = most.min(text.len());
     while !text.is_char_boundary(at) {
@@ -347,7 +345,6 @@ fn line_end(text: &str) -> Option<usize> {
     text.bytes().position(|byte| byte == b'\n')
 }
 
-/// Styles of text.
 mod style {
     use anstyle::AnsiColor;
 

@@ -1,4 +1,4 @@
-//! One unit of markdown as rows.
+//! Renders one Markdown unit into terminal rows.
 
 use anstyle::Style;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -9,17 +9,16 @@ use super::wrap::{Margin, wrap};
 use super::{Look, style};
 use crate::live::Line;
 
-/// So deep things may be nested before they are no longer indented.
-const DEEPEST: usize = 12;
+/// Deeper nesting gets no further indentation.
+const MAX_DEPTH: usize = 12;
 
-/// A line of code.
 pub(super) fn code(line: &str, look: Look) -> Line {
     let style = if look.styled {
         style::CODE
     } else {
         style::PLAIN
     };
-    // Tabs are as wide as the terminal likes, which nothing here could know.
+    // The width of a tab depends on the terminal, so tabs are expanded.
     let mut row = vec![
         (style::PLAIN, "  ".to_owned()),
         (style, line.replace('\t', "    ")),
@@ -28,28 +27,27 @@ pub(super) fn code(line: &str, look: Look) -> Line {
     row
 }
 
-/// Goes through a unit.
+/// Walks the parser's events of one unit.
 pub(super) struct Renderer {
     look: Look,
     rows: Vec<Line>,
-    /// What was read of the text that is not in a row yet.
+    /// Text that is not in a row yet.
     text: Vec<(Style, String)>,
-    /// What stands before each row, from the outside in.
+    /// The prefixes of each row, outermost first.
     margins: Vec<Margin>,
-    /// The styles that hold, each on top of the one before.
+    /// The active styles, each applied on top of the one before.
     styles: Vec<Style>,
-    /// The numbers of the lists, from the outside in; `None` for those without.
+    /// The next numbers of the open lists, outermost first; `None` for bullet lists.
     lists: Vec<Option<u64>>,
-    /// The addresses of links that are open, and where in the text they began.
+    /// The URLs of open links, with their start index in `text`.
     links: Vec<(String, usize)>,
     table: Option<Table>,
     code: bool,
-    /// Whether an empty row comes before the next text.
+    /// Whether an empty row precedes the next text.
     gap: bool,
 }
 
 impl Renderer {
-    /// The rows of a unit.
     pub(super) fn rows(source: &str, look: Look) -> Vec<Line> {
         let mut renderer = Self {
             look,
@@ -135,7 +133,7 @@ impl Renderer {
                 self.end_text();
                 self.space();
                 self.code = true;
-                // Code that is only indented is set apart by it already.
+                // Indented code needs no extra gap.
                 if let CodeBlockKind::Indented = kind {
                     self.gap = false;
                 }
@@ -201,7 +199,7 @@ impl Renderer {
                 self.lists.pop();
             }
             TagEnd::Item => {
-                // An item that says nothing has its mark all the same.
+                // An empty item still gets its marker.
                 let has_mark = |margin: &Margin| margin.first != margin.others;
                 if !self.text.is_empty() || self.margins.last().is_some_and(has_mark) {
                     self.flush();
@@ -250,7 +248,7 @@ impl Renderer {
             _ => "• ".to_owned(),
         };
         let indent = " ".repeat(mark.chars().count());
-        let nested = self.margins.len() < DEEPEST;
+        let nested = self.margins.len() < MAX_DEPTH;
         self.margins.push(Margin {
             first: vec![(style::QUIET, mark)],
             others: if nested {
@@ -283,7 +281,7 @@ impl Renderer {
         }
     }
 
-    /// A link shows where it leads: what it says and where it leads are two things.
+    /// Appends the link's target if it differs from the link's text.
     fn end_link(&mut self, is_image: bool) {
         self.styles.pop();
         let Some((address, start)) = self.links.pop() else {
@@ -292,10 +290,10 @@ impl Renderer {
         if is_image {
             self.add("]");
         }
-        let said = self.text.get(start..).unwrap_or_default();
-        let said: String = said.iter().map(|(_, text)| text.as_str()).collect();
+        let label = self.text.get(start..).unwrap_or_default();
+        let label: String = label.iter().map(|(_, text)| text.as_str()).collect();
         let plain = address.strip_prefix("mailto:").unwrap_or(&address);
-        if said != plain && !address.is_empty() {
+        if label != plain && !address.is_empty() {
             self.styles.push(style::QUIET);
             self.add(&format!(" ({address})"));
             self.styles.pop();
@@ -303,7 +301,7 @@ impl Renderer {
     }
 
     fn add(&mut self, text: &str) {
-        // What was spelled as a character reference is text only now.
+        // Character references are decoded by the parser, so neutralise their result here.
         let text = neutralise(text);
         let style = self
             .styles
@@ -331,7 +329,7 @@ impl Renderer {
         }
     }
 
-    /// Wraps what was read.
+    /// Wraps the buffered text into rows.
     fn flush(&mut self) {
         self.space();
         let text = std::mem::take(&mut self.text);
@@ -348,19 +346,18 @@ impl Renderer {
         }
     }
 
-    /// The margin for the next text. The marks of items stand before one row only.
+    /// The margin for the next text. Item markers precede only the first row.
     fn margin(&mut self) -> Margin {
-        let mut whole = Margin::default();
+        let mut combined = Margin::default();
         for margin in &mut self.margins {
-            whole.first.extend(margin.first.iter().cloned());
-            whole.others.extend(margin.others.iter().cloned());
+            combined.first.extend(margin.first.iter().cloned());
+            combined.others.extend(margin.others.iter().cloned());
             margin.first.clone_from(&margin.others);
         }
-        whole
+        combined
     }
 }
 
-/// Takes the spaces away that a row ends with.
 fn trim(row: &mut Line) {
     while let Some((_, text)) = row.last_mut() {
         text.truncate(text.trim_end_matches(' ').len());
@@ -371,14 +368,14 @@ fn trim(row: &mut Line) {
     }
 }
 
-/// A cell has no line breaks.
+/// Replaces the line breaks of a table cell.
 fn one_row(text: Vec<(Style, String)>) -> Line {
     text.into_iter()
         .map(|(style, text)| (style, text.replace('\n', " ")))
         .collect()
 }
 
-/// A style on top of another.
+/// Combines two styles; `above` takes precedence.
 fn over(below: Style, above: Style) -> Style {
     let style = Style::new() | (below.get_effects() | above.get_effects());
     style

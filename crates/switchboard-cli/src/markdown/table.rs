@@ -1,4 +1,4 @@
-//! Tables: in columns where they fit, row by row where they do not.
+//! Renders tables: in columns if they fit, else row by row.
 
 use anstyle::Style;
 use pulldown_cmark::Alignment;
@@ -9,16 +9,16 @@ use crate::live::Line;
 
 const GAP: usize = 2;
 
-/// A table, as it is read.
+/// A parsed table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) alignments: Vec<Alignment>,
-    /// The first one is the heading.
+    /// The first row is the heading.
     pub(super) rows: Vec<Vec<Line>>,
 }
 
 impl Table {
-    /// The rows of a terminal.
+    /// Renders the table into terminal rows.
     pub(super) fn lines(&self, margin: &Margin, width: usize) -> Vec<Line> {
         let mut widths: Vec<usize> = Vec::new();
         for row in &self.rows {
@@ -28,11 +28,11 @@ impl Table {
             }
         }
         let gaps = GAP * widths.len().saturating_sub(1);
-        let whole = widths.iter().sum::<usize>() + gaps + columns(&margin.others);
-        if whole <= width {
+        let needed = widths.iter().sum::<usize>() + gaps + columns(&margin.others);
+        if needed <= width {
             self.in_columns(&widths, margin)
         } else {
-            self.one_by_one(margin, width)
+            self.as_lists(margin, width)
         }
     }
 
@@ -68,8 +68,8 @@ impl Table {
         lines
     }
 
-    /// Each row as a list of what stands in its columns.
-    fn one_by_one(&self, margin: &Margin, width: usize) -> Vec<Line> {
+    /// Renders each row as a list of `heading: cell` lines.
+    fn as_lists(&self, margin: &Margin, width: usize) -> Vec<Line> {
         let Some((heading, rows)) = self.rows.split_first() else {
             return Vec::new();
         };

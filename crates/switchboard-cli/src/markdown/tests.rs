@@ -18,7 +18,7 @@ fn joined(rows: &[Line]) -> String {
     rows.join("\n")
 }
 
-fn whole(text: &str, look: Look) -> String {
+fn rendered(text: &str, look: Look) -> String {
     let mut markdown = Markdown::new(look);
     let mut rows = markdown.push(text);
     rows.extend(markdown.finish());
@@ -26,20 +26,20 @@ fn whole(text: &str, look: Look) -> String {
 }
 
 fn plain(text: &str, width: usize) -> String {
-    strip_str(&whole(text, look(width, false))).to_string()
+    strip_str(&rendered(text, look(width, false))).to_string()
 }
 
 #[test]
 fn text_is_laid_out() {
     insta::assert_snapshot!("plain", plain(SAMPLE, 60));
-    let styled = whole(SAMPLE, look(60, true)).replace('\u{1b}', "␛");
+    let styled = rendered(SAMPLE, look(60, true)).replace('\u{1b}', "␛");
     insta::assert_snapshot!("styled", styled);
 }
 
 #[test]
 fn any_split_gives_the_same_rows() {
     for (width, styled) in [(20, true), (37, false), (80, true), (200, false)] {
-        let expected = whole(SAMPLE, look(width, styled));
+        let expected = rendered(SAMPLE, look(width, styled));
         for step in [1, 2, 7, 31] {
             let mut markdown = Markdown::new(look(width, styled));
             let mut rows = Vec::new();
@@ -48,13 +48,13 @@ fn any_split_gives_the_same_rows() {
                 let at = (step..rest.len()).find(|at| rest.is_char_boundary(*at));
                 let at = at.unwrap_or(rest.len());
                 let (chunk, after) = rest.split_at(at);
-                // What a preview would show at the end is what is shown at the end.
+                // Final rows plus the preview equal the text rendered so far.
                 let mut shown = rows.clone();
                 shown.extend(markdown.preview());
                 let before = &SAMPLE[..SAMPLE.len() - rest.len()];
                 assert_eq!(
                     joined(&shown),
-                    whole(before, look(width, styled)),
+                    rendered(before, look(width, styled)),
                     "{before}"
                 );
                 rows.extend(markdown.push(chunk));
@@ -70,7 +70,7 @@ fn any_split_gives_the_same_rows() {
 fn rows_are_no_wider_than_the_terminal() {
     for width in [20, 33, 80] {
         for row in plain(SAMPLE, width).lines() {
-            // Code is left as it is, so that it can be copied.
+            // Code is not wrapped, so that it can be copied.
             if !row.contains("println") {
                 assert!(unicode_width::UnicodeWidthStr::width(row) <= width, "{row}");
             }
@@ -79,7 +79,7 @@ fn rows_are_no_wider_than_the_terminal() {
 }
 
 #[test]
-fn what_ends_nothing_is_text() {
+fn unclosed_markup_is_text() {
     let check = |text: &str, expected: &str| assert_eq!(plain(text, 40), expected, "{text}");
     check("a ** b", "a ** b");
     check("snake_case_name", "snake_case_name");
@@ -107,7 +107,7 @@ fn a_table_that_is_too_wide_is_shown_row_by_row() {
 }
 
 #[test]
-fn nothing_reaches_the_terminal_that_could_fool_it() {
+fn control_characters_are_neutralised() {
     for text in [
         "a\u{1b}]0;title\u{7}b",
         "a&#27;[2Jb",
@@ -137,7 +137,7 @@ fn nothing_reaches_the_terminal_that_could_fool_it() {
 }
 
 #[test]
-fn text_without_end_is_shown_before_it_is_whole() {
+fn overlong_units_are_rendered_early() {
     let mut markdown = Markdown::new(look(80, true));
     let word = "word ".repeat(20_000);
     let rows = markdown.push(&word);
@@ -148,10 +148,10 @@ fn text_without_end_is_shown_before_it_is_whole() {
 }
 
 #[test]
-fn text_that_is_nested_deeply_is_laid_out() {
+fn deeply_nested_text_is_rendered() {
     for piece in ["> ", "- ", "*", "[", "![", "**_", "<", "1. "] {
-        let shown = whole(&format!("{}end", piece.repeat(3_000)), look(40, false));
-        // Where no room is left beside the margins, each letter has a row of its own.
+        let shown = rendered(&format!("{}end", piece.repeat(3_000)), look(40, false));
+        // If the margins leave no room, each letter gets its own row.
         let shown = strip_str(&shown).to_string();
         let letters: String = shown.chars().filter(char::is_ascii_alphabetic).collect();
         assert!(letters.ends_with("end"), "{piece}");

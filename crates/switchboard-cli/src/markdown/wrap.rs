@@ -1,18 +1,18 @@
-//! Styled text, broken into rows.
+//! Wraps styled text into rows.
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::live::Line;
 
-/// What stands before the first row of a text and before the others.
+/// The prefix of a text's first row, and that of the others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Margin {
     pub(super) first: Line,
     pub(super) others: Line,
 }
 
-/// The rows of a text. A line break in it begins a new one; words that are wider than a row are broken.
+/// Wraps a text. Preserves line breaks; breaks words that are wider than a row.
 pub(super) fn wrap(text: &[(Style, String)], margin: &Margin, width: usize) -> Vec<Line> {
     let mut wrapping = Wrapping {
         margin,
@@ -31,12 +31,12 @@ pub(super) fn wrap(text: &[(Style, String)], margin: &Margin, width: usize) -> V
     wrapping.rows
 }
 
-/// How many columns a row takes.
+/// Width of a row in columns.
 pub(super) fn columns(row: &Line) -> usize {
     row.iter().map(|(_, text)| text.width()).sum()
 }
 
-/// A word, in pieces of different styles.
+/// A word, in differently styled pieces.
 type Word = Vec<(Style, String)>;
 
 struct Wrapping<'m> {
@@ -45,7 +45,7 @@ struct Wrapping<'m> {
     rows: Vec<Line>,
     row: Line,
     used: usize,
-    /// Whether nothing but the margin is in the row.
+    /// Whether the row contains only the margin.
     is_blank: bool,
 }
 
@@ -57,7 +57,7 @@ impl Wrapping<'_> {
             self.next_row();
         }
         if !self.is_blank {
-            // A space within one style belongs to it, so that an underlined link is underlined throughout.
+            // A space between two pieces of one style takes that style, so that an underlined link has no gaps.
             let same = match (self.row.last(), word.first()) {
                 (Some((before, _)), Some((after, _))) if before == after => *before,
                 _ => Style::new(),
@@ -115,7 +115,7 @@ impl Wrapping<'_> {
     }
 }
 
-/// The words of a text, line by line.
+/// Splits a text into lines of words.
 fn text_lines(text: &[(Style, String)]) -> Vec<Vec<Word>> {
     let mut lines = vec![Vec::new()];
     let mut word = Word::new();
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_kept_whole_where_they_fit() {
+    fn words_are_not_broken_if_they_fit() {
         let check = |text: &str, width: usize, expected: &[&str]| {
             let margin = Margin {
                 first: vec![(Style::new(), "- ".to_owned())],

@@ -1,7 +1,7 @@
-//! A line that is typed in the middle of something else: one field of a form.
+//! A cancellable single-line editor, for form fields.
 //!
-//! The line editor of the chat's prompt cannot be called off from outside; this one can, because whoever asked may go
-//! away before anybody answers.
+//! The chat prompt's line editor cannot be cancelled from outside; this one can, because the server may cancel its
+//! request before the user answers.
 
 use std::io;
 
@@ -11,10 +11,9 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use crate::printer::Printer;
 use crate::terminal::{self, Key, Keyboard};
 
-/// More than anybody types into a form.
-const LONGEST: usize = 16 * 1024;
+/// Maximum length of a line, in bytes.
+const MAX_BYTES: usize = 16 * 1024;
 
-/// What came of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entered {
     Line(String),
@@ -22,7 +21,7 @@ pub(super) enum Entered {
     Left,
 }
 
-/// Reads a line after a prompt. The prompt is safe to show.
+/// Reads a line after a prompt. The prompt must be sanitized.
 pub(super) async fn line(
     keyboard: &mut Keyboard,
     printer: &Printer,
@@ -35,8 +34,8 @@ pub(super) async fn line(
             Key::Enter => break Entered::Line(text),
             Key::Escape => break Entered::Left,
             Key::End if text.is_empty() => break Entered::Left,
-            Key::Character(character) if text.len() < LONGEST => {
-                // A character that could not be seen cannot be meant.
+            Key::Character(character) if text.len() < MAX_BYTES => {
+                // Ignore characters without width: the user could not see them.
                 if character.width().is_some_and(|width| width > 0) {
                     text.push(character);
                     if printer.can_draw {
@@ -52,8 +51,8 @@ pub(super) async fn line(
                 erase(printer, prompt, &mut text, all);
             }
             Key::EraseWord => {
-                let kept = text.trim_end().rfind(' ').map_or(0, |at| at + 1);
-                let word = text.get(kept..).unwrap_or_default().chars().count();
+                let word_start = text.trim_end().rfind(' ').map_or(0, |at| at + 1);
+                let word = text.get(word_start..).unwrap_or_default().chars().count();
                 erase(printer, prompt, &mut text, word);
             }
             Key::Character(_) | Key::End | Key::Other => {}
@@ -65,9 +64,9 @@ pub(super) async fn line(
 
 fn erase(printer: &Printer, prompt: &str, text: &mut String, count: usize) {
     for _ in 0..count {
-        let Some(gone) = text.pop() else { break };
+        let Some(removed) = text.pop() else { break };
         if !printer.can_draw {
-            for _ in 0..gone.width().unwrap_or_default() {
+            for _ in 0..removed.width().unwrap_or_default() {
                 printer.draw("\u{8} \u{8}");
             }
         }
@@ -77,7 +76,7 @@ fn erase(printer: &Printer, prompt: &str, text: &mut String, count: usize) {
     }
 }
 
-/// Draws the line anew: the prompt, and as much of the end of the text as there is room for.
+/// Redraws the prompt and the end of the text, as far as it fits.
 fn redraw(printer: &Printer, prompt: &str, text: &str) {
     let columns = terminal::error_size().map_or(80, |size| size.columns);
     let plain = anstream::adapter::strip_str(prompt).to_string();

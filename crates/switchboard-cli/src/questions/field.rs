@@ -1,4 +1,4 @@
-//! One field of a form: what may be typed into it, and what that means.
+//! One field of a form: its constraints, and parsing of typed values.
 
 use serde_json::{Number as JsonNumber, Value};
 use switchboard_protocol::types::elicitation_schema::{
@@ -10,17 +10,16 @@ use url::Url;
 use super::safe;
 use crate::time;
 
-/// More choices than a person looks through are not shown; they can be typed.
-pub(super) const SHOWN_CHOICES: usize = 30;
+/// Choices listed; the others can still be typed.
+pub(super) const MAX_LISTED_CHOICES: usize = 30;
 
-/// A field.
 #[derive(Debug, PartialEq)]
 pub(super) struct Field {
-    /// What the answer calls it.
+    /// The key in the response.
     pub(super) name: String,
-    /// What the person is shown; safe to show.
+    /// Sanitized.
     pub(super) label: String,
-    /// What belongs there; safe to show.
+    /// The description, sanitized.
     pub(super) about: Option<String>,
     pub(super) required: bool,
     pub(super) kind: Kind,
@@ -35,7 +34,7 @@ pub(super) enum Kind {
         default: Option<String>,
     },
     Number {
-        whole: bool,
+        is_integer: bool,
         least: Option<f64>,
         most: Option<f64>,
         default: Option<String>,
@@ -63,16 +62,15 @@ pub(super) enum Format {
     DateTime,
 }
 
-/// A value that can be chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) value: String,
-    /// Safe to show.
+    /// Sanitized.
     pub(super) title: String,
 }
 
 impl Field {
-    /// A field of a schema; `None` for one that no revision describes.
+    /// Converts a field of a schema; `None` for a type that no revision defines.
     pub(super) fn of(name: &str, schema: &PrimitiveSchema<'_>, required: bool) -> Option<Self> {
         use PrimitiveSchema as P;
         let plain = |values: &List<'_, std::borrow::Cow<'_, str>>| {
@@ -112,7 +110,7 @@ impl Field {
                 &number.title,
                 &number.description,
                 Kind::Number {
-                    whole: number.kind == NumberKind::Integer,
+                    is_integer: number.kind == NumberKind::Integer,
                     least: number.minimum.as_ref().map(Number::as_f64),
                     most: number.maximum.as_ref().map(Number::as_f64),
                     default: number
@@ -188,7 +186,7 @@ impl Field {
         })
     }
 
-    /// What may be typed, in a few words.
+    /// A short description of valid input.
     pub(super) fn hint(&self) -> String {
         let mut parts = Vec::new();
         match &self.kind {
@@ -204,9 +202,19 @@ impl Field {
                 parts.extend(range("character", *least, *most));
             }
             Kind::Number {
-                whole, least, most, ..
+                is_integer,
+                least,
+                most,
+                ..
             } => {
-                parts.push(if *whole { "a whole number" } else { "a number" }.to_owned());
+                parts.push(
+                    if *is_integer {
+                        "a whole number"
+                    } else {
+                        "a number"
+                    }
+                    .to_owned(),
+                );
                 parts.extend(match (least, most) {
                     (Some(least), Some(most)) => Some(format!("{least} to {most}")),
                     (Some(least), None) => Some(format!("at least {least}")),
@@ -217,7 +225,7 @@ impl Field {
             Kind::Boolean { .. } => parts.push("y or n".to_owned()),
             Kind::One { .. } => parts.push("a number or a name".to_owned()),
             Kind::Many { least, most, .. } => {
-                parts.push("numbers or names, with commas between them".to_owned());
+                parts.push("numbers or names, separated by commas".to_owned());
                 let least = (*least > 0).then_some(*least);
                 parts.extend(range("value", least, *most));
             }
@@ -225,7 +233,7 @@ impl Field {
         parts.join(", ")
     }
 
-    /// What an empty answer means, as it is shown.
+    /// The value of an empty answer, for display.
     pub(super) fn default(&self) -> Option<String> {
         match &self.kind {
             Kind::Text { default, .. } | Kind::Number { default, .. } => {
@@ -244,7 +252,7 @@ impl Field {
         }
     }
 
-    /// A value as it is shown: of a choice, its title. Safe to show.
+    /// A value for display, sanitized; the title if it is a choice.
     pub(super) fn shown(&self, value: &Value) -> String {
         match value {
             Value::String(text) => self.title(text),
@@ -257,7 +265,7 @@ impl Field {
         }
     }
 
-    /// The title of a choice, or the text itself.
+    /// The title of a choice, or the sanitized value.
     fn title(&self, value: &str) -> String {
         let chosen = self.choices().iter().find(|choice| choice.value == value);
         chosen.map_or_else(|| safe(value), |choice| choice.title.clone())
@@ -270,11 +278,11 @@ impl Field {
         }
     }
 
-    /// What was typed as a value; `None` for a field that is left out, and an error that says what is wrong.
+    /// Parses typed text. `None` omits the field; the error says what is wrong.
     pub(super) fn read(&self, typed: &str) -> Result<Option<Value>, String> {
         let trimmed = typed.trim();
         if trimmed.is_empty() {
-            return self.read_nothing();
+            return self.read_empty();
         }
         let value = match &self.kind {
             Kind::Text {
@@ -284,8 +292,11 @@ impl Field {
                 ..
             } => text(typed, *least, *most, *format)?.into(),
             Kind::Number {
-                whole, least, most, ..
-            } => number(trimmed, *whole, *least, *most)?,
+                is_integer,
+                least,
+                most,
+                ..
+            } => number(trimmed, *is_integer, *least, *most)?,
             Kind::Boolean { .. } => boolean(trimmed)?.into(),
             Kind::One { choices, .. } => chosen(trimmed, choices)?.into(),
             Kind::Many {
@@ -309,7 +320,7 @@ impl Field {
         Ok(Some(value))
     }
 
-    fn read_nothing(&self) -> Result<Option<Value>, String> {
+    fn read_empty(&self) -> Result<Option<Value>, String> {
         let value = match &self.kind {
             Kind::Text {
                 least,
@@ -318,11 +329,11 @@ impl Field {
                 default: Some(default),
             } => text(default, *least, *most, *format)?.into(),
             Kind::Number {
-                whole,
+                is_integer,
                 least,
                 most,
                 default: Some(default),
-            } => number(default, *whole, *least, *most)?,
+            } => number(default, *is_integer, *least, *most)?,
             Kind::Boolean {
                 default: Some(default),
             } => (*default).into(),
@@ -344,7 +355,7 @@ impl Field {
                 values.into()
             }
             Kind::Many { least: 0, .. } if self.required => Value::Array(Vec::new()),
-            _ if self.required => return Err("this must be filled in".to_owned()),
+            _ if self.required => return Err("this field is required".to_owned()),
             _ => return Ok(None),
         };
         Ok(Some(value))
@@ -374,9 +385,9 @@ impl Format {
     fn about(self) -> &'static str {
         match self {
             Self::Email => "an e-mail address",
-            Self::Uri => "an address such as https://…",
-            Self::Date => "a day such as 2026-11-16",
-            Self::DateTime => "a moment such as 2026-11-16T09:30:00Z",
+            Self::Uri => "a URL such as https://…",
+            Self::Date => "a date such as 2026-11-16",
+            Self::DateTime => "a timestamp such as 2026-11-16T09:30:00Z",
         }
     }
 
@@ -396,7 +407,7 @@ impl Format {
     }
 }
 
-/// A moment with its zone, as RFC 3339 has it.
+/// Whether a text is an RFC 3339 timestamp with a time zone.
 fn is_date_time(text: &str) -> bool {
     let zoned = text.strip_suffix(['Z', 'z']).or_else(|| {
         let (local, zone) = text.split_at_checked(text.len().checked_sub(6)?)?;
@@ -423,7 +434,7 @@ fn text(
     let length = typed.chars().count() as u64;
     if least.is_some_and(|least| length < least) || most.is_some_and(|most| length > most) {
         let range = range("character", least, most).unwrap_or_default();
-        return Err(format!("this has {length}, and must have {range}"));
+        return Err(format!("expected {range}, got {length}"));
     }
     match format {
         Some(format) if !format.fits(typed) => Err(format!("this must be {}", format.about())),
@@ -433,15 +444,15 @@ fn text(
 
 fn number(
     typed: &str,
-    whole: bool,
+    is_integer: bool,
     least: Option<f64>,
     most: Option<f64>,
 ) -> Result<Value, String> {
     let exact: Option<JsonNumber> = serde_json::from_str(typed).ok();
     let number = exact.or_else(|| JsonNumber::from_f64(typed.parse().ok()?));
-    let number = number.ok_or("this is no number")?;
+    let number = number.ok_or("this is not a number")?;
     let value = number.as_f64().unwrap_or(f64::NAN);
-    if whole && number.is_f64() {
+    if is_integer && number.is_f64() {
         return Err("this must be a whole number".to_owned());
     }
     if let Some(least) = least.filter(|least| value < *least) {
@@ -461,7 +472,7 @@ fn boolean(typed: &str) -> Result<bool, String> {
     }
 }
 
-/// The value that a number, a value or a title stands for. A value wins over a number.
+/// Resolves a choice by its value, title or number. A value takes precedence over a number.
 fn chosen(typed: &str, choices: &[Choice]) -> Result<String, String> {
     let exact = |choice: &&Choice| choice.value == typed || choice.title == typed;
     let by_number = || {
@@ -477,7 +488,7 @@ fn chosen(typed: &str, choices: &[Choice]) -> Result<String, String> {
     let found = choices.iter().find(exact).or_else(by_number).or_else(alike);
     match found {
         Some(choice) => Ok(choice.value.clone()),
-        None => Err(format!("there is no choice \"{}\"", safe(typed))),
+        None => Err(format!("no such choice: \"{}\"", safe(typed))),
     }
 }
 

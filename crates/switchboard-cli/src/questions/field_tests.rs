@@ -9,7 +9,7 @@ fn field(schema: &Value, required: bool) -> Option<Field> {
     Field::of("field", &schema, required)
 }
 
-/// What comes of typing this into a field of that schema.
+/// Asserts the result of typing this into a field with that schema.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "a table of cases reads better"
@@ -21,7 +21,7 @@ fn check(schema: Value, typed: &str, expected: Result<Value, &str>) {
 }
 
 #[test]
-fn what_is_typed_is_read_by_the_schema() {
+fn typed_text_is_parsed_by_the_schema() {
     let text = |more: Value| {
         let mut schema = json!({"type": "string"});
         schema
@@ -31,19 +31,15 @@ fn what_is_typed_is_read_by_the_schema() {
         schema
     };
     check(text(json!({})), " a b ", Ok(json!(" a b ")));
-    check(text(json!({})), "", Err("this must be filled in"));
+    check(text(json!({})), "", Err("this field is required"));
     check(text(json!({"default": "d"})), "", Ok(json!("d")));
     let three = json!({"minLength": 3, "maxLength": 3});
     check(text(three.clone()), "äöü", Ok(json!("äöü")));
-    check(
-        text(three),
-        "ab",
-        Err("this has 2, and must have 3 characters"),
-    );
+    check(text(three), "ab", Err("expected 3 characters, got 2"));
     check(
         text(json!({"maxLength": 2})),
         "abc",
-        Err("this has 3, and must have at most 2 characters"),
+        Err("expected at most 2 characters, got 3"),
     );
     let email = "this must be an e-mail address";
     for (typed, good) in [
@@ -55,7 +51,7 @@ fn what_is_typed_is_read_by_the_schema() {
         let expected = if good { Ok(json!(typed)) } else { Err(email) };
         check(text(json!({"format": "email"})), typed, expected);
     }
-    let date = "this must be a day such as 2026-11-16";
+    let date = "this must be a date such as 2026-11-16";
     check(
         text(json!({"format": "date"})),
         " 2024-02-29 ",
@@ -67,7 +63,7 @@ fn what_is_typed_is_read_by_the_schema() {
         "2023-02-28T00:00:00",
         Err(date),
     );
-    let moment = "this must be a moment such as 2026-11-16T09:30:00Z";
+    let timestamp = "this must be a timestamp such as 2026-11-16T09:30:00Z";
     for (typed, good) in [
         ("2026-11-16T09:30:00Z", true),
         ("2026-11-16T09:30:00.5+02:00", true),
@@ -76,7 +72,11 @@ fn what_is_typed_is_read_by_the_schema() {
         ("2026-11-16T09:30:00+99:00", false),
         ("Z", false),
     ] {
-        let expected = if good { Ok(json!(typed)) } else { Err(moment) };
+        let expected = if good {
+            Ok(json!(typed))
+        } else {
+            Err(timestamp)
+        };
         check(text(json!({"format": "date-time"})), typed, expected);
     }
     check(
@@ -87,13 +87,13 @@ fn what_is_typed_is_read_by_the_schema() {
     check(
         text(json!({"format": "uri"})),
         "nothing",
-        Err("this must be an address such as https://…"),
+        Err("this must be a URL such as https://…"),
     );
 
     let number = json!({"type": "number", "minimum": 0, "maximum": 10});
     check(number.clone(), "2.5", Ok(json!(2.5)));
     check(number.clone(), "+7", Ok(json!(7.0)));
-    check(number.clone(), "NaN", Err("this is no number"));
+    check(number.clone(), "NaN", Err("this is not a number"));
     check(number.clone(), "-1", Err("this must be at least 0"));
     check(number, "10.5", Err("this must be at most 10"));
     check(
@@ -124,27 +124,27 @@ fn what_is_typed_is_read_by_the_schema() {
     check(one.clone(), "1", Ok(json!("red")));
     check(one.clone(), "2", Ok(json!("2")));
     check(one.clone(), "GREEN", Ok(json!("green")));
-    check(one.clone(), "4", Err("there is no choice \"4\""));
-    check(one, "0", Err("there is no choice \"0\""));
+    check(one.clone(), "4", Err("no such choice: \"4\""));
+    check(one, "0", Err("no such choice: \"0\""));
     let titled = json!({"type": "string", "oneOf": [{"const": "r", "title": "Red"}]});
     check(titled, "Red", Ok(json!("r")));
     let legacy = json!({"type": "string", "enum": ["r", "g"], "enumNames": ["Red"]});
     check(legacy.clone(), "red", Ok(json!("r")));
     check(legacy, "g", Ok(json!("g")));
     let bad_default = json!({"type": "string", "enum": ["a"], "default": "x"});
-    check(bad_default, "", Err("this must be filled in"));
+    check(bad_default, "", Err("this field is required"));
 
     let many = json!({"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2});
     check(many.clone(), "1, b, a", Ok(json!(["a", "b"])));
     check(many.clone(), "a,b,c", Err("choose 1 to 2 values"));
-    check(many, "", Err("this must be filled in"));
+    check(many, "", Err("this field is required"));
     let any = json!({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A one"}]}});
     check(any.clone(), "A one", Ok(json!(["a"])));
     check(any, "", Ok(json!([])));
 }
 
 #[test]
-fn what_is_optional_may_be_left_out() {
+fn optional_fields_may_be_omitted() {
     for schema in [
         json!({"type": "string"}),
         json!({"type": "number"}),
@@ -161,7 +161,7 @@ fn what_is_optional_may_be_left_out() {
 }
 
 #[test]
-fn what_no_revision_describes_is_no_field() {
+fn unknown_types_are_rejected() {
     assert_eq!(field(&json!({"type": "object"}), false), None);
     assert_eq!(
         field(

@@ -1,4 +1,4 @@
-//! A form on the terminal: field by field, then a last look before anything is sent.
+//! Elicitation forms on the terminal: prompts field by field, then asks for confirmation before sending.
 
 use std::io;
 
@@ -9,22 +9,22 @@ use switchboard_protocol::types::elicitation::{
 use switchboard_protocol::types::wire::{Raw, RawObject};
 
 use super::entry::{self, Entered};
-use super::field::{Field, SHOWN_CHOICES};
+use super::field::{Field, MAX_LISTED_CHOICES};
 use super::{paragraph, safe};
 use crate::printer::{Printer, paint, style};
 use crate::terminal::{Key, Keyboard, fitted};
 
-/// A form with more fields is not filled in on a terminal.
-const MOST_FIELDS: usize = 50;
+/// Forms with more fields are declined.
+const MAX_FIELDS: usize = 50;
 
-/// What a person made of a form.
+/// The user's response to a form.
 enum Filled {
     Sent(Map<String, Value>),
     Declined,
     Left,
 }
 
-/// Shows a form and waits until it is filled in, declined or left.
+/// Shows a form and waits until the user submits, declines or cancels it.
 pub(super) async fn fill_in(
     server: &str,
     params: &ElicitRequestFormParams<'_>,
@@ -36,11 +36,11 @@ pub(super) async fn fill_in(
     let fields = match fields(params) {
         Ok(fields) => fields,
         Err(reason) => {
-            printer.warning(format!("{reason}, so it is declined"), None);
+            printer.warning(format!("declined: {reason}"), None);
             return Ok(ElicitResult::new(ElicitAction::Decline));
         }
     };
-    // One for the whole form: what is typed ahead belongs to the next field.
+    // One keyboard for the form: text typed ahead belongs to the next field.
     let mut keyboard = Keyboard::open()?;
     Ok(
         match answers(&safe(server), &fields, &mut keyboard, printer).await? {
@@ -60,7 +60,7 @@ fn accepted(values: &Map<String, Value>) -> ElicitResult<'static> {
     }
 }
 
-/// The fields of a form, or why it cannot be filled in here.
+/// Converts the fields of a form; the error says why it cannot be filled in here.
 fn fields(params: &ElicitRequestFormParams<'_>) -> Result<Vec<Field>, String> {
     let schema = &params.requested_schema;
     let is_required = |name: &str| schema.required.items.iter().any(|each| each == name);
@@ -70,17 +70,17 @@ fn fields(params: &ElicitRequestFormParams<'_>) -> Result<Vec<Field>, String> {
         match Field::of(name, property, required) {
             Some(field) => fields.push(field),
             None if required => {
-                return Err(format!("the field `{}` is of no known kind", safe(name)));
+                return Err(format!("field `{}` has an unknown type", safe(name)));
             }
             None => {}
         }
     }
     let is_there = |name: &str| fields.iter().any(|field| field.name == name);
     if let Some(missing) = schema.required.items.iter().find(|name| !is_there(name)) {
-        return Err(format!("the field `{}` cannot be shown", safe(missing)));
+        return Err(format!("field `{}` cannot be displayed", safe(missing)));
     }
-    if fields.len() > MOST_FIELDS {
-        return Err(format!("it has {} fields", fields.len()));
+    if fields.len() > MAX_FIELDS {
+        return Err(format!("the form has {} fields", fields.len()));
     }
     Ok(fields)
 }
@@ -95,7 +95,7 @@ async fn answers(
     if !fields.is_empty() {
         printer.ask(paint(
             style::QUIET,
-            "  enter takes what is in brackets, esc leaves the form\n",
+            "  enter accepts the value in brackets, esc cancels the form\n",
         ));
     }
     loop {
@@ -118,13 +118,13 @@ async fn answers(
         } else {
             format!("  {} change it", key("e"))
         };
-        // A form that was filled in is sent unless it is called back; a bare question is not agreed to by accident.
+        // A completed form is sent by default; a question without fields is not, to avoid accidental consent.
         let (send, no) = if fields.is_empty() {
             ("", " (default)")
         } else {
             (" (default)", "")
         };
-        // A slip of the finger loses nothing that was typed.
+        // An unknown key asks again, so that no typed value is lost.
         let is_changed = loop {
             printer.ask(format!(
                 "  {} send it to {server}{send}{again}  {} no{no}  {} not now ",
@@ -153,7 +153,7 @@ async fn answers(
     }
 }
 
-/// One field; `None` if the form was left, `Some(None)` if the field was left empty.
+/// Prompts for one field. `None` if the form was cancelled, `Some(None)` if the field was left empty.
 async fn one(
     field: &Field,
     keyboard: &mut Keyboard,
@@ -168,12 +168,12 @@ async fn one(
         let about = fitted(about, columns.saturating_sub(5));
         printer.ask(format!("    {}\n", paint(style::QUIET, about)));
     }
-    for (index, choice) in field.choices().iter().take(SHOWN_CHOICES).enumerate() {
+    for (index, choice) in field.choices().iter().take(MAX_LISTED_CHOICES).enumerate() {
         let title = fitted(&choice.title, columns.saturating_sub(10)).into_owned();
         printer.ask(format!("    {:>2} {title}\n", index + 1));
     }
-    if field.choices().len() > SHOWN_CHOICES {
-        let more = field.choices().len() - SHOWN_CHOICES;
+    if field.choices().len() > MAX_LISTED_CHOICES {
+        let more = field.choices().len() - MAX_LISTED_CHOICES;
         printer.ask(format!("       … and {more} more\n"));
     }
     let default = field

@@ -1,8 +1,7 @@
-//! What servers ask the person at the terminal: forms, pages to visit, an answer of the model, and the folder that
-//! is worked in.
+//! Answers requests from servers on the terminal: elicitation, sampling and roots.
 //!
-//! Owns the handler that every host of this program has. One question is asked at a time. With no terminal, nothing is
-//! asked: servers are told beforehand that they cannot, and one that asks all the same is declined.
+//! One question is asked at a time. Without a terminal the elicitation and sampling capabilities are not declared, and
+//! requests are declined.
 
 mod entry;
 mod field;
@@ -38,41 +37,41 @@ use crate::printer::Printer;
 use crate::terminal::Keyboard;
 use crate::{live, terminal};
 
-/// Answers what servers ask.
+/// The client handler of every host in this program.
 pub(crate) struct AtTerminal {
     printer: Printer,
     project: PathBuf,
-    /// The environment, for the browser.
+    /// The environment for the browser.
     variables: Arc<[(OsString, OsString)]>,
-    /// Whether somebody can be asked.
+    /// Whether the user can be prompted.
     is_attended: bool,
-    /// Whether nothing is called, so that servers are told they may ask, and what is asked is declined.
-    is_looking: bool,
-    /// The model, where there is one.
+    /// Whether the command only lists: capabilities are declared as for a terminal, but every request is declined.
+    is_listing: bool,
+    /// The model for sampling requests, if any.
     sampling: Arc<SamplingModel>,
-    /// Servers that asked something while nobody could be asked, of which it was said.
+    /// Servers whose requests were declined with a warning.
     unanswered: Mutex<HashSet<ServerName>>,
 }
 
 impl AtTerminal {
-    /// Asks on the terminal, if there is one and somebody is to be asked.
+    /// Prompts on the terminal if there is one and the command is attended.
     pub(crate) fn new(context: &Context, attended: bool, sampling: Arc<SamplingModel>) -> Self {
         Self {
             printer: context.printer.clone(),
             project: context.project.clone(),
             variables: Arc::clone(&context.environment.all),
             is_attended: attended && terminal::is_there(),
-            is_looking: false,
+            is_listing: false,
             sampling,
             unanswered: Mutex::default(),
         }
     }
 
-    /// For a command that only lists what servers have.
-    pub(crate) fn looking(self) -> Self {
+    /// For a command that only lists what servers offer.
+    pub(crate) fn listing(self) -> Self {
         Self {
             is_attended: false,
-            is_looking: true,
+            is_listing: true,
             ..self
         }
     }
@@ -83,9 +82,9 @@ impl AtTerminal {
         params: &ElicitRequestParams<'_>,
     ) -> io::Result<ElicitResult<'static>> {
         let name = visible(server.as_str());
-        live::knock(&format!("{name} asks something: press enter to see it"));
-        let _floor = live::floor(&self.printer).await;
-        terminal::forget_keys();
+        live::announce(&format!("{name} has a question: press enter to see it"));
+        let _lock = live::lock_terminal(&self.printer).await;
+        terminal::discard_keys();
         let server = server.as_str();
         match params {
             ElicitRequestParams::Form(params) => form::fill_in(server, params, &self.printer).await,
@@ -106,8 +105,8 @@ impl ClientHandler for AtTerminal {
         };
         ClientCapabilities {
             roots: Some(RootsCapability::default()),
-            elicitation: (self.is_attended || self.is_looking).then_some(elicitation),
-            sampling: (self.is_looking || self.is_attended && self.sampling.is_there())
+            elicitation: (self.is_attended || self.is_listing).then_some(elicitation),
+            sampling: (self.is_listing || self.is_attended && self.sampling.is_there())
                 .then(SamplingCapability::default),
             ..ClientCapabilities::default()
         }
@@ -121,13 +120,12 @@ impl ClientHandler for AtTerminal {
         async move {
             let name = visible(server.as_str());
             if !self.is_attended {
-                let mut told = self
+                let mut unanswered = self
                     .unanswered
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
-                if told.insert(server.clone()) {
-                    let message =
-                        format!("{name} asks something, and there is nobody to answer; declined");
+                if unanswered.insert(server.clone()) {
+                    let message = format!("declined a question of {name}: no terminal to ask on");
                     self.printer.warning(message, None);
                 }
                 return Ok(ElicitResult::new(ElicitAction::Decline));
@@ -137,7 +135,7 @@ impl ClientHandler for AtTerminal {
                 return Ok(ElicitResult::new(ElicitAction::Cancel));
             };
             Ok(answer.unwrap_or_else(|error| {
-                let message = format!("the question of {name} could not be asked: {error}");
+                let message = format!("cannot show the question of {name}: {error}");
                 self.printer.warning(message, None);
                 ElicitResult::new(ElicitAction::Cancel)
             }))
@@ -153,7 +151,7 @@ impl ClientHandler for AtTerminal {
         async move {
             if !self.is_attended {
                 return Err(declined(
-                    "there is nobody to ask whether the model may be asked",
+                    "sampling needs the user's consent, and there is no terminal to ask on",
                 ));
             }
             self.sampling.ask(server, &params, &self.printer).await
@@ -164,7 +162,7 @@ impl ClientHandler for AtTerminal {
     fn flooded(&self, server: &ServerName, limits: QuestionLimits) {
         let name = visible(server.as_str());
         let message = format!(
-            "{name} asks too much: more than {} questions at once or {} within a minute are refused",
+            "{name} asks too much: it may ask {} questions at once and {} per minute; the rest are refused",
             limits.waiting, limits.per_minute
         );
         let hint = format!(
@@ -174,10 +172,10 @@ impl ClientHandler for AtTerminal {
             self.printer.warning(message, Some(&hint));
             return;
         }
-        // Not in the middle of a question.
+        // Wait for an open prompt.
         let printer = self.printer.clone();
         tokio::spawn(async move {
-            let _floor = live::floor(&printer).await;
+            let _lock = live::lock_terminal(&printer).await;
             printer.warning(message, Some(&hint));
         });
     }
@@ -200,7 +198,7 @@ impl ClientHandler for AtTerminal {
     }
 }
 
-/// A line that is typed or pasted; `None` if nothing is to be. Dropping the future leaves the terminal as it was.
+/// Reads a typed or pasted line; `None` if cancelled. Dropping the future restores the terminal.
 pub(crate) async fn line(printer: &Printer, prompt: &str) -> Option<String> {
     let mut keyboard = Keyboard::open().ok()?;
     match entry::line(&mut keyboard, printer, prompt).await {
@@ -209,12 +207,12 @@ pub(crate) async fn line(printer: &Printer, prompt: &str) -> Option<String> {
     }
 }
 
-/// Text of a server on one line, with nothing in it that fools a terminal.
+/// Sanitizes a server's text for one line.
 pub(crate) fn safe(text: &str) -> String {
     visible(&neutralise(text)).into_owned()
 }
 
-/// Text of a server, indented, its own line breaks kept, no longer than anybody reads.
+/// Sanitizes and indents a server's text, preserves its line breaks, and limits its length.
 fn paragraph(text: &str) -> String {
     let short = cut(neutralise(text), MAX_DESCRIPTION);
     let lines = short.lines().map(|line| format!("  {}\n", safe(line)));

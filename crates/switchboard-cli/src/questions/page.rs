@@ -1,4 +1,4 @@
-//! A page that a server wants visited: the whole address, its host made plain, and no browser unasked.
+//! URL elicitation: shows the complete URL with its host highlighted, and opens a browser only with consent.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,7 +14,6 @@ use super::{paragraph, safe};
 use crate::printer::{Printer, paint, style};
 use crate::terminal::{Key, Keyboard};
 
-/// Asks whether to visit a page.
 pub(super) async fn visit(
     server: &str,
     params: &ElicitRequestUrlParams<'_>,
@@ -30,10 +29,7 @@ pub(super) async fn visit(
     let page = Url::parse(&params.url).ok();
     let page = page.filter(|url| matches!(url.scheme(), "http" | "https"));
     let Some((url, address)) = page.and_then(|url| Some((url.clone(), address(&url)?))) else {
-        let reason = format!(
-            "`{}` is no address of the web, so it is declined",
-            safe(&params.url)
-        );
+        let reason = format!("declined: `{}` is not a web address", safe(&params.url));
         printer.warning(reason, None);
         return Ok(ElicitResult::new(ElicitAction::Decline));
     };
@@ -43,7 +39,7 @@ pub(super) async fn visit(
             "  {}\n",
             paint(
                 style::WARNING,
-                "what you type there can be read on the way: it is not encrypted"
+                "the page is not encrypted: others on the network can read what you type there"
             )
         ));
     }
@@ -52,7 +48,7 @@ pub(super) async fn visit(
     let yes = if has_browser {
         "open it in the browser"
     } else {
-        "I open it myself"
+        "I will open it myself"
     };
     printer.ask(format!(
         "  {} {yes}  {} no (default)  {} not now ",
@@ -78,20 +74,19 @@ pub(super) async fn visit(
     Ok(ElicitResult::new(action))
 }
 
-/// The address with its host standing out. The host is as the browser will read it, so nothing that merely looks like
-/// another one can hide in it.
+/// Highlights the host as the browser parses it, so that userinfo or lookalikes cannot pass for it.
 fn address(url: &Url) -> Option<String> {
     let host = url.host_str()?;
-    let whole = url.as_str();
+    let full = url.as_str();
     let start = url.scheme().len() + "://".len();
-    let authority = whole.get(start..)?;
+    let authority = full.get(start..)?;
     let authority = authority.split(['/', '?', '#']).next()?;
-    // What stands before an @ is no part of the host, however much it looks like one.
+    // Anything before an @ is userinfo, not part of the host.
     let before = authority
         .rsplit_once('@')
         .map_or(0, |(user, _)| user.len() + 1);
     let at = start + before;
-    let (head, rest) = (whole.get(..at)?, whole.get(at + host.len()..)?);
+    let (head, rest) = (full.get(..at)?, full.get(at + host.len()..)?);
     Some(format!(
         "{}{}{}",
         safe(head),
@@ -114,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_that_counts_stands_out() {
+    fn the_real_host_is_highlighted() {
         let shown = |text: &str| {
             let url = Url::parse(text).unwrap();
             let marked = address(&url).unwrap();

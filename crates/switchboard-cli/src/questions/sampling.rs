@@ -1,4 +1,4 @@
-//! A server that wants to ask the chat's model something: only with consent, and within a budget.
+//! Sampling: servers may query the chat's model, with the user's consent and within a budget.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -23,28 +23,28 @@ use crate::live;
 use crate::printer::{Printer, paint, style};
 use crate::terminal::{self, Key, Keyboard, Size};
 
-/// So many tokens one server may use of the model, in and out, until the program ends.
+/// Tokens that one server may use, input and output, per run of the program.
 const BUDGET: u64 = 200_000;
-/// The screen where the terminal does not say how large it is, and rows that are needed besides the question.
+/// Assumed size of a terminal that does not report one, and rows needed besides the request.
 const SCREEN: Size = Size {
     columns: 100,
     rows: 30,
 };
 const ROWS_AROUND: usize = 8;
 
-/// A model that servers may ask, once there is one.
+/// The model for sampling requests, once one is set.
 #[derive(Default)]
 pub(crate) struct SamplingModel {
     provider: Mutex<Option<Arc<dyn Provider>>>,
-    /// Servers that need not ask again.
+    /// Servers allowed until the program ends.
     granted: Mutex<HashSet<ServerName>>,
-    /// What each has used.
+    /// Tokens used by each server.
     used: Mutex<HashMap<ServerName, u64>>,
 }
 
 impl SamplingModel {
-    /// From now on this model may be asked.
-    pub(crate) fn lend(&self, provider: &Arc<dyn Provider>) {
+    /// Makes a model available to servers.
+    pub(crate) fn set(&self, provider: &Arc<dyn Provider>) {
         *lock(&self.provider) = Some(Arc::clone(provider));
     }
 
@@ -52,7 +52,7 @@ impl SamplingModel {
         lock(&self.provider).is_some()
     }
 
-    /// Asks the person, then the model.
+    /// Asks the user for consent, then queries the model.
     pub(super) async fn ask(
         &self,
         server: &ServerName,
@@ -60,25 +60,22 @@ impl SamplingModel {
         printer: &Printer,
     ) -> Result<CreateMessageResult<'static>, ErrorObject<'static>> {
         let provider = lock(&self.provider).clone();
-        let provider = provider.ok_or_else(|| declined("there is no model to ask"))?;
+        let provider = provider.ok_or_else(|| declined("no model available"))?;
         let wrong = |message: &'static str| ErrorObject::new(ErrorCode::INVALID_PARAMS, message);
         if !params.tools.items.is_empty() {
-            return Err(wrong("this client lends its model without tools"));
+            return Err(wrong("this client does not support tools in sampling"));
         }
         let messages = params.messages.items.iter().map(message);
         let messages: Option<Vec<Message>> = messages.collect();
-        let messages =
-            messages.ok_or_else(|| wrong("only text and pictures can be asked about"))?;
+        let messages = messages.ok_or_else(|| wrong("only text and images are supported"))?;
         if messages.is_empty() {
-            return Err(wrong("there is nothing to answer"));
+            return Err(wrong("the messages are empty"));
         }
         if lock(&self.used)
             .get(server)
             .is_some_and(|used| *used >= BUDGET)
         {
-            return Err(declined(
-                "this server has used up what it may use of the model",
-            ));
+            return Err(declined("this server has used up its token budget"));
         }
         let most = params.max_tokens.as_u64().unwrap_or(1).max(1);
         let most = most.min(provider.model().max_output);
@@ -91,7 +88,7 @@ impl SamplingModel {
             let asking = self.consent(server, system.as_deref(), &messages, most, printer);
             let allowed = live::unless_dismissed(asking).await.unwrap_or(Ok(false));
             if !allowed.unwrap_or(false) {
-                return Err(declined("the user does not want this"));
+                return Err(declined("the user declined"));
             }
         }
         let answer = answer(&*provider, &system.unwrap_or_default(), &messages, most).await?;
@@ -100,7 +97,7 @@ impl SamplingModel {
         Ok(result(&answer, &provider.model().id))
     }
 
-    /// Asks the person. All that the model would be told can be seen, and has to be before a yes counts.
+    /// Asks for consent. The complete request can be displayed, and must be before it can be approved.
     async fn consent(
         &self,
         server: &ServerName,
@@ -110,11 +107,11 @@ impl SamplingModel {
         printer: &Printer,
     ) -> io::Result<bool> {
         let name = safe(server.as_str());
-        live::knock(&format!(
+        live::announce(&format!(
             "{name} wants to ask your model: press enter to see it"
         ));
-        let _floor = live::floor(printer).await;
-        terminal::forget_keys();
+        let _lock = live::lock_terminal(printer).await;
+        terminal::discard_keys();
         let key = |key: &str| paint(style::NAME, key);
         printer.ask(format!(
             "{} {} wants to ask your model, for an answer of at most {most} tokens:\n",
@@ -155,7 +152,7 @@ impl SamplingModel {
                     is_shown = true;
                 }
                 Key::Character('y' | 'Y' | 's' | 'S') if !is_shown => {
-                    printer.ask("  not all of it was shown: press v to see the rest first\n");
+                    printer.ask("  part of the request is not shown: press v to see it first\n");
                 }
                 Key::Character('s' | 'S') => {
                     lock(&self.granted).insert(server.clone());
@@ -168,9 +165,9 @@ impl SamplingModel {
     }
 }
 
-/// What the model would be told.
+/// The request as shown to the user.
 fn view(system: Option<&str>, messages: &[Message]) -> ConsentView {
-    let said = messages.iter().map(|message| {
+    let turns = messages.iter().map(|message| {
         let role = match message.role {
             Role::Assistant => "model",
             Role::User => "user",
@@ -178,17 +175,17 @@ fn view(system: Option<&str>, messages: &[Message]) -> ConsentView {
         let parts = message.parts.iter().map(|part| match part {
             Part::Text { text } => text.clone(),
             Part::Image(image) => format!("[picture, {} bytes]", image.data.len() * 3 / 4),
-            _ => "[something else]".to_owned(),
+            _ => "[other content]".to_owned(),
         });
         let text = parts.collect::<Vec<_>>().join("\n");
         serde_json::json!({ role: text })
     });
-    let mut told = serde_json::Map::new();
+    let mut shown = serde_json::Map::new();
     if let Some(system) = system {
-        told.insert("system".to_owned(), system.into());
+        shown.insert("system".to_owned(), system.into());
     }
-    told.insert("messages".to_owned(), said.collect());
-    let raw = serde_json::value::to_raw_value(&told).ok();
+    shown.insert("messages".to_owned(), turns.collect());
+    let raw = serde_json::value::to_raw_value(&shown).ok();
     ConsentView::new("", None, raw.as_deref())
 }
 
@@ -209,10 +206,10 @@ async fn answer(
         match chunk {
             Ok(Chunk::End(answer)) => return Ok(answer),
             Ok(_) => {}
-            Err(error) => return Err(failed(format!("the model gave no answer: {error}"))),
+            Err(error) => return Err(failed(format!("the model returned no answer: {error}"))),
         }
     }
-    Err(failed("the model gave no answer".to_owned()))
+    Err(failed("the model returned no answer".to_owned()))
 }
 
 fn message(message: &SamplingMessage<'_>) -> Option<Message> {

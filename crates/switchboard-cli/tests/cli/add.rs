@@ -1,13 +1,13 @@
-//! `mcp add` takes the lines of four other tools' documentation as they are, but for the program's name.
+//! `mcp add` accepts lines from the documentation of four other tools; only the program's name differs.
 
 use serde_json::Value;
 
 use crate::support::{Run, TestContext};
 
-/// Variables that the lines name as holders of secrets.
+/// Variables that the lines expect to hold secrets.
 const SECRETS: &[&str] = &["ACROOL_PAT", "MCP_CLIENT_SECRET"];
 
-/// Runs a line in an empty project and compares everything that it wrote.
+/// Runs a line in an empty project and compares everything it wrote.
 fn check(line: &str, file: &str, text: &str) {
     let context = TestContext::new();
     let (_, arguments) = line.split_once(' ').unwrap();
@@ -15,7 +15,7 @@ fn check(line: &str, file: &str, text: &str) {
     assert_eq!(run.code, 0, "{line}\n{}", run.all());
     assert_eq!(run.stdout, "", "{line}");
     assert_eq!(context.read(file).trim_end(), text.trim(), "{line}");
-    // A variable that holds a secret has to be set before the server can be used.
+    // Variables with secrets must be set before the server is usable.
     let with_secrets = |words: &[&str]| {
         let mut command = context.command();
         for variable in SECRETS {
@@ -372,11 +372,11 @@ fn the_entry_is_printed_as_json_with_secrets_masked() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_nothing_is_written() {
-    for (line, said) in [
+fn invalid_lines_are_rejected_and_nothing_is_written() {
+    for (line, expected) in [
         ("mcp add", "the server has no name"),
         ("mcp add --scope user", "the server has no name"),
-        ("mcp add x", "there is no address and no command for `x`"),
+        ("mcp add x", "no URL and no command for `x`"),
         (
             "mcp add x --url https://a.example -- npx",
             "both --url and a command",
@@ -402,7 +402,7 @@ fn what_makes_no_sense_is_refused_and_nothing_is_written() {
         ),
         (
             "mcp add x https://a.example more",
-            "nothing can follow the address",
+            "unexpected words after the URL",
         ),
         ("mcp add x --timeout 0 -- npx", "--timeout cannot be \"0\""),
         (
@@ -420,7 +420,7 @@ fn what_makes_no_sense_is_refused_and_nothing_is_written() {
         let context = TestContext::new();
         let run = context.line(line);
         assert_eq!(run.code, 2, "{line}\n{}", run.all());
-        assert!(run.stderr.contains(said), "{line}\n{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{line}\n{}", run.stderr);
         assert_eq!(run.stdout, "", "{line}");
         for file in [LOCAL, USER, PROJECT, "state/trust.json"] {
             assert!(!context.exists(file), "{line} wrote {file}");

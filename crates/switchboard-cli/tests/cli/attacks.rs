@@ -1,4 +1,4 @@
-//! Attacks through the real program: what servers and repositories may try, and what must not come of it.
+//! Attacks by servers and repositories, against the real program.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ fn script(name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
-/// A machine with a server that attacks the terminal, and one that fails while it does.
+/// A machine with a server that attacks the terminal, and one that fails while doing so.
 fn hostile() -> TestContext {
     let context = TestContext::new();
     let entry = |name: &str, more: &str| {
@@ -25,7 +25,7 @@ fn hostile() -> TestContext {
     context
 }
 
-/// Whether a character can do something to a terminal, or to who reads it.
+/// Whether a character can affect a terminal or mislead its reader.
 fn is_raw(character: char) -> bool {
     (character.is_control() && character != '\n' && character != '\t')
         || switchboard_config::text::is_invisible(character)
@@ -47,7 +47,7 @@ fn assert_harmless(line: &str, run: &Run) {
 }
 
 #[test]
-fn nothing_a_server_says_reaches_a_terminal_as_it_is() {
+fn server_text_is_sanitized_in_output() {
     let context = hostile();
     let mut seen = String::new();
     for line in [
@@ -97,7 +97,7 @@ fn nothing_a_server_says_reaches_a_terminal_as_it_is() {
         }
         seen += &run.all();
     }
-    // The texts were there, and could be read.
+    // The texts are present, in readable form.
     for text in [
         "description",
         "text",
@@ -109,16 +109,16 @@ fn nothing_a_server_says_reaches_a_terminal_as_it_is() {
     ] {
         assert!(seen.contains(text), "{text}");
     }
-    // What JSON says is what the server said, escaped.
+    // JSON contains the server's text, escaped.
     let result = context.json("call evil/plain --json");
-    let said = result["content"][0]["text"].as_str().unwrap();
+    let text = result["content"][0]["text"].as_str().unwrap();
     assert!(
-        said.contains("\u{1b}]0;owned\u{7}") && said.contains('\u{202e}'),
-        "{said:?}"
+        text.contains("\u{1b}]0;owned\u{7}") && text.contains('\u{202e}'),
+        "{text:?}"
     );
 }
 
-/// Runs a line with all of its streams on a terminal, and gives everything that was drawn there.
+/// Runs a line with all streams on a terminal, and returns everything written to it.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(context: &TestContext, line: &str) -> String {
     use std::io::Read as _;
@@ -154,7 +154,7 @@ fn on_a_terminal(context: &TestContext, line: &str) -> String {
     let reading = std::thread::spawn(move || {
         let mut drawn = Vec::new();
         let mut buffer = [0; 4096];
-        // The terminal is gone when the last one who had it open has ended.
+        // Reading fails once the last process has closed the terminal.
         while let Ok(count @ 1..) = controller.read(&mut buffer) {
             drawn.extend_from_slice(&buffer[..count]);
         }
@@ -166,7 +166,7 @@ fn on_a_terminal(context: &TestContext, line: &str) -> String {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nothing_a_server_says_is_drawn_as_it_is() {
+fn server_text_is_sanitized_on_a_terminal() {
     let context = hostile();
     for line in [
         "tools --all",
@@ -182,7 +182,7 @@ fn nothing_a_server_says_is_drawn_as_it_is() {
     ] {
         let drawn = on_a_terminal(&context, line);
         assert!(!drawn.is_empty(), "{line}");
-        // Colours and movements of the cursor are our own; nothing else is.
+        // The only control sequences are our own colours and cursor movements.
         let mut rest = drawn.as_str();
         while let Some(at) = rest.find(is_raw) {
             let tail = &rest[at..];
@@ -254,7 +254,7 @@ fn a_repository_starts_nothing_before_it_is_approved() {
     }
     assert_eq!(context.line("trust approve helper --yes").code, 0);
     context.line("tools");
-    // A server is started once for each era that is tried.
+    // The server is started once per era tried.
     assert!(context.read("mark").starts_with("one"));
 }
 

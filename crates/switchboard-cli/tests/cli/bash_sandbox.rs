@@ -1,7 +1,7 @@
-//! The agent's commands and Switchboard's own files: a model that tries to reach them, through the real program.
+//! A model's commands that try to reach Switchboard's own files, through the real program.
 //!
-//! Every attempt is written so that nothing in its text is a path of ours: what holds it off is the sandbox. On a kernel
-//! without Landlock there is none, and the tests check that such commands ask instead.
+//! No command contains one of our paths as text, so only the sandbox can stop it. On a kernel without Landlock the
+//! tests check that such commands require a prompt instead.
 
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,7 +15,7 @@ use crate::chat::Machine;
 use crate::sandbox::{CREATE_RULESET, HAS_LANDLOCK, without_call};
 use crate::support::Run;
 
-/// The number of `unshare`: without it nothing can be mounted, and Landlock alone has to do.
+/// The number of `unshare`: without it nothing can be mounted, which leaves only Landlock.
 pub(crate) const UNSHARE: i64 = if cfg!(target_arch = "x86_64") {
     272
 } else {
@@ -24,7 +24,7 @@ pub(crate) const UNSHARE: i64 = if cfg!(target_arch = "x86_64") {
 
 const ALLOWED: &str = "[[permissions.rules]]\ntool = 'Bash'\naction = 'allow'\n";
 
-/// A machine with something to protect, whose model runs these commands one after the other.
+/// A machine with files to protect, whose model runs these commands one after the other.
 fn machine(settings: &str, commands: &[String]) -> Machine {
     let mut turns: Vec<Turn> = Vec::new();
     for (index, command) in commands.iter().enumerate() {
@@ -49,7 +49,7 @@ fn command(machine: &Machine) -> assert_cmd::Command {
     command
 }
 
-/// The results that the model was given, in order.
+/// The tool results that the model received, in order.
 fn results(machine: &Machine) -> Vec<String> {
     let requests = machine.model.requests();
     let messages = requests.last().unwrap().body["messages"]
@@ -76,7 +76,7 @@ fn text(content: &Value) -> String {
     }
 }
 
-/// A command that says nothing of what it does. `ROOT` is the folder of everything.
+/// A command whose text does not reveal what it does. `ROOT` stands for the machine's folder.
 fn disguised(machine_root: &str, script: &str) -> String {
     let script = script.replace("ROOT", machine_root);
     let script = base64::engine::general_purpose::STANDARD.encode(script);
@@ -171,7 +171,7 @@ fn no_command_reads_or_changes_what_is_switchboards() {
 }
 
 #[test]
-fn landlock_alone_keeps_commands_from_it_as_well() {
+fn landlock_alone_protects_our_files_as_well() {
     if *HAS_LANDLOCK {
         attack(|machine| without_call(command(machine), UNSHARE));
     }
@@ -219,7 +219,7 @@ fn commands_do_everything_else_as_the_user_does() {
     }
 }
 
-/// Whether this process may mount, by the word of the system.
+/// Whether the system lets this process mount.
 fn can_mount() -> bool {
     let unshared = std::process::Command::new("unshare")
         .args(["-m", "true"])
@@ -272,7 +272,7 @@ fn new_files_can_be_made_beside_our_folders_where_mounts_are_possible() {
         "{}",
         results[1]
     );
-    // Nothing is listed but what may be read on.
+    // Only readable entries are listed.
     assert!(
         !results[2].contains("mcp.toml") && !results[2].contains("serve-token"),
         "{}",
@@ -289,7 +289,7 @@ fn new_files_can_be_made_beside_our_folders_where_mounts_are_possible() {
 }
 
 #[test]
-fn stricter_modes_are_kept_and_off_is_off() {
+fn stricter_modes_and_off_are_applied() {
     let commands = |root: &str| {
         [
             "echo x > new.txt && echo inside written".to_owned(),
@@ -307,7 +307,7 @@ fn stricter_modes_are_kept_and_off_is_off() {
             continue;
         }
         let settings = format!("[settings]\nbash_sandbox = '{mode}'\n{ALLOWED}");
-        // Where everything is, from the project.
+        // Relative to the project.
         let machine = machine(&settings, &commands(".."));
         let run = Run::of(&command(&machine).output().unwrap());
         assert_eq!(run.code, 0, "{}", run.stderr);
@@ -352,20 +352,20 @@ fn without_landlock_every_command_that_no_rule_allows_asks() {
         let ran = machine.context.exists("project/ran");
         (ran, run.stderr, results(&machine).remove(0))
     };
-    let (ran, told, result) = run_on(settings);
+    let (ran, stderr, result) = run_on(settings);
     assert!(!ran, "{result}");
     assert!(result.contains("no sandbox keeps commands"), "{result}");
     assert_eq!(
-        told.matches("this kernel has no Landlock").count(),
+        stderr.matches("this kernel has no Landlock").count(),
         1,
-        "{told}"
+        "{stderr}"
     );
-    // A rule allows it, and whoever switched the sandbox off is asked nothing more than before.
+    // A rule allows it; with the sandbox switched off there is no additional prompt.
     assert!(run_on(ALLOWED).0);
     let off = "[settings]\ndefault_permission = 'allow'\nbash_sandbox = 'off'\n";
-    let (ran, told, _) = run_on(off);
-    assert!(ran && !told.contains("Landlock"), "{told}");
-    // What is stricter than the default is never weakened in silence.
+    let (ran, stderr, _) = run_on(off);
+    assert!(ran && !stderr.contains("Landlock"), "{stderr}");
+    // A mode stricter than the default is never weakened silently.
     let strict = format!("[settings]\nbash_sandbox = 'workspace'\n{ALLOWED}");
     let (ran, _, result) = run_on(&strict);
     assert!(!ran && result.contains("no Landlock"), "{result}");

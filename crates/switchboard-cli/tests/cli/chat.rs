@@ -1,4 +1,4 @@
-//! `chat -p`, as scripts use it: every format, every way to fail, with a model that says what the test wants.
+//! `chat -p` as used by scripts: every format and failure, with a scripted model.
 
 use std::process::{Command, Stdio};
 
@@ -9,16 +9,16 @@ use tokio::runtime::Runtime;
 use crate::servers::PYTHON;
 use crate::support::{Run, TestContext, workspace};
 
-/// A machine with a model, and perhaps a server named `desk`.
+/// A machine with a model, and optionally a server named `desk`.
 pub(crate) struct Machine {
     pub(crate) context: TestContext,
     pub(crate) model: ScriptedModel,
-    /// The model answers in it.
+    /// Runs the model.
     pub(crate) runtime: Runtime,
 }
 
 impl Machine {
-    /// Only the embedded server is there.
+    /// With only the embedded server.
     pub(crate) fn new(turns: Vec<Turn>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -35,7 +35,7 @@ impl Machine {
         }
     }
 
-    /// The server is there, with these further keys in its entry, and these further lines in the file.
+    /// With the server `desk`, these additional keys in its entry, and these additional lines in the file.
     pub(crate) fn with_desk(keys: &str, more: &str, turns: Vec<Turn>) -> Self {
         let machine = Self::new(turns);
         let script = workspace().join("crates/switchboard-cli/tests/cli/chat_server.py");
@@ -66,7 +66,7 @@ impl Machine {
     }
 
     /// The last message of a request, which is the user's.
-    pub(crate) fn asked(&self, request: usize) -> String {
+    pub(crate) fn user_message(&self, request: usize) -> String {
         let requests = self.model.requests();
         let messages = requests[request].body["messages"].as_array().unwrap();
         let content = &messages.last().unwrap()["content"];
@@ -76,7 +76,7 @@ impl Machine {
     }
 }
 
-/// A model that reads a file and says what is in it.
+/// A model that reads a file and answers with its content.
 fn reading() -> Vec<Turn> {
     vec![
         Turn::text("I look.").call(
@@ -139,7 +139,7 @@ fn json_is_one_document() {
 }
 
 #[test]
-fn stream_json_tells_what_happens_line_by_line() {
+fn stream_json_prints_events_line_by_line() {
     let machine = Machine::new(reading());
     let run = machine.run(&["chat", "-p", "what is in a.txt?", "--output", "stream-json"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -215,7 +215,7 @@ fn descriptions_are_cut_where_the_settings_say() {
 }
 
 #[test]
-fn what_is_piped_in_goes_with_the_prompt() {
+fn piped_input_is_appended_to_the_prompt() {
     let check = |prompt: &str, input: &str, expected: &str| {
         let machine = Machine::new(vec![Turn::text("fine")]);
         let run = machine.piped(&["chat", "-p", prompt], input);
@@ -225,8 +225,8 @@ fn what_is_piped_in_goes_with_the_prompt() {
             "{}",
             run.stderr
         );
-        let asked = machine.asked(0);
-        assert!(asked.ends_with(expected), "{asked}");
+        let user_message = machine.user_message(0);
+        assert!(user_message.ends_with(expected), "{user_message}");
     };
     check("review this", "a diff\n", "review this\n\na diff\n");
     check("-", "all of it", "all of it");
@@ -234,16 +234,16 @@ fn what_is_piped_in_goes_with_the_prompt() {
 }
 
 #[test]
-fn a_prompt_that_makes_no_sense_is_told_and_nothing_is_sent() {
+fn invalid_prompts_are_rejected_and_nothing_is_sent() {
     let machine = Machine::new(Vec::new());
     for (arguments, code, expected) in [
         (["chat", "-p", ""].as_slice(), 2, "the prompt is empty"),
         (&["chat", "-p", "-"], 2, "the prompt is empty"),
-        (&["chat"], 2, "there is no terminal to chat on"),
+        (&["chat"], 2, "an interactive chat needs a terminal"),
         (
             &["chat", "--output", "text"],
             2,
-            "only the answer to one prompt",
+            "--json and --output need -p",
         ),
         (
             &["chat", "-p", "x", "--resume", "nobody"],
@@ -290,7 +290,7 @@ fn a_prompt_that_makes_no_sense_is_told_and_nothing_is_sent() {
 }
 
 #[test]
-fn somebody_with_no_key_is_told_what_to_set() {
+fn without_a_key_the_error_names_the_variables() {
     let context = TestContext::new();
     let run = context.run(&["chat", "-p", "hello"]);
     assert_eq!((run.code, run.stdout.as_str()), (3, ""));
@@ -324,7 +324,7 @@ fn a_model_that_refuses_ends_the_program_by_its_reason() {
             run.stderr
         );
         assert!(
-            run.stderr.contains("error: the model gave no answer"),
+            run.stderr.contains("error: the model returned no answer"),
             "{}",
             run.stderr
         );
@@ -335,7 +335,7 @@ fn a_model_that_refuses_ends_the_program_by_its_reason() {
     check(
         Turn::refuse(404, "no such model"),
         3,
-        "name another one with --model",
+        "choose another model with --model",
     );
     check(Turn::refuse(400, "too odd\u{1b}[2J"), 1, "too odd");
 }
@@ -397,19 +397,19 @@ fn a_resource_that_is_mentioned_goes_with_the_prompt() {
         "{}",
         run.stderr
     );
-    let asked = machine.asked(0);
+    let user_message = machine.user_message(0);
     let attached = "<resource server=\"desk\" uri=\"desk://note\">\nremember the milk\n</resource>";
-    assert!(asked.contains(attached), "{asked}");
+    assert!(user_message.contains(attached), "{user_message}");
 
     let run = machine.run(&["chat", "-p", "what does @desk:desk://nothing say?"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
-    let told = "`@desk:desk://nothing` cannot be attached, so nothing was sent";
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    let expected = "`@desk:desk://nothing` cannot be attached, so nothing was sent";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
     assert_eq!(machine.model.requests().len(), 1);
 }
 
 #[test]
-fn nobody_is_asked_and_what_was_refused_is_told() {
+fn denied_calls_are_reported_without_a_prompt() {
     let call = |tool: &str| Turn::new().call("call_1", tool, json!({}));
     let machine = Machine::with_desk(
         "",
@@ -433,7 +433,7 @@ fn nobody_is_asked_and_what_was_refused_is_told() {
     let allowed = allowing("mcp__desk");
     for (tool, expected) in [
         ("mcp__desk__fail", "it is broken"),
-        // The server was told that it may not ask, and is declined when it does.
+        // The elicitation capability is not declared, and requests are declined.
         ("mcp__desk__ask", "{\\\"action\\\": \\\"decline\\\"}"),
         ("mcp__desk__roots", "file://"),
     ] {
@@ -463,7 +463,7 @@ fn a_required_server_that_is_not_there_ends_it() {
 }
 
 #[test]
-fn an_interrupt_calls_the_answer_off() {
+fn an_interrupt_cancels_the_answer() {
     let turn = Turn::text("half of it").step(Step::Wait("for ever".to_owned()));
     let machine = Machine::new(vec![turn]);
     let prepared = machine.command();
@@ -493,7 +493,7 @@ fn an_interrupt_calls_the_answer_off() {
 }
 
 #[test]
-fn text_of_the_model_is_made_safe_for_whoever_prints_it() {
+fn model_text_is_sanitized() {
     let machine = Machine::new(vec![Turn::text("a\u{1b}]0;title\u{7}b\u{202e}c")]);
     let run = machine.run(&["chat", "-p", "hello"]);
     assert_eq!(run.stdout, "a\\u{1b}]0;title\\u{7}b\\u{202e}c\n");

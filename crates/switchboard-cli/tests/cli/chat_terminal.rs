@@ -1,4 +1,4 @@
-//! A chat at a terminal: what a person sees, key by key.
+//! A chat on a terminal: the screen after each key.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -15,10 +15,10 @@ use crate::chat::Machine;
 use crate::pins::change;
 use crate::servers::{PYTHON, configure};
 
-/// How long anything is waited for. It is only ever used up by a test that fails.
+/// Timeout of every wait; only a failing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Makes the terminal the one that sends signals to the program, as a shell does.
+/// Makes the terminal the controlling one, as a shell does, so that it sends signals.
 const AS_A_SHELL: &str = "import os, sys
 os.setsid()
 terminal = os.open(sys.argv[1], os.O_RDWR)
@@ -26,14 +26,14 @@ for stream in range(3):
     os.dup2(terminal, stream)
 os.execv(sys.argv[2], sys.argv[2:])";
 
-/// What the terminal has received, and its screen.
+/// The bytes written to the terminal, and its screen.
 struct Shown {
     bytes: Vec<u8>,
     screen: vt100::Parser,
     ended: bool,
 }
 
-/// A program on a terminal.
+/// The program on a terminal.
 pub(crate) struct Terminal {
     child: Child,
     keys: File,
@@ -96,7 +96,7 @@ impl Terminal {
             move || {
                 let mut buffer = [0; 4096];
                 loop {
-                    // The other end is not there yet, or not any more.
+                    // Reading fails while the other end is not open.
                     let read = output.read(&mut buffer).unwrap_or(0);
                     let mut place = shown.0.lock().unwrap();
                     let chunk = &buffer[..read];
@@ -113,18 +113,18 @@ impl Terminal {
         Self { child, keys, shown }
     }
 
-    /// Presses keys. Whoever reads a line may forget those that come after its end, so a prompt is waited for first.
+    /// Presses keys. A line reader may discard keys after the end of its line, so wait for a prompt first.
     pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until the screen has this.
+    /// Waits until the screen contains this.
     #[track_caller]
     pub(crate) fn sees(&self, text: &str) {
         self.until(text, |screen| screen.contains(text));
     }
 
-    /// Waits until there is a prompt with nothing in it at the end of the screen.
+    /// Waits for an empty prompt at the end of the screen.
     #[track_caller]
     pub(crate) fn sees_prompt(&self) {
         self.until("a prompt", |screen| screen.trim_end().ends_with("\n›"));
@@ -145,7 +145,7 @@ impl Terminal {
         }
     }
 
-    /// The screen, without the spaces at the ends of its lines.
+    /// The screen, without trailing spaces.
     pub(crate) fn screen(&self) -> String {
         let shown = self.shown.0.lock().unwrap();
         let contents = shown.screen.screen().contents();
@@ -157,7 +157,7 @@ impl Terminal {
         String::from_utf8_lossy(&self.shown.0.lock().unwrap().bytes).into_owned()
     }
 
-    /// Waits for the end of the program.
+    /// Waits for the program to exit.
     #[track_caller]
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let deadline = Instant::now() + PATIENCE;
@@ -174,7 +174,7 @@ impl Terminal {
     }
 }
 
-/// Times and ids differ from run to run.
+/// Replaces times and ids, which differ between runs.
 fn steady(machine: &Machine, screen: &str) -> String {
     let text = machine.context.filtered(screen);
     let mut steady = String::new();
@@ -234,7 +234,7 @@ fn a_conversation_with_a_call_an_approval_a_form_and_an_interrupt() {
     terminal.press("s");
     terminal.sees("Your name");
     terminal.press("A\r");
-    terminal.sees("this has 1, and must have at least 2 characters");
+    terminal.sees("expected at least 2 characters, got 1");
     terminal.press("Adaa\u{7f}\r");
     terminal.sees("a whole number");
     terminal.press("\r");
@@ -250,7 +250,7 @@ fn a_conversation_with_a_call_an_approval_a_form_and_an_interrupt() {
     terminal.press("tell me a story\r");
     terminal.sees("a long story");
     terminal.press("\u{3}");
-    terminal.sees("interrupted; the text so far is kept");
+    terminal.sees("interrupted; the text so far is saved");
     terminal.sees_prompt();
     machine.runtime.block_on(machine.model.abandoned(5));
 
@@ -285,7 +285,7 @@ fn a_finished_form_is_sent_by_enter_and_choices_show_titles() {
     terminal.press("large\r");
     terminal.sees("size: Large");
     terminal.sees("y send it to desk (default)");
-    // A slip of the finger changes nothing.
+    // An unknown key changes nothing.
     terminal.press("x");
     terminal.until("the question again", |screen| {
         screen.matches("send it to desk").count() == 2
@@ -300,7 +300,7 @@ fn a_finished_form_is_sent_by_enter_and_choices_show_titles() {
 }
 
 #[test]
-fn a_flood_of_questions_is_refused_and_told_of_once() {
+fn a_flood_of_questions_is_refused_and_reported_once() {
     let machine = Machine::with_desk(
         "",
         "",
@@ -353,7 +353,7 @@ fn a_command_is_allowed_as_narrowly_as_it_says() {
     terminal.sees("a rule for Bash was added to");
     let rule = "tool = \"Bash\"\naction = \"allow\"\ncommand = \"pwd\"\n";
     assert!(machine.context.read("config/mcp.toml").contains(rule));
-    // The second was allowed by it; the third is not one command.
+    // That grant allowed the second; the third is not a single command.
     terminal.sees("command: pwd; echo more");
     terminal.until("the question about the third", |screen| {
         screen.trim_end().ends_with("no (default)")
@@ -432,11 +432,11 @@ fn commands_prompts_and_completion() {
     terminal.sees("Reviewed.");
     terminal.sees_prompt();
     assert_eq!(
-        machine.asked(0),
+        machine.user_message(0),
         "Please review {\"tone\": \"harsh\", \"what\": \"code\"}"
     );
     terminal.press("/mcp__desk__review\r");
-    terminal.sees("the prompt wants the argument `what`");
+    terminal.sees("the prompt requires the argument `what`");
     terminal.sees_prompt();
     terminal.press("/mcp disable desk\r");
     terminal.sees("disabled desk in user scope");
@@ -444,7 +444,7 @@ fn commands_prompts_and_completion() {
     terminal.press("/help\r");
     terminal.sees("/compact");
     terminal.sees_prompt();
-    // Ctrl-C throws away what was typed, and leaves when there is nothing.
+    // Ctrl-C discards a typed line, and leaves on an empty one.
     terminal.press("half a thought");
     terminal.sees("› half a thought");
     terminal.press("\u{3}");
@@ -462,7 +462,7 @@ fn commands_prompts_and_completion() {
 }
 
 #[test]
-fn a_page_is_visited_only_by_whoever_wants_to() {
+fn a_page_is_opened_only_with_consent() {
     let machine = Machine::with_desk(
         "",
         "",
@@ -477,7 +477,7 @@ fn a_page_is_visited_only_by_whoever_wants_to() {
     terminal.sees("no (default)");
     terminal.press("y");
     terminal.sees("https://bank.example@login.example/connect");
-    terminal.sees("y I open it myself");
+    terminal.sees("y I will open it myself");
     terminal.press("\u{1b}");
     terminal.sees("Fine.");
     terminal.sees_prompt();
@@ -510,7 +510,7 @@ fn an_interrupt_leaves_the_form_and_the_turn() {
         terminal.press("Ada");
         terminal.sees("› Ada");
         terminal.press("\u{3}");
-        terminal.sees("interrupted; the text so far is kept");
+        terminal.sees("interrupted; the text so far is saved");
         terminal.sees_prompt();
         terminal.press("are you there?\r");
         terminal.sees("Back again.");
@@ -524,7 +524,7 @@ fn an_interrupt_leaves_the_form_and_the_turn() {
 fn a_server_asks_the_model_with_consent_only() {
     for (key, expected) in [
         ("y", "\\\"text\\\": \\\"Forty-two.\\\""),
-        ("n", "the user does not want this"),
+        ("n", "the user declined"),
     ] {
         let mut turns = vec![call("call_1", "mcp__desk__sample", json!({}))];
         if key == "y" {
@@ -551,7 +551,7 @@ fn a_server_asks_the_model_with_consent_only() {
 }
 
 #[test]
-fn a_terminal_that_can_do_nothing_is_enough() {
+fn a_dumb_terminal_is_enough() {
     let machine = Machine::new(vec![Turn::text("# Hello\n\nworld")]);
     let mut terminal = Terminal::start(&machine, &["chat"], 80, &[("TERM", "dumb")]);
     terminal.sees("Ask something.");
@@ -564,7 +564,7 @@ fn a_terminal_that_can_do_nothing_is_enough() {
 }
 
 #[test]
-fn what_a_model_says_moves_no_cursor() {
+fn model_text_cannot_move_the_cursor() {
     let evil = "x\u{1b}[2Jy\u{1b}]0;t\u{7}\n\n```\n\u{9b}31m\n```\n&#27;[2J\u{202e}";
     let machine = Machine::new(vec![Turn::text(evil)]);
     let mut terminal = Terminal::start(&machine, &["chat"], 80, &[("TERM", "dumb")]);
@@ -583,7 +583,7 @@ fn a_prompt_of_a_server_is_the_first_input_of_a_chat() {
     let machine = Machine::with_desk("", "", vec![Turn::text("Summed up.")]);
     let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
     terminal.sees_prompt();
-    // Nothing is connected yet; Tab finds the prompt all the same.
+    // Tab finds the prompt although no server is connected yet.
     terminal.press("/mcp__desk__\t");
     terminal.sees("› /mcp__desk__review");
     terminal.press("what=tea\r");
@@ -591,7 +591,11 @@ fn a_prompt_of_a_server_is_the_first_input_of_a_chat() {
     terminal.sees_prompt();
     terminal.press("/exit\r");
     assert_eq!(terminal.end().0, Some(0));
-    assert!(machine.asked(0).contains("tea"), "{}", machine.asked(0));
+    assert!(
+        machine.user_message(0).contains("tea"),
+        "{}",
+        machine.user_message(0)
+    );
     // The same without Tab, and with a typing error.
     let machine = Machine::with_desk("", "", vec![Turn::text("Summed up.")]);
     let mut terminal = Terminal::start(&machine, &["chat"], 80, &[]);
@@ -629,21 +633,21 @@ fn a_prompt_that_changed_is_refused_in_a_chat_with_the_way_to_accept_it() {
         context.line("pins approve shop#prompt:review --yes").code,
         0
     );
-    // The approval counts at once, in the chat that is running.
+    // The approval takes effect at once in the running chat.
     terminal.press("/mcp__shop__review\r");
     terminal.sees("Summed up.");
     terminal.sees_prompt();
     terminal.press("/exit\r");
     assert_eq!(terminal.end().0, Some(0));
     assert!(
-        machine.asked(0).contains("filled in"),
+        machine.user_message(0).contains("filled in"),
         "{}",
-        machine.asked(0)
+        machine.user_message(0)
     );
 }
 
 #[test]
-fn a_server_that_is_added_in_a_chat_is_told_with_its_tools() {
+fn a_server_added_in_a_chat_is_reported_with_its_tools() {
     let machine = Machine::new(Vec::new());
     let script =
         crate::support::workspace().join("crates/switchboard-cli/tests/cli/chat_server.py");
@@ -668,13 +672,13 @@ fn a_server_that_is_removed_from_its_file_is_gone_from_a_chat() {
     terminal.sees("mcp__desk__visit");
     terminal.sees_prompt();
     machine.context.write("config/mcp.toml", "");
-    // Adding another one reads the files again, if the change was not noticed before.
+    // Adding another one reloads the files, if the watcher has not noticed the change yet.
     let line = format!("/mcp add late -- {} {}\r", *PYTHON, script.display());
     terminal.press(&line);
     terminal.sees("late is connected: 8 tools");
     terminal.sees_prompt();
     terminal.press("/mcp tools desk\r");
-    terminal.sees("there is no server `desk`");
+    terminal.sees("no server named `desk`");
     terminal.sees_prompt();
     terminal.press("/exit\r");
     assert_eq!(terminal.end().0, Some(0));
@@ -701,16 +705,16 @@ fn a_model_of_ones_own_is_chosen_among_those_there_are_by_the_settings_of_now() 
     terminal.sees("it has small and 1 more");
     terminal.sees_prompt();
     terminal.press("/model small\r");
-    terminal.sees("a window of 4096 tokens");
+    terminal.sees("context window 4096 tokens");
     terminal.sees_prompt();
-    // What is edited meanwhile counts for the next model.
+    // Edits made meanwhile apply to the next model.
     let settings = "[settings]\nmodel_window = 20000\n";
     machine.context.write("config/mcp.toml", settings);
     terminal.press("/mcp add extra https://example.invalid/mcp --scope user\r");
     terminal.sees("extra");
     terminal.sees_prompt();
     terminal.press("/model large\r");
-    terminal.sees("a window of 20000 tokens");
+    terminal.sees("context window 20000 tokens");
     terminal.sees_prompt();
     terminal.press("/exit\r");
     assert_eq!(terminal.end().0, Some(0));

@@ -1,4 +1,4 @@
-//! Servers of a provider: fetched, kept, used when the provider is away, and never where they may not be.
+//! Cloud servers: fetched, cached, used while the provider is unreachable, and excluded where not allowed.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{TestContext, named};
 
-/// A provider on loopback that gives the same answer to everybody, and counts.
+/// A provider on loopback that always returns the same answer, and counts requests.
 pub(crate) struct Provider {
     pub(crate) url: String,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Provider {
     pub(crate) fn answering(status: &str, headers: &str, body: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/servers.json", listener.local_addr().unwrap());
-        let asked = Arc::new(AtomicUsize::new(0));
+        let requests = Arc::new(AtomicUsize::new(0));
         let answer = format!(
             "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n{body}",
             body.len()
         );
-        let count = Arc::clone(&asked);
+        let count = Arc::clone(&requests);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
@@ -33,19 +33,19 @@ impl Provider {
                     .and_then(Result::ok)
                     .is_some_and(|line| !line.is_empty())
                 {}
-                // A client that went away is part of what is tested.
+                // Some tests close the connection early.
                 let _ = stream.write_all(answer.as_bytes());
             }
         });
-        Self { url, asked }
+        Self { url, requests }
     }
 
     pub(crate) fn serving(body: &str) -> Self {
         Self::answering("200 OK", "", body)
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 }
 
@@ -73,26 +73,26 @@ fn servers_are_fetched_once_an_hour() {
         );
         assert_eq!(server["source"]["file"], provider.url);
     }
-    assert_eq!(provider.asked(), 1);
+    assert_eq!(provider.requests(), 1);
     let cached = context.read("state/cloud.json");
     let old: serde_json::Value = serde_json::from_str(&cached).unwrap();
     let stale = cached.replace(&old["fetched_at"].to_string(), "1000");
     context.write("state/cloud.json", &stale);
     context.json("mcp list --no-connect --json");
-    assert_eq!(provider.asked(), 2);
-    // A time in the future is no reason to believe an answer for years.
+    assert_eq!(provider.requests(), 2);
+    // A cache entry from the future counts as stale.
     context.write(
         "state/cloud.json",
         cached.replace(&old["fetched_at"].to_string(), "99999999999"),
     );
     context.json("mcp list --no-connect --json");
-    assert_eq!(provider.asked(), 3);
+    assert_eq!(provider.requests(), 3);
 }
 
 #[test]
 fn the_last_answer_is_used_when_the_provider_is_away() {
     let context = TestContext::new();
-    // Nobody listens on a port that was free a moment ago.
+    // The port is closed again, so connecting fails.
     let gone = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -105,7 +105,7 @@ fn the_last_answer_is_used_when_the_provider_is_away() {
     let run = context.line("mcp list --no-connect --json");
     assert_eq!(run.code, 0);
     assert!(
-        run.stderr.contains("its servers are not there"),
+        run.stderr.contains("its servers are missing"),
         "{}",
         run.stderr
     );
@@ -115,13 +115,13 @@ fn the_last_answer_is_used_when_the_provider_is_away() {
     context.write("state/cloud.json", cached.to_string());
     let run = context.line("mcp list --no-connect --json");
     assert!(
-        run.stderr.contains("the servers it gave earlier are used"),
+        run.stderr.contains("using its cached servers"),
         "{}",
         run.stderr
     );
     assert!(run.stdout.contains("from-cloud"));
 
-    // The answer of another address is not this one's.
+    // The cached answer of another URL is not used.
     let other =
         serde_json::json!({"url": "https://other.example", "fetched_at": 1000, "text": SERVERS});
     context.write("state/cloud.json", other.to_string());
@@ -141,16 +141,16 @@ fn a_bad_answer_is_not_used() {
             Provider::answering("500 Internal Server Error", "", "{}"),
             "status 500",
         ),
-        (Provider::serving("<html>"), "not answer with a JSON object"),
-        (Provider::serving("[1]"), "not answer with a JSON object"),
-        (Provider::serving(&large), "more than 4194304 bytes"),
+        (Provider::serving("<html>"), "not a JSON object"),
+        (Provider::serving("[1]"), "not a JSON object"),
+        (Provider::serving(&large), "exceeds 4194304 bytes"),
         (
             Provider::answering("302 Found", "Location: http://evil.example/\r\n", ""),
             "not https",
         ),
         (
             Provider::answering("302 Found", "Location: /servers.json\r\n", ""),
-            "redirects too often",
+            "too many redirects",
         ),
     ] {
         let context = machine(&provider);
@@ -173,7 +173,7 @@ fn an_enterprise_file_keeps_the_provider_out() {
             serde_json::json!([]),
             "{mode}"
         );
-        assert_eq!(provider.asked(), 0, "{mode}");
+        assert_eq!(provider.requests(), 0, "{mode}");
     }
 }
 
@@ -191,5 +191,5 @@ fn a_project_cannot_choose_the_provider() {
         "{}",
         run.stderr
     );
-    assert_eq!(provider.asked(), 0);
+    assert_eq!(provider.requests(), 0);
 }

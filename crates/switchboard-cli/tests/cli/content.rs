@@ -1,4 +1,4 @@
-//! Resources, prompts, logs and the doctor, as people and scripts meet them.
+//! Resources, prompts, logs and the doctor, for people and scripts.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ fn scene() -> TestContext {
     context
 }
 
-/// A project whose servers fail, each in its own way.
+/// A project whose servers fail in different ways.
 #[cfg(unix)]
 fn patients() -> TestContext {
     let context = TestContext::new();
@@ -56,7 +56,7 @@ fn uri(context: &TestContext, file: &str) -> String {
     )
 }
 
-/// Runs lines and shows what they print, with times left out.
+/// Runs lines and compares their output, without times.
 fn check(name: &str, context: &TestContext, lines: &[&str]) {
     let mut shown = String::new();
     for line in lines {
@@ -155,7 +155,7 @@ fn servers_that_fail() {
 
 #[cfg(unix)]
 #[test]
-fn the_exit_code_tells_the_kind_of_fault() {
+fn the_exit_code_depends_on_the_fault() {
     let context = patients();
     for (server, code) in [
         ("workspace", 0),
@@ -231,13 +231,13 @@ fn a_terminal_gets_text_made_safe_and_no_other_bytes() {
             .unwrap()
             .wait_with_output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        // With nobody left who could write to the terminal, reading ends with an error after what was written.
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        // Once no process has the terminal open, reading returns the remaining output and then fails.
         let mut shown = Vec::new();
         let _ = std::fs::File::from(controller).read_to_end(&mut shown);
         assert_eq!(String::from_utf8(shown).unwrap(), expected);
-        let refused = said.contains("the resource is binary (application/octet-stream, 6 B)");
-        assert_eq!(refused, code == 2, "{said}");
+        let refused = stderr.contains("the resource is binary (application/octet-stream, 6 B)");
+        assert_eq!(refused, code == 2, "{stderr}");
     }
 }

@@ -1,4 +1,4 @@
-//! What scripts rely on: streams, exit codes, quiet, colour.
+//! The contract with scripts: streams, exit codes, quiet, colour.
 
 use std::process::Stdio;
 
@@ -125,7 +125,7 @@ fn colour_is_used_only_when_wanted() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let context = TestContext::new();
     let program = assert_cmd::cargo::cargo_bin("switchboard");
     let mut child = std::process::Command::new(program)
@@ -190,7 +190,7 @@ fn folders_come_from_the_environment() {
 }
 
 #[test]
-fn errors_count_even_when_nobody_reads_them() {
+fn errors_set_the_exit_code_even_if_the_pipe_is_closed() {
     let context = TestContext::new();
     context.write(
         "config/mcp.toml",
@@ -213,7 +213,7 @@ fn errors_count_even_when_nobody_reads_them() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_is_gone_is_said_to_be() {
+fn a_missing_current_folder_is_reported() {
     let context = TestContext::new();
     let gone = context.path("gone");
     std::fs::create_dir(&gone).unwrap();
@@ -230,7 +230,7 @@ fn a_folder_that_is_gone_is_said_to_be() {
     let run = Run::of(&shell.output().unwrap());
     assert_eq!(run.code, 1);
     assert!(
-        run.stderr.contains("the current folder is gone"),
+        run.stderr.contains("the current folder does not exist"),
         "{}",
         run.stderr
     );

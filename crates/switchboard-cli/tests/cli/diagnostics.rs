@@ -1,9 +1,9 @@
-//! The program's own diagnostics: off by default, and never among the data.
+//! The program's own diagnostics: off by default, and never mixed with data.
 
 use crate::support::TestContext;
 
 #[test]
-fn diagnostics_are_written_to_standard_error_when_they_are_asked_for() {
+fn diagnostics_go_to_standard_error_if_enabled() {
     let context = TestContext::new();
     let plain = context.line("tools --json");
     assert_eq!((plain.code, plain.stderr.as_str()), (0, ""));
@@ -21,7 +21,7 @@ fn diagnostics_are_written_to_standard_error_when_they_are_asked_for() {
             "{filter}: {}",
             run.stderr
         );
-        // Not a line of anybody else's.
+        // No lines of libraries.
         let is_own = |line: &str| {
             line.split_whitespace()
                 .nth(2)
@@ -39,7 +39,7 @@ fn diagnostics_are_written_to_standard_error_when_they_are_asked_for() {
 }
 
 #[test]
-fn a_filter_that_makes_no_sense_is_told() {
+fn an_invalid_filter_is_reported() {
     let context = TestContext::new();
     let run = context.logged("loud\u{1b}[31m", "version");
     assert_eq!(run.code, 0);

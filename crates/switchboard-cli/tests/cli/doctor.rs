@@ -1,4 +1,4 @@
-//! What `doctor` finds out about the machine around a server, and what it repairs when it is told to.
+//! `doctor`: diagnosis of a server's environment, and repairs on request.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::servers::{PYTHON, log, machine, script};
 use crate::support::{Run, TestContext};
 
 const PACKAGE: &str = "@modelcontextprotocol/server-everything";
-/// The folder that npm 10 installs the package in.
+/// The folder in which npm 10 installs the package.
 const FOLDER: &str = "cache/_npx/5b2dd62b9d0bddd4";
 
-/// Puts a program into the `PATH` of the tests.
+/// Adds a program to the `PATH` of the tests.
 fn program(context: &TestContext, name: &str, script: &str) {
     use std::os::unix::fs::PermissionsExt;
     context.write(&format!("bin/{name}"), script);
@@ -17,8 +17,8 @@ fn program(context: &TestContext, name: &str, script: &str) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// A machine with a server that npx runs. Its npx fails with this message while the folder of the package is there, and
-/// starts the test server otherwise.
+/// A machine with a server run by npx. Its npx fails with this message while the package's folder exists, and starts
+/// the test server otherwise.
 fn machine_with_npx(message: &str) -> TestContext {
     let context = machine(&[]);
     let folder = context.path(FOLDER);
@@ -61,7 +61,7 @@ fn doctor(context: &TestContext, variables: &[(&str, &str)], arguments: &[&str])
     Run::of(&command.output().unwrap())
 }
 
-/// The only server in the document of a run.
+/// The only server in a run's JSON document.
 fn patient(run: &Run) -> Value {
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(document.as_array().unwrap().len(), 1, "{document}");
@@ -76,13 +76,13 @@ fn finding<'v>(patient: &'v Value, code: &str) -> &'v Value {
 }
 
 #[test]
-fn a_broken_install_of_npx_is_recognized_and_repaired_when_told_to() {
+fn a_broken_npx_install_is_recognized_and_repaired_on_request() {
     let context = machine_with_npx("npm error code ENOTEMPTY");
     let outside = context.path("outside");
     context.write("outside/file", "");
     std::os::unix::fs::symlink(&outside, context.path(&format!("{FOLDER}/link"))).unwrap();
 
-    // It is only named as long as nobody says so.
+    // Without --repair it is only reported.
     let run = doctor(&context, &[], &["--json"]);
     assert_eq!(run.code, 4, "{}", run.all());
     let server = patient(&run);
@@ -113,7 +113,7 @@ fn a_broken_install_of_npx_is_recognized_and_repaired_when_told_to() {
     assert!(context.exists("cache/_npx/0123456789abcdef/package.json"));
     assert!(context.exists("outside/file"));
 
-    // Nothing is removed where nothing is broken.
+    // Nothing is removed if nothing is broken.
     let run = doctor(&context, &[], &["--repair", "--json"]);
     assert_eq!(run.code, 0, "{}", run.all());
     assert_eq!(patient(&run)["repairs"], serde_json::json!([]));
@@ -195,7 +195,7 @@ fn a_folder_that_is_a_link_is_not_removed() {
     assert!(context.exists("elsewhere/5b2dd62b9d0bddd4/package.json"));
 }
 
-/// A machine with a server that writes this and ends.
+/// A machine with a server that prints this and exits.
 fn machine_that_says(message: &str, keys: &str) -> TestContext {
     let context = machine(&[]);
     program(
@@ -273,7 +273,7 @@ fn variables_that_a_failed_server_may_miss_are_named_without_their_values() {
     );
     assert!(!text.all().contains("neverprinted"), "{}", text.all());
 
-    // What the entry lists or sets is not withheld.
+    // Variables that the entry lists or sets are not withheld.
     let context = machine_that_says(
         "gave up",
         "env_vars = [\"NPM_CONFIG__AUTH\", \"SLACK_TOKEN\", \"UV_INDEX_COMPANY_PASSWORD\"]\n\
@@ -288,7 +288,7 @@ fn variables_that_a_failed_server_may_miss_are_named_without_their_values() {
 }
 
 #[test]
-fn a_server_that_works_is_told_of_credentials_named_after_it_alone() {
+fn a_working_server_gets_a_note_only_about_its_own_credentials() {
     let context = machine(&[("slack", ""), ("time", "")]);
     let run = doctor(&context, SHELL, &["--json"]);
     assert_eq!(run.code, 0, "{}", run.all());

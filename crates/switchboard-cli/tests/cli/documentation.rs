@@ -1,4 +1,4 @@
-//! The tables of the documentation agree with the program.
+//! Checks that the tables in the documentation agree with the program.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ fn table(keys: &[Key]) -> String {
 }
 
 #[test]
-fn every_key_stands_in_the_documentation() {
+fn every_key_is_documented() {
     let text = std::fs::read_to_string(workspace().join("docs/configuration.md")).unwrap();
     let entry: Vec<Key> = KEYS.iter().map(|(_, key)| *key).collect();
     let settings: Vec<Key> = Setting::all().map(|setting| *setting.key()).collect();
@@ -37,7 +37,7 @@ fn every_key_stands_in_the_documentation() {
 }
 
 #[test]
-fn every_command_stands_in_the_documentation() {
+fn every_command_is_documented() {
     let text = std::fs::read_to_string(workspace().join("docs/cli.md")).unwrap();
     let context = TestContext::new();
     for group in ["", "mcp", "trust", "pins", "config", "permissions"] {

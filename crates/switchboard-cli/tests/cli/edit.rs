@@ -1,4 +1,4 @@
-//! Commands that change files: they change the right file, that one key, and nothing else.
+//! Commands that edit files change one key of the right file, and nothing else.
 
 use crate::support::{Run, TestContext, named};
 
@@ -39,7 +39,7 @@ fn comments_and_formatting_stay_in_all_formats() {
 }
 
 #[test]
-fn a_file_that_says_disabled_goes_on_saying_it() {
+fn a_file_with_disabled_keeps_that_key() {
     let context = TestContext::new();
     context.write(
         "config/mcp.json",
@@ -309,7 +309,7 @@ fn an_entry_without_effect_says_so() {
 }
 
 #[test]
-fn servers_that_are_no_table_are_left_alone() {
+fn servers_that_are_not_a_table_are_not_edited() {
     for (servers, kind) in [("null", "null"), ("[]", "an array"), ("5", "an integer")] {
         let context = TestContext::new();
         let text = format!("{{\"mcpServers\": {servers}}}");

@@ -1,4 +1,4 @@
-//! `mcp login` and `mcp logout`, with an authorization server, a browser and a person that do what the test says.
+//! `mcp login` and `mcp logout`, with a scripted authorization server, browser and user.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use switchboard_test::skipped::skipped;
 use crate::state::{run_under, set_mode, without_privileges, works};
 use crate::support::{Run, TestContext};
 
-/// A machine with one server behind a login.
+/// A machine with one server that requires a login.
 struct Machine {
     context: TestContext,
     server: AuthorizationServer,
@@ -40,7 +40,7 @@ impl Machine {
         })
     }
 
-    /// A browser that a person uses: it is started by the program, and goes where it is sent.
+    /// A browser: started by the program, it follows the URL.
     fn browser(&self) -> JoinHandle<String> {
         let (pipe, environment) = (self.context.path("opened"), self.context.path("given"));
         if !pipe.exists() {
@@ -74,25 +74,25 @@ impl Machine {
         self.shown(&self.command(line).output().unwrap())
     }
 
-    /// Runs it with a browser at hand; what the browser shows at the end comes second.
+    /// Runs a line with a browser available; also returns the browser's last page.
     fn with_browser(&self, line: &str) -> (Run, String) {
         let browser = self.browser();
         let output = self.command(line).env("BROWSER", "browser").output();
         (self.shown(&output.unwrap()), self.ended(browser))
     }
 
-    /// The last page of a browser; nothing where it was never started.
+    /// The last page of a browser; empty if it was never started.
     fn ended(&self, browser: JoinHandle<String>) -> String {
         let mut options = File::options();
         options.write(true);
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
-        // If somebody still waits for the browser to write, this is the end of it.
+        // Unblocks the browser if it still waits to open the pipe.
         drop(options.open(self.context.path("opened")));
         browser.join().unwrap()
     }
 
-    /// Starts it and waits for the address to open.
-    fn begin(&self, line: &str) -> Begun {
+    /// Starts a login and waits until it prints the URL.
+    fn begin(&self, line: &str) -> PendingLogin {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("switchboard"));
         let prepared = self.command(line);
         command
@@ -104,7 +104,7 @@ impl Machine {
                     .filter_map(|(name, value)| Some((name, value?))),
             )
             .current_dir(self.context.path("project"));
-        Begun::of(
+        PendingLogin::of(
             command
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
@@ -112,7 +112,7 @@ impl Machine {
         )
     }
 
-    /// What was printed, with what differs from run to run left out.
+    /// The output, with values that differ between runs replaced.
     fn shown(&self, output: &std::process::Output) -> Run {
         let run = Run::of(output);
         Run {
@@ -139,7 +139,7 @@ impl Machine {
         self.context.filtered(&text)
     }
 
-    /// No token and no code is in anything that was printed or written.
+    /// Asserts that no token or code is in anything printed or written.
     fn search_for_canaries(&self, printed: &[&Run]) {
         let script = self.server.script().clone();
         let mut canaries = script.given;
@@ -173,32 +173,32 @@ impl Machine {
     }
 }
 
-/// A login that waits for its person.
-struct Begun {
+/// A login that waits for the user.
+struct PendingLogin {
     child: Child,
     stderr: BufReader<std::process::ChildStderr>,
-    said: String,
+    printed: String,
     url: String,
 }
 
-impl Begun {
+impl PendingLogin {
     fn of(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let (mut said, mut url) = (String::new(), String::new());
-        // The line after the address and an empty one says that it waits.
-        while !said.ends_with(" s)\n") {
+        let (mut printed, mut url) = (String::new(), String::new());
+        // The line after the URL and an empty line says that the login is waiting.
+        while !printed.ends_with(" s)\n") {
             let mut line = String::new();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "{said}");
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "{printed}");
             if line.starts_with("  http") {
                 line.trim().clone_into(&mut url);
             }
-            said.push_str(&line);
+            printed.push_str(&line);
         }
         Self {
             child,
             stderr,
-            said,
+            printed,
             url,
         }
     }
@@ -213,16 +213,16 @@ impl Begun {
         let mut stdout = String::new();
         let mut stream = self.child.stdout.take().unwrap();
         stream.read_to_string(&mut stdout).unwrap();
-        self.stderr.read_to_string(&mut self.said).unwrap();
+        self.stderr.read_to_string(&mut self.printed).unwrap();
         Run {
             code: self.child.wait().unwrap().code().unwrap_or(-1),
             stdout: machine.steady(&stdout),
-            stderr: machine.steady(&self.said),
+            stderr: machine.steady(&self.printed),
         }
     }
 }
 
-/// Opening a pipe that nobody reads from fails, and does not wait.
+/// Makes opening a pipe without a reader fail instead of block.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
 fn check(run: &Run, code: i32, stderr: &str) {
@@ -230,8 +230,9 @@ fn check(run: &Run, code: i32, stderr: &str) {
     assert_eq!(run.stdout, "");
 }
 
-const OPENED: &str = "to log in to guarded, open this address:\n\n  ADDRESS\n\nwaiting for the browser, at most 300 s\n";
-const PASTE: &str = "to log in to guarded, open this address:\n\n  ADDRESS\n\nthen paste the address that the browser ends at here; on this machine there is no need to (at most 300 s)\n";
+const OPENED: &str =
+    "to log in to guarded, open this URL:\n\n  ADDRESS\n\nwaiting for the browser, at most 300 s\n";
+const PASTE: &str = "to log in to guarded, open this URL:\n\n  ADDRESS\n\nthen paste the URL that the browser ends at; not needed on this machine (at most 300 s)\n";
 
 #[test]
 fn a_browser_logs_in_and_the_login_stays_until_it_is_given_up() {
@@ -251,7 +252,7 @@ fn a_browser_logs_in_and_the_login_stays_until_it_is_given_up() {
         &format!("{OPENED}guarded is logged in: 2 tools\n"),
     );
     assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
-    // The browser is given what it needs to be seen, and nobody's token.
+    // The browser gets the variables it needs for its display, and no token.
     let given = machine.context.read("given");
     assert!(
         given.contains("HOME") && !given.contains("canary"),
@@ -288,34 +289,34 @@ fn a_browser_logs_in_and_the_login_stays_until_it_is_given_up() {
 #[test]
 fn scripts_get_json() {
     let machine = Machine::new(Script::default());
-    let told = |run: &Run| -> Value { serde_json::from_str(&run.stdout).unwrap() };
+    let output = |run: &Run| -> Value { serde_json::from_str(&run.stdout).unwrap() };
     let (login, _) = machine.with_browser("mcp login guarded --json");
     assert_eq!(login.code, 0, "{}", login.stderr);
     let mut expected = json!({"name": "guarded", "loggedIn": true, "changed": true, "tools": 2});
-    assert_eq!(told(&login), expected);
+    assert_eq!(output(&login), expected);
     expected["changed"] = json!(false);
-    assert_eq!(told(&machine.run("mcp login guarded --json")), expected);
+    assert_eq!(output(&machine.run("mcp login guarded --json")), expected);
     let out = machine.run("mcp logout guarded --json");
     let expected = json!({"name": "guarded", "loggedIn": false, "changed": true});
-    assert_eq!(told(&out), expected);
+    assert_eq!(output(&out), expected);
     machine.search_for_canaries(&[&login, &out]);
 }
 
 #[test]
 fn the_answer_can_be_pasted() {
     let machine = Machine::new(Script::default());
-    // There is no screen here, so no browser is looked for, whether or not that was said.
+    // Without a display no browser is opened, with or without --no-browser.
     for line in [
         "mcp login guarded --no-browser",
         "mcp login guarded --scopes a,b",
     ] {
-        let mut begun = machine.begin(line);
-        let answer = leads_to(&begun.url).unwrap();
-        begun.paste(&answer.replace("state=", "state=x"));
-        begun.paste("\n\n");
+        let mut pending = machine.begin(line);
+        let answer = leads_to(&pending.url).unwrap();
+        pending.paste(&answer.replace("state=", "state=x"));
+        pending.paste("\n\n");
         let (first, second) = answer.split_at(answer.len() / 2);
-        begun.paste(&format!("  {first}\n{second} \n"));
-        let login = begun.end(&machine);
+        pending.paste(&format!("  {first}\n{second} \n"));
+        let login = pending.end(&machine);
         assert_eq!(
             (login.code, login.stdout.as_str()),
             (0, ""),
@@ -369,19 +370,19 @@ fn the_entry_says_where_the_answer_comes() {
         let sent_to = machine.server.script().redirected_to.clone();
         assert!(sent_to.starts_with(&uri), "{sent_to}");
     }
-    // The answer goes to another machine, so somebody has to bring it.
+    // The redirect goes to another machine, so it must be pasted.
     with("redirect_uri = \"https://app.example/done\"");
-    let mut begun = machine.begin("mcp login guarded --no-browser --scopes a");
-    let answer = leads_to(&begun.url).unwrap();
+    let mut pending = machine.begin("mcp login guarded --no-browser --scopes a");
+    let answer = leads_to(&pending.url).unwrap();
     assert!(
         answer.starts_with("https://app.example/done?code="),
         "{answer}"
     );
-    begun.paste(&format!("{answer}\n"));
-    let login = begun.end(&machine);
-    let expected = "to log in to guarded, open this address:\n\n  ADDRESS\n\nthen paste the address that the browser ends at here (at most 300 s)\nguarded is logged in: 2 tools\n";
+    pending.paste(&format!("{answer}\n"));
+    let login = pending.end(&machine);
+    let expected = "to log in to guarded, open this URL:\n\n  ADDRESS\n\nthen paste the URL that the browser ends at (at most 300 s)\nguarded is logged in: 2 tools\n";
     check(&login, 0, expected);
-    // A port that another program has is an error, and no other port is taken in its place.
+    // A port in use is an error; no other port is tried.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     with(&format!("callback_port = {port}"));
@@ -397,17 +398,17 @@ fn the_entry_says_where_the_answer_comes() {
 }
 
 #[test]
-fn with_nobody_to_paste_the_answer_is_no() {
+fn without_input_the_login_fails() {
     let machine = Machine::consenting(Consent::Never);
     let run = machine.run("mcp login guarded --no-browser");
     let expected = format!(
-        "{PASTE}error: login to `guarded` was not completed\n  because the standard input has ended without an answer\n  hint: log in on a terminal, or give the address that the browser ends at\n"
+        "{PASTE}error: login to `guarded` was not completed\n  because standard input ended without an answer\n  hint: log in on a terminal, or pass the URL that the browser ends at\n"
     );
     check(&run, 6, &expected);
 }
 
 #[test]
-fn a_person_who_says_no_is_believed() {
+fn a_login_refused_by_the_user_fails() {
     let machine = Machine::consenting(Consent::Refused);
     let (run, page) = machine.with_browser("mcp login guarded");
     let expected = format!(
@@ -426,18 +427,18 @@ fn the_answer_to_another_login_does_not_end_this_one() {
 }
 
 #[test]
-fn a_login_that_nobody_ends_is_given_up() {
+fn an_unfinished_login_times_out() {
     let machine = Machine::consenting(Consent::Never);
     let (run, _) = machine.with_browser("mcp login guarded --timeout 0.5");
     let expected = format!(
-        "{}error: login to `guarded` timed out after 0.5 s\n  hint: try again, and allow it more time with --timeout\n",
+        "{}error: login to `guarded` timed out after 0.5 s\n  hint: try again with a longer --timeout\n",
         OPENED.replace("300", "0.5")
     );
     check(&run, 124, &expected);
 }
 
 #[test]
-fn a_browser_that_cannot_be_opened_is_told_of() {
+fn a_browser_that_fails_to_open_is_reported() {
     let machine = Machine::consenting(Consent::Never);
     machine.context.write("bin/broken", "#!/bin/sh\nexit 3\n");
     let mode = PermissionsExt::from_mode(0o755);
@@ -445,27 +446,27 @@ fn a_browser_that_cannot_be_opened_is_told_of() {
     let mut command = machine.command("mcp login guarded --timeout 3");
     let run = machine.shown(&command.env("BROWSER", "broken").output().unwrap());
     let expected = format!(
-        "{}warning: the browser could not be opened\n  hint: open the address above yourself\nerror: login to `guarded` timed out after 3 s\n  hint: try again, and allow it more time with --timeout\n",
+        "{}warning: could not open a browser\n  hint: open the URL above yourself\nerror: login to `guarded` timed out after 3 s\n  hint: try again with a longer --timeout\n",
         OPENED.replace("300", "3")
     );
     check(&run, 124, &expected);
 }
 
 #[test]
-fn an_interrupt_gives_the_login_up() {
+fn an_interrupt_cancels_the_login() {
     let machine = Machine::consenting(Consent::Never);
-    let begun = machine.begin("mcp login guarded --no-browser");
-    let process = rustix::process::Pid::from_child(&begun.child);
+    let pending = machine.begin("mcp login guarded --no-browser");
+    let process = rustix::process::Pid::from_child(&pending.child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    // Its input stays open until it has ended, else that could be why.
-    let Begun { mut child, .. } = begun;
+    // Keep its input open until it exits, so that only the signal can end it.
+    let PendingLogin { mut child, .. } = pending;
     let stdin = child.stdin.take();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     drop(stdin);
 }
 
 #[test]
-fn a_server_without_a_login_says_so() {
+fn a_server_without_a_login_is_reported() {
     let machine = Machine::new(Script {
         is_open: true,
         ..Script::default()
@@ -489,15 +490,15 @@ fn a_server_without_a_login_says_so() {
     );
     for (name, key) in [("static", "headers"), ("variable", "bearer_token_env_var")] {
         let expected = format!(
-            "error: the server `{name}` is not logged in to\n  because its entry has its credentials in `{key}`\n  hint: remove `{key}` from the entry to log in instead\n"
+            "error: cannot log in to `{name}`\n  because its entry sets credentials in `{key}`\n  hint: remove `{key}` from the entry to log in instead\n"
         );
         check(&machine.run(&format!("mcp login {name}")), 1, &expected);
     }
-    let local = "error: there is nothing to log in to at `local`\n  because it is a server on this machine\n";
+    let local = "error: `local` has no login\n  because it runs on this machine\n";
     for word in ["login", "logout"] {
         check(&machine.run(&format!("mcp {word} local")), 1, local);
         let unknown = machine.run(&format!("mcp {word} gaurded"));
-        let expected = "error: there is no server `gaurded`\n  hint: did you mean `guarded`?\n";
+        let expected = "error: no server named `gaurded`\n  hint: did you mean `guarded`?\n";
         check(&unknown, 1, expected);
     }
     let off = machine.run("mcp login off");
@@ -514,7 +515,7 @@ fn a_server_without_a_login_says_so() {
         0,
         "guarded was not logged in\n",
     );
-    // Nothing of this has made a place for logins, or a key.
+    // None of this created the login store or its key.
     assert!(!machine.context.exists("state/logins/key"));
 }
 
@@ -531,10 +532,10 @@ fn a_server_of_a_project_gets_no_login_before_it_is_trusted() {
 }
 
 #[test]
-fn a_keyring_that_never_answers_holds_nobody_up() {
+fn a_hanging_keyring_does_not_block() {
     let machine = Machine::new(Script::default());
     let bus = machine.context.path("bus");
-    // It takes connections and says nothing.
+    // Accepts connections and never answers.
     let listener = UnixListener::bind(&bus).unwrap();
     let browser = machine.browser();
     let mut command = machine.command("mcp login guarded");
@@ -550,7 +551,7 @@ fn a_keyring_that_never_answers_holds_nobody_up() {
     );
     machine.ended(browser);
     assert!(machine.context.exists("state/logins/key"));
-    // It was asked when there was something to keep, and not before.
+    // The keyring is contacted only when there is something to store.
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_ok());
     let mut command = machine.command("tools");
@@ -560,7 +561,7 @@ fn a_keyring_that_never_answers_holds_nobody_up() {
     );
     assert_eq!(machine.shown(&command.output().unwrap()).code, 0);
     assert!(listener.accept().is_err());
-    // Who wants the keyring and nothing else is told.
+    // If only the keyring is allowed, its failure is reported.
     machine.run("mcp logout guarded");
     let entry = machine.context.read("config/mcp.toml");
     let settings = "[settings]\nlogin_store = \"keyring\"\n";
@@ -582,7 +583,7 @@ fn a_keyring_that_never_answers_holds_nobody_up() {
 }
 
 #[test]
-fn a_damaged_login_is_told_of_and_can_be_replaced() {
+fn a_damaged_login_is_reported_and_can_be_replaced() {
     let machine = Machine::new(Script::default());
     assert_eq!(machine.with_browser("mcp login guarded").0.code, 0);
     let logins = machine.context.path("state/logins");
@@ -598,11 +599,11 @@ fn a_damaged_login_is_told_of_and_can_be_replaced() {
     let (login, _) = machine.with_browser("mcp login guarded");
     assert_eq!(login.code, 0, "{}", login.stderr);
     let lines: Vec<&str> = login.stderr.lines().collect();
-    let told = lines.first().unwrap();
+    let output = lines.first().unwrap();
     assert!(
-        told.starts_with("warning: the store of logins could not be read: [ROOT]/state/logins/")
-            && told.ends_with(".login: it is cut short or is no sealed secret"),
-        "{told}"
+        output.starts_with("warning: the store of logins could not be read: [ROOT]/state/logins/")
+            && output.ends_with(".login: it is cut short or is no sealed secret"),
+        "{output}"
     );
     assert_eq!(
         lines.get(1),
@@ -616,7 +617,7 @@ fn a_damaged_login_is_told_of_and_can_be_replaced() {
     );
 }
 
-/// Logins that cannot be read are neither used nor taken for none at all.
+/// Unreadable logins are neither used nor treated as missing.
 #[test]
 fn logins_that_cannot_be_read_send_no_token_and_ask_for_a_login() {
     for fault in ["damaged", "a folder", "forbidden", "no key"] {

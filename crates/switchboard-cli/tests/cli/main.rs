@@ -1,4 +1,4 @@
-//! The program as people and scripts meet it: every test starts the real binary.
+//! End-to-end tests of the command line: every test starts the real binary.
 
 #![expect(
     clippy::unwrap_used,

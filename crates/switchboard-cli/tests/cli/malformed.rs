@@ -1,17 +1,17 @@
-//! Malformed configurations: each is named with file, line and remedy, and stops nothing else.
+//! Malformed configurations: each error is reported with file, line and remedy, and affects nothing else.
 
 use std::path::Path;
 
 use crate::support::{TestContext, named};
 
-/// A mistake in one file.
+/// An error in one file.
 struct Case {
     about: &'static str,
     file: &'static str,
     text: &'static [u8],
     /// The exit code of `config check`.
     code: i32,
-    /// `line:column` of the finding.
+    /// `line:column` of the diagnostic.
     place: &'static str,
     /// A part of the message.
     says: &'static str,
@@ -126,7 +126,7 @@ fn each_mistake_is_named_and_stops_nothing_else() {
     }
 }
 
-/// A healthy server in another file, where the case leaves room for one.
+/// Adds a valid server in another file, if the case allows one.
 fn healthy_beside(context: &TestContext, file: &str) {
     let healthy = match file {
         USER_TOML => USER_JSON,
@@ -194,7 +194,7 @@ fn check(context: &TestContext, about: &str, path: &Path, case: &Case) {
         "ready",
         "{about}\n{servers}"
     );
-    // Commands that change nothing first, and one that changes another file.
+    // Commands that change nothing first, then one that changes another file.
     for line in [
         "config show",
         "config path",
@@ -206,7 +206,7 @@ fn check(context: &TestContext, about: &str, path: &Path, case: &Case) {
         "mcp add --scope local added -- npx",
     ] {
         let run = context.line(line);
-        // An enterprise file leaves no room for what is added.
+        // An exclusive enterprise file leaves the added entry without effect.
         assert_eq!(run.code, 0, "{about}: {line}\n{}", run.all());
         let warned =
             run.stderr.contains("warning:") && run.stderr.contains(&path.display().to_string());
@@ -220,7 +220,7 @@ fn check(context: &TestContext, about: &str, path: &Path, case: &Case) {
     }
 }
 
-/// Files that are no readable text, made by hand.
+/// Files that are not readable text, prepared by the test.
 fn check_file(
     about: &'static str,
     file: &'static str,
@@ -242,7 +242,7 @@ fn check_file(
 }
 
 #[test]
-fn files_that_are_no_text_are_named_and_stop_nothing_else() {
+fn files_that_are_not_text_are_named_and_stop_nothing_else() {
     check_file(
         "not UTF-8",
         USER_JSON,
@@ -359,7 +359,7 @@ fn files_that_are_links_pipes_or_forbidden_are_named_and_stop_nothing_else() {
 }
 
 #[test]
-fn empty_files_marks_and_line_endings_are_no_mistakes() {
+fn empty_files_byte_order_marks_and_line_endings_are_valid() {
     for (file, text) in [
         (USER_TOML, ""),
         (USER_JSON, ""),

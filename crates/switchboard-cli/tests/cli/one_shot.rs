@@ -1,12 +1,12 @@
-//! Commands that answer once: they end with their answer, however long their servers take to end.
+//! One-shot commands exit with their answer, however long their servers take to exit.
 
 use std::path::Path;
 
 use crate::servers::PYTHON;
 use crate::support::{TestContext, eventually};
 
-/// A server that notes its process, and after the end of its input ends when a file is made, and not before. It hears no
-/// signal that can be ignored.
+/// A server that records its process id, ignores signals where possible, and exits after the end of its input only once
+/// a file exists.
 const SERVER: &str = r#"
 import json, os, signal, sys, time
 pid_file, release = sys.argv[1:]
@@ -36,8 +36,8 @@ while not os.path.exists(release):
     time.sleep(0.01)
 "#;
 
-/// The command ends, and so do both of its streams, while its server still runs: nothing but the file below or the
-/// supervisor, after its grace period, ends the server.
+/// The command exits and closes its streams while its server still runs: only the file below, or the supervisor after
+/// its grace period, ends the server.
 #[test]
 fn a_command_ends_with_its_answer_and_not_with_its_server() {
     for (arguments, expected) in [

@@ -1,10 +1,10 @@
-//! What people see, word for word: each command plain, in colour, and for scripts.
+//! The exact output of each command: plain, in colour, and as JSON.
 
 use std::fmt::Write as _;
 
 use crate::support::TestContext;
 
-/// A machine with something of every kind on it.
+/// A machine with one item of every kind.
 fn scene() -> TestContext {
     let context = TestContext::new();
     context.write(
@@ -18,7 +18,7 @@ fn scene() -> TestContext {
     context
 }
 
-/// Adds a run to what is shown.
+/// Appends a run to the snapshot.
 fn record(shown: &mut String, context: &TestContext, line: &str) {
     let _ = writeln!(shown, "$ switchboard {line}\n{}", context.snapshot(line));
 }
@@ -60,7 +60,7 @@ snapshots! {
     version: "version",
 }
 
-/// Commands that cannot be run three times in a row on one machine, in the order a person runs them.
+/// Commands that cannot run three times in a row on one machine, in a user's order.
 #[test]
 fn a_first_hour() {
     let context = TestContext::new();

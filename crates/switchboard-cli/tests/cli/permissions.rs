@@ -1,4 +1,4 @@
-//! Permissions, the question at the terminal, hooks and the audit log, as a person has them.
+//! Permissions, the prompt on the terminal, hooks and the audit log.
 
 use std::fmt::Write as _;
 
@@ -85,11 +85,11 @@ fn a_project_that_is_not_trusted_grants_and_denies_nothing() {
     assert_eq!(context.line(call).code, 5);
     assert_eq!(context.line("trust approve --yes").code, 0);
     assert_eq!(context.line(call).code, 0);
-    // The administrator's word cannot be softened.
+    // The administrator's rule cannot be overridden.
     let deny = "mode = 'merge'\n[[permissions.rules]]\ntool = 'mcp__*'\naction = 'deny'\n";
     context.write("managed.toml", deny);
     assert_eq!(context.line(call).code, 5);
-    // An exclusive file is all there is.
+    // An exclusive file replaces all others.
     context.write("managed.toml", "");
     assert_eq!(context.line(call).code, 0);
 }
@@ -106,7 +106,7 @@ fn unattended_calls_go_by_the_setting() {
 }
 
 #[test]
-fn the_audit_log_is_asked_and_holds_no_secret() {
+fn the_audit_log_is_queried_and_contains_no_secret() {
     let context = machine(RULES);
     let secret = "CANARY-in-an-argument";
     context.line(&format!("call workspace/grep pattern={secret}"));
@@ -141,7 +141,7 @@ fn the_audit_log_is_asked_and_holds_no_secret() {
     let table = context.line("audit");
     assert!(table.stdout.contains("workspace/grep"), "{}", table.stdout);
     assert_eq!(table.stdout.lines().count(), 4, "{}", table.stdout);
-    // Nothing that was ever written holds it.
+    // No file contains it.
     for file in std::fs::read_dir(context.path("state")).unwrap() {
         let path = file.unwrap().path();
         if path.is_file() {
@@ -153,12 +153,12 @@ fn the_audit_log_is_asked_and_holds_no_secret() {
 }
 
 #[test]
-fn a_rule_about_nothing_is_told_once() {
+fn a_rule_that_matches_no_tool_is_reported_once() {
     let rule = "[[permissions.rules]]\ntool = 'mcp__gone__*'\naction = 'allow'\n";
     let context = machine(rule);
     let run = context.line("tools");
-    let told = run.stderr.matches("matches no tool").count();
-    assert_eq!((run.code, told), (0, 1), "{}", run.stderr);
+    let warnings = run.stderr.matches("matches no tool").count();
+    assert_eq!((run.code, warnings), (0, 1), "{}", run.stderr);
 }
 
 #[cfg(unix)]
@@ -201,7 +201,7 @@ mod on_a_terminal {
     use super::{RULES, TestContext, machine};
     use crate::servers::machine as with_servers;
 
-    /// Calls a tool on a terminal and answers the question with these keys; tells how it ended and what was shown.
+    /// Calls a tool on a terminal and answers the prompt with these keys; returns the exit code and the screen.
     fn answered(context: &TestContext, arguments: &[&str], keys: &str) -> (Option<i32>, String) {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
@@ -236,7 +236,7 @@ mod on_a_terminal {
             shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
         }
         controller.write_all(keys.as_bytes()).unwrap();
-        // What comes after the question is read, too: nobody can write to a terminal that is full.
+        // Keep reading after the prompt: writing to a full terminal blocks.
         let rest =
             std::thread::spawn(
                 move || {
@@ -263,7 +263,7 @@ mod on_a_terminal {
             let (found, shown) = answered(&context, &call, key);
             assert_eq!(found, Some(code), "{key:?} {shown}");
             for part in [
-                "call glob of the server workspace?",
+                "call glob of server workspace?",
                 "pattern: *.txt",
                 "the rule \"mcp__workspace__glob\" asks, at ",
                 "config/mcp.toml:6",
@@ -271,7 +271,7 @@ mod on_a_terminal {
             ] {
                 assert!(shown.contains(part), "{part} is not in {shown}");
             }
-            // Where a rule asks, no other rule can spare the question, so none is offered.
+            // If a rule asks, no other rule can skip the prompt, so none is offered.
             assert!(!shown.contains("everywhere"), "{shown}");
             assert!(shown.lines().count() <= 5, "{shown}");
             let log = context.json("audit --json");
@@ -295,7 +295,7 @@ mod on_a_terminal {
         assert!(shown.contains("a everywhere"), "{shown}");
         let rule = "[[permissions.rules]]\ntool = \"mcp__alpha__data\"\naction = \"allow\"\nexact_arguments = \"{}\"\n";
         assert_eq!(context.read("config/mcp.toml"), format!("{before}\n{rule}"));
-        // From now on nobody is asked.
+        // From now on there is no prompt.
         assert_eq!(context.line("call alpha/data").code, 0);
         let log = context.json("audit --json");
         assert_eq!(log[0]["kind"], "change");
@@ -313,10 +313,10 @@ mod on_a_terminal {
         assert_eq!(context.read("config/mcp.toml"), text);
         let rule = "[[permissions.rules]]\ntool = \"mcp__alpha__echo\"\naction = \"allow\"\n";
         assert_eq!(context.read("project/.switchboard.local.toml"), rule);
-        // It counts at once, without another approval.
+        // It takes effect at once, without another approval.
         let run = context.line("call alpha/echo text=other");
         assert_eq!(run.code, 0, "{}", run.all());
-        // Rules that are not approved are not approved by adding one.
+        // Adding a rule does not approve unapproved ones.
         let other = format!("{rule}\n[[permissions.rules]]\ntool = \"Bash\"\naction = \"allow\"\n");
         context.write("project/.switchboard.local.toml", &other);
         let (code, shown) = answered(&context, &["call", "alpha/data"], "p");
@@ -334,7 +334,7 @@ mod on_a_terminal {
         let (code, shown) = answered(&context, &["call", "alpha/echo", &hidden], "y");
         assert_eq!(code, Some(0), "{shown}");
         assert!(shown.contains("ls[␣×3000] ; touch X"), "{shown}");
-        // What is cut has to be looked at before a yes counts.
+        // Cut text must be displayed before it can be approved.
         let long = format!(
             "{{\"text\": \"{}MIDDLE{}END\"}}",
             "x".repeat(9000),
@@ -486,7 +486,7 @@ command = \"a; b\"
     ]);
     assert!(
         run.stdout
-            .contains("the rule \"Bash\" if command begins with \"git status\" at "),
+            .contains("rule \"Bash\" if command begins with \"git status\" at "),
         "{}",
         run.all()
     );

@@ -1,4 +1,4 @@
-//! Pins, through the program: tools that change, what is shown of it, approvals, and many processes at once.
+//! Pins through the program: changed tools, their diffs, approvals, and concurrent processes.
 
 use std::process::{Child, Stdio};
 
@@ -9,7 +9,7 @@ use crate::support::{Run, TestContext};
 
 const SERVER: &str = "shop";
 
-/// What the server has beside its usual tools, or in place of them.
+/// Sets what the server offers besides its usual tools, or instead of them.
 pub(crate) fn change(context: &TestContext, changes: &Value) {
     let file = format!("{}.changes", log(context, SERVER).display());
     std::fs::write(file, changes.to_string()).unwrap();
@@ -19,7 +19,7 @@ pub(crate) fn redefined(definition: &str) -> Value {
     json!({"name": "echo", "description": definition, "inputSchema": {"type": "object"}})
 }
 
-/// The states of all pins, by what they are about.
+/// The states of all pins, by target.
 fn states(context: &TestContext) -> Vec<(String, String)> {
     let pins = context.json("pins list --json");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -66,7 +66,7 @@ fn a_tool_that_changed_is_refused_shown_and_approved() {
     assert_eq!(context.line("call shop/echo text=hello").code, 0);
     assert!(states(&context).iter().all(|(_, state)| state == "pinned"));
 
-    // The server says something else now, with a trick for terminals in it.
+    // The server changes its text, with terminal escapes in it.
     change(
         &context,
         &json!({
@@ -94,7 +94,7 @@ fn a_tool_that_changed_is_refused_shown_and_approved() {
         "{}",
         tools.stderr
     );
-    // Without a connection it is no different, but for what is only looked for with one, or with `--all`.
+    // Without a connection the output is the same, except for the scan for suspicious content.
     let mark = "suspicious, has characters that no screen shows: ";
     let remembered = context.line("tools --no-connect").stdout;
     assert_eq!(remembered, tools.stdout.replace(mark, ""));
@@ -119,7 +119,7 @@ fn a_tool_that_changed_is_refused_shown_and_approved() {
         json!(["description", "inputSchema", "annotations", "title"])
     );
 
-    // With nobody to ask, nothing is approved.
+    // Without a terminal nothing is approved.
     let unasked = context.line("pins approve shop");
     assert_eq!(unasked.code, 5);
     assert_eq!(context.line("pins approve").code, 2);
@@ -135,12 +135,12 @@ fn a_tool_that_changed_is_refused_shown_and_approved() {
 }
 
 #[test]
-fn an_approval_is_about_what_was_looked_at() {
+fn an_approval_covers_only_what_was_shown() {
     let context = machine(&[(SERVER, "")]);
     context.line("tools");
     change(&context, &json!({"tools": [redefined("one")]}));
     context.line("tools");
-    // It changes again before it is approved, and nobody has seen that.
+    // It changes again before the approval, unseen by the user.
     change(&context, &json!({"tools": [redefined("two")]}));
     assert_eq!(context.line("pins approve shop --yes").code, 0);
     assert_eq!(context.line("call shop/echo").code, 5);
@@ -155,13 +155,13 @@ fn pins_survive_a_new_secret_and_end_with_another_server() {
     let file = context.read("config/mcp.toml");
     context.write("config/mcp.toml", file.replace("\"one\"", "\"two\""));
     assert_eq!(context.line("call shop/echo").code, 5);
-    // A fault of another name makes it another command, and so another server.
+    // Another fault means another command, so it is another server.
     context.write(
         "config/mcp.toml",
         file.replace(".log\"]", ".log\", \"none\"]"),
     );
     assert_eq!(context.line("call shop/echo text=x").code, 0);
-    // Who wants no pins gets none.
+    // With pins switched off there are none.
     context.write("config/mcp.toml", file.clone() + "pin = false\n");
     assert_eq!(context.line("call shop/echo text=x").code, 0);
     assert_eq!(context.json("pins list --json"), json!([]));
@@ -266,9 +266,11 @@ fn prompts_templates_and_instructions_that_changed_are_set_aside_until_approved(
     ] {
         assert!(refused.stderr.contains(remedy), "{}", refused.stderr);
     }
-    let asked = crate::servers::told(&context, SERVER);
-    let asked = asked.iter().filter(|line| line.starts_with("prompts/get"));
-    assert_eq!(asked.count(), 1);
+    let requests = crate::servers::received(&context, SERVER);
+    let requests = requests
+        .iter()
+        .filter(|line| line.starts_with("prompts/get"));
+    assert_eq!(requests.count(), 1);
     let resources = context.line("resources");
     assert!(
         resources.stdout.contains("shop://list/{page}"),
@@ -284,7 +286,7 @@ fn prompts_templates_and_instructions_that_changed_are_set_aside_until_approved(
         "shop: template shop://{item}: it has changed since it was pinned: description; set aside";
     assert!(resources.stderr.contains(warning), "{}", resources.stderr);
     let tools = context.line("tools");
-    let warning = "shop: its instructions changed since first used, set aside";
+    let warning = "shop: its instructions changed since first use; set aside";
     assert!(tools.stderr.contains(warning), "{}", tools.stderr);
 
     for target in targets {
@@ -312,7 +314,7 @@ fn a_tool_does_not_get_past_a_deny_rule_by_another_name() {
         context.write("config/mcp.toml", file + rules);
         let denied = context.line("call shop/fail");
         assert_eq!(denied.code, 5, "{}", denied.all());
-        // The same tool under a name that no rule is about, with or without the old one.
+        // The same tool under a name that no rule matches, with or without the old one.
         let twin = json!({"name": "succeed", "description": "Fails by its own word.", "inputSchema": {"type": "object"}});
         change(&context, &json!({"tools": [twin], "without": without}));
         let refused = context.line("call shop/succeed");
@@ -338,14 +340,14 @@ fn a_tool_does_not_get_past_a_deny_rule_by_another_name() {
         assert!(
             tools
                 .stderr
-                .contains("1 tool with another name than first used, set aside"),
+                .contains("1 tool renamed since first use; set aside"),
             "{}",
             tools.stderr
         );
-        let told = crate::servers::told(&context, SERVER);
+        let received = crate::servers::received(&context, SERVER);
         assert!(
-            !told.iter().any(|line| line.starts_with("tools/call")),
-            "{told:?}"
+            !received.iter().any(|line| line.starts_with("tools/call")),
+            "{received:?}"
         );
         assert_eq!(context.line("pins approve shop/succeed --yes").code, 0);
         assert_ne!(context.line("call shop/succeed").code, 5);

@@ -1,4 +1,4 @@
-//! What a model may read without anybody's consent: `chat -p`, where nobody can be asked.
+//! What a model may read without consent: `chat -p`, which never prompts.
 
 use serde_json::json;
 use switchboard_test::model::Turn;
@@ -6,7 +6,7 @@ use switchboard_test::model::Turn;
 use crate::chat::Machine;
 use crate::support::Run;
 
-/// What comes of one call that a model makes: the whole request with its result.
+/// The request that follows a model's call, including the call's result.
 fn result_of(tool: &str, arguments: &serde_json::Value, settings: &str) -> String {
     let turns = vec![
         Turn::text("").call("call_1", tool, arguments.clone()),
@@ -37,7 +37,7 @@ fn result_of(tool: &str, arguments: &serde_json::Value, settings: &str) -> Strin
     let root = context.root().display().to_string();
     let request = serde_json::to_string(&arguments).unwrap();
     if request.contains("ROOT") {
-        // The folder is only known now, so the model is asked anew.
+        // The folder is known only now, so the model is scripted again.
         let turns = vec![
             Turn::text("").call(
                 "call_1",
@@ -141,7 +141,7 @@ fn a_search_says_how_many_files_it_passed_over() {
         "{result}"
     );
     assert!(result.contains("1 files passed over"), "{result}");
-    // The home is no workspace, so it takes a rule to search it; its secrets are passed over all the same.
+    // The home folder is not a workspace, so searching it takes a rule; its secrets are skipped all the same.
     let allowed = "[[permissions.rules]]\ntool = 'Grep'\naction = 'allow'\n";
     let result = result_of(
         "Grep",

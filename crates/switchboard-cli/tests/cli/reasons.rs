@@ -1,4 +1,4 @@
-//! Servers and tools that are left out show with the same words in every command, in a chat and in `serve`.
+//! Servers and tools that are missing show the same words in every command, in a chat and in `serve`.
 
 use serde_json::json;
 use switchboard_test::model::Turn;
@@ -9,7 +9,7 @@ use crate::serve;
 use crate::servers::{configure, log};
 use crate::support::TestContext;
 
-/// One server for each reason to be left out, and one that works but hides some of its tools.
+/// One server per reason to be missing, and one that works but hides some of its tools.
 fn with_every_reason(context: &TestContext) {
     configure(
         context,
@@ -28,7 +28,7 @@ fn with_every_reason(context: &TestContext) {
     );
 }
 
-/// The state of each server, and a part of the reason.
+/// Each server's state, and a part of the reason.
 const REASONS: &[(&str, &str, &str)] = &[
     ("broken", "failed", "the process exited with status 2"),
     ("denied", "blocked", "denied by \"denied\""),
@@ -50,7 +50,7 @@ fn the_list_in_a_chat_has_the_states_and_reasons_of_mcp_list() {
     terminal.sees("mcp__good__echo");
     terminal.sees_prompt();
     terminal.press("/mcp\r");
-    // What was typed is on the screen before its answer is.
+    // Wait for the answer: the typed text is on the screen earlier.
     let heading = "NAME    STATE";
     terminal.until("the list", |screen| {
         let listed = screen.rsplit_once(heading);

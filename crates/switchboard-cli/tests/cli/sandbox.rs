@@ -1,7 +1,7 @@
-//! Servers in a sandbox that try to get out of it, each through the real program.
+//! Sandboxed servers that try to escape, through the real program.
 //!
-//! On a kernel without Landlock such servers must not be started at all, which is what the tests check there. Which
-//! kernel it is, the tests ask the kernel itself, not the program.
+//! On a kernel without Landlock such servers must not start at all, which the tests check there. The tests query the
+//! kernel directly rather than the program.
 
 use std::fmt::Write as _;
 use std::net::{TcpListener, UdpSocket};
@@ -14,12 +14,12 @@ use switchboard_test::skipped::skipped;
 use crate::servers::PYTHON;
 use crate::support::{Run, TestContext, eventually, workspace};
 
-/// What is said where the sandbox cannot be had.
+/// The message if the sandbox is unavailable.
 const NONE: &str = "this kernel has no Landlock";
 
-/// Which version of Landlock this kernel has, by the kernel's own word; 0 if none.
+/// The kernel's Landlock version; 0 if none.
 static LANDLOCK: LazyLock<i32> = LazyLock::new(|| {
-    // The third argument asks for the version; the number of the call is the same on every architecture.
+    // The third argument requests the version; the system call number is the same on every architecture.
     let question =
         "import ctypes; print(ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1))";
     let answer = std::process::Command::new(&*PYTHON)
@@ -30,7 +30,7 @@ static LANDLOCK: LazyLock<i32> = LazyLock::new(|| {
     answer.trim().parse::<i32>().unwrap().max(0)
 });
 
-/// Whether this kernel has what a sandbox needs. A test that asks and runs without it is told as skipped.
+/// Whether this kernel supports the sandbox. Tests that run without it are reported as skipped.
 pub(crate) static HAS_LANDLOCK: LazyLock<bool> = LazyLock::new(|| {
     let has = *LANDLOCK >= 3;
     if !has {
@@ -39,7 +39,7 @@ pub(crate) static HAS_LANDLOCK: LazyLock<bool> = LazyLock::new(|| {
     has
 });
 
-/// A machine with a server that tries what it should not.
+/// A machine with a server that attempts what its sandbox forbids.
 fn intruded(mode: &str, network: bool) -> TestContext {
     let context = TestContext::new();
     let script = workspace().join("crates/switchboard-cli/tests/cli/intruder.py");
@@ -66,8 +66,8 @@ fn attempt(context: &TestContext, what: &str, on: &str) -> Run {
     ])
 }
 
-/// What it is tried on, in a form that only the server reads: permissions would refuse a path that they understand, and
-/// these tests are about what stands behind them.
+/// Encodes the argument so that only the server can read it: the permission engine would deny a plain path, and these
+/// tests are about the sandbox behind it.
 fn disguised(on: &str) -> String {
     let mut argument = "on=".to_owned();
     for byte in on.bytes() {
@@ -76,7 +76,7 @@ fn disguised(on: &str) -> String {
     argument
 }
 
-/// Tries something that must come to this; where there is no sandbox, nothing may come of it at all.
+/// Asserts the result of an attempt; without a sandbox the call must fail.
 #[track_caller]
 fn check(context: &TestContext, what: &str, on: impl AsRef<Path>, expected: &str) {
     let on = on.as_ref().display().to_string();
@@ -117,7 +117,7 @@ fn a_reader_reads_and_writes_nothing_but_its_own_temporary_files() {
     check(&context, "child", "", "child");
     check(&context, "pair", "", "done");
 
-    // Its temporary files go with it.
+    // Its temporary files are removed with it.
     let made = attempt(&context, "temporary", "");
     if *HAS_LANDLOCK {
         assert_eq!(made.code, 0, "{}", made.stderr);
@@ -149,7 +149,7 @@ fn a_writer_writes_below_the_workspace_and_nowhere_else() {
         context.path("project/../outside/new"),
         "EACCES",
     );
-    // A link that leads out is no way out.
+    // A link that leads out does not help.
     std::os::unix::fs::symlink(context.path("outside"), context.path("project/link")).unwrap();
     check(
         &context,
@@ -161,7 +161,7 @@ fn a_writer_writes_below_the_workspace_and_nowhere_else() {
 }
 
 #[test]
-fn nobody_changes_what_switchboard_goes_by_or_reads_its_secrets() {
+fn our_configuration_cannot_be_changed_nor_our_secrets_read() {
     let context = intruded("workspace", true);
     context.write("project/.mcp.toml", "# approved\n");
     context.write("project/.switchboard.local.toml", "# mine\n");
@@ -192,7 +192,7 @@ fn nobody_changes_what_switchboard_goes_by_or_reads_its_secrets() {
     );
     check(&context, "write", context.path("state/new"), "EACCES");
 
-    // Not even where all of it lies below the workspace.
+    // Not even if all of it is below the workspace.
     let below = intruded("workspace", true);
     let config = below.read("config/mcp.toml");
     below.write("project/own/config/mcp.toml", &config);
@@ -235,13 +235,13 @@ fn the_network_is_there_or_it_is_not() {
         let closed = intruded(mode, false);
         check(&closed, "connect", &port, "EPERM");
         check(&closed, "datagram", &datagrams, "EPERM");
-        // A socket in a file leads to somebody who is in no sandbox.
+        // A socket in the file system leads to a process outside the sandbox.
         let path = open.path("outside/bus");
         let _bus = UnixListener::bind(&path).unwrap();
         check(&open, "unix", &path, "EPERM");
         check(&closed, "unix", &path, "EPERM");
     }
-    // Without rules about files the network alone can be taken away, which needs no Landlock.
+    // Without file rules, blocking the network needs no Landlock.
     let context = intruded("off", false);
     for (what, on, expected) in [
         ("connect", port.as_str(), "EPERM"),
@@ -263,7 +263,7 @@ fn the_network_is_there_or_it_is_not() {
     );
 }
 
-/// Runs the program as if the kernel knew nothing of Landlock.
+/// Runs the program as if the kernel lacked Landlock.
 fn without_landlock(context: &TestContext, line: &[&str]) -> Run {
     let mut command = context.command();
     command.args(line);
@@ -273,13 +273,13 @@ fn without_landlock(context: &TestContext, line: &[&str]) -> Run {
 /// The number of `landlock_create_ruleset`, the same on every architecture.
 pub(crate) const CREATE_RULESET: i64 = 444;
 
-/// Runs the program as if the kernel did not have a call.
+/// Runs the program as if the kernel lacked a system call.
 pub(crate) fn without_call(mut command: assert_cmd::Command, number: i64) -> Run {
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
-    // "No such call".
+    // "Function not implemented".
     const ENOSYS: u32 = 38;
-    // The filter stays with the thread that asks for it.
+    // The filter applies only to the thread that installs it.
     let confined = move || {
         let rules = [(number, Vec::new())].into_iter().collect();
         let architecture = std::env::consts::ARCH.try_into().unwrap();
@@ -309,7 +309,7 @@ fn without_landlock_a_server_that_is_to_be_confined_is_not_started() {
             doctor.stdout
         );
     }
-    // Who asks for no more than it can give is served.
+    // A server that needs no more than is available is started.
     let context = intruded("off", false);
     let run = without_landlock(&context, &["call", "intruder/try", "what=pair"]);
     assert_eq!(
@@ -350,11 +350,11 @@ fn no_pair_of_sockets_leads_to_a_socket_in_a_file() {
         let context = intruded(mode, network);
         check(&context, "pair_to", &path, "EPERM");
         check(&context, "raw_pair_to", &path, "EPERM");
-        // These kinds stay, for a process and its children.
+        // These kinds still work, for a process and its children.
         check(&context, "stream_pair_to", &listening, "EISCONN");
         check(&context, "pair_of_packets_to", &path, "intruder");
     }
-    // It needs no Landlock.
+    // This needs no Landlock.
     let context = intruded("off", false);
     for what in ["pair_to", "raw_pair_to", "unix"] {
         let run = attempt(&context, what, &path.display().to_string());
@@ -363,7 +363,7 @@ fn no_pair_of_sockets_leads_to_a_socket_in_a_file() {
     assert!(bus.recv(&mut [0; 100]).is_err(), "something arrived");
 }
 
-/// A process outside the sandbox, which ends with this.
+/// A process outside the sandbox, killed on drop.
 struct Bystander(std::process::Child);
 
 impl Bystander {
@@ -389,7 +389,7 @@ impl Drop for Bystander {
 }
 
 #[test]
-fn nobody_outside_is_limited_slowed_down_or_signalled() {
+fn outside_processes_are_not_limited_slowed_down_or_signalled() {
     let bystander = Bystander::new();
     let outside = bystander.id();
     for mode in ["read-only", "own-files"] {
@@ -407,7 +407,7 @@ fn nobody_outside_is_limited_slowed_down_or_signalled() {
         for what in ["own_limit", "own_priority", "own_processors"] {
             check(&context, what, "", "done");
         }
-        // Landlock has a right for signals from its sixth version on.
+        // Landlock restricts signals from version 6 on.
         let expected = if *LANDLOCK >= 6 { "EPERM" } else { "done" };
         check(&context, "kill", &outside, expected);
     }
@@ -423,7 +423,7 @@ fn no_socket_without_a_file_leads_out() {
         let context = intruded("read-only", network);
         check(&context, "abstract", &name, "EPERM");
     }
-    // With the sockets of the user within reach, it is Landlock that could say no, and does not.
+    // In this mode the user's sockets are reachable; Landlock could deny it, and does not.
     let context = intruded("own-files", true);
     check(&context, "abstract", &name, "done");
 }
@@ -440,7 +440,7 @@ const CHANGES: [&str; 9] = [
     "touch_through_descriptor",
 ];
 
-/// The mode, the owner and the times of a file.
+/// The mode, owner and modification time of a file.
 fn metadata(path: &Path) -> (u32, u32, i64) {
     use std::os::unix::fs::MetadataExt as _;
     let metadata = path.metadata().unwrap();
@@ -463,7 +463,7 @@ fn the_mode_owner_and_times_of_what_cannot_be_written_stay() {
             check(&context, "lease", &path, "EPERM");
             assert_eq!(metadata(&path), before, "{mode} {file}");
         }
-        // Of what it cannot open, some cannot even be tried.
+        // Attempts that need an open descriptor do not apply to files it cannot open.
         for file in ["state/tokens/secret", "config/mcp.toml"] {
             let path = context.path(file);
             let before = metadata(&path);
@@ -505,10 +505,10 @@ fn the_mode_owner_and_times_of_its_own_files_can_be_changed() {
         context.path("project/src/new"),
         "EPERM",
     );
-    // A link in the workspace to a file outside is that file.
+    // A link in the workspace to a file outside counts as that file.
     std::os::unix::fs::symlink(context.path("outside/file"), context.path("project/link")).unwrap();
     check(&context, "chmod", context.path("project/link"), "EPERM");
-    // What was approved stays as it was approved.
+    // Approved files stay unchanged.
     context.write("project/.mcp.toml", "# approved\n");
     check(
         &context,
@@ -540,7 +540,7 @@ fn our_folders_are_neither_listed_nor_watched() {
 }
 
 #[test]
-fn a_call_that_no_table_has_is_no_call() {
+fn unknown_system_calls_fail() {
     for (mode, network) in [("read-only", true), ("own-files", true), ("off", false)] {
         let context = intruded(mode, network);
         let run = attempt(&context, "call", "471");
@@ -590,17 +590,17 @@ fn a_child_that_left_the_session_ends_with_the_server() {
 }
 
 #[test]
-fn a_server_that_wants_to_know_is_told_its_policy() {
+fn a_server_can_query_its_policy() {
     let context = intruded("workspace", false);
     let run = attempt(&context, "told", "");
     if !*HAS_LANDLOCK {
         assert!(run.stderr.contains(NONE), "{}", run.stderr);
         return;
     }
-    let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let policy: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     let project = context.path("project").display().to_string();
     assert_eq!(
-        told,
+        policy,
         serde_json::json!([{
             "jsonrpc": "2.0",
             "method": "codex/sandbox-state/update",
@@ -630,7 +630,7 @@ fn no_variable_of_ours_reaches_a_server() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.contains("PATH"), "{}", run.stdout);
     assert!(!run.stdout.contains("canary"), "{}", run.stdout);
-    // By this one the supervisor tells its processes from those of other servers, and it says nothing else.
+    // The supervisor identifies its processes by this variable, which reveals nothing else.
     let seen: serde_json::Map<_, _> = serde_json::from_str(&run.stdout).unwrap();
     let ours: Vec<_> = seen
         .keys()

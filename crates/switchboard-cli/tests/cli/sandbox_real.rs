@@ -1,6 +1,6 @@
-//! Servers that others wrote, in a sandbox, through the real program: they start and answer in every mode.
+//! Third-party servers in a sandbox, through the real program: they start and answer in every mode.
 //!
-//! `cargo xtask test` installs them. Where one is missing a test fails and says so.
+//! `cargo xtask test` installs them. A test fails if one is missing.
 
 use switchboard_test::interop::{self, Launch};
 
@@ -8,7 +8,7 @@ use crate::bash_sandbox::UNSHARE;
 use crate::sandbox::{HAS_LANDLOCK, without_call};
 use crate::support::{Run, TestContext};
 
-/// Calls a tool of a server in every mode, with mounts and without, as for most users.
+/// Calls a server's tool in every mode, with and without mounts.
 #[track_caller]
 fn check(launch: &Launch, keys: &str, tool: &[&str], expected: &str) {
     if !*HAS_LANDLOCK {
@@ -26,7 +26,7 @@ fn check(launch: &Launch, keys: &str, tool: &[&str], expected: &str) {
         );
         for can_mount in [true, false] {
             let mut command = context.command();
-            // The programs of this machine, where npx finds its node.
+            // The real `PATH`, where npx finds its node.
             command.env("PATH", std::env::var_os("PATH").unwrap());
             command.arg("call").args(tool);
             let run = if can_mount {
@@ -55,7 +55,7 @@ fn a_server_that_npx_starts_answers_in_every_mode() {
             .map(str::to_owned)
             .to_vec(),
     };
-    // npx runs what the folder has installed.
+    // npx runs the package installed in the folder.
     let installed = interop::everything().unwrap();
     let script = std::path::Path::new(&installed.arguments[0]);
     let folder = script

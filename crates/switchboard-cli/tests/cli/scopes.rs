@@ -1,9 +1,9 @@
-//! A machine with all seven scopes filled: every value tells where it comes from and what it shadows.
+//! A machine with all seven scopes filled: every value shows its origin and what it shadows.
 
 use crate::cloud::Provider;
 use crate::support::{TestContext, named};
 
-/// In every scope the server `everywhere` and one of its own.
+/// Every scope has the server `everywhere` and one of its own.
 fn toml(scope: &str) -> String {
     format!(
         "[mcp_servers.everywhere]\ncommand = \"npx\"\nargs = [\"{scope}\"]\n\n[mcp_servers.only-{scope}]\nurl = \"https://{scope}.example/mcp\"\n"

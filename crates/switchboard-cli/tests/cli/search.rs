@@ -1,4 +1,4 @@
-//! `search`: what is found, how it is told, and what is no search.
+//! `search`: results, their output, and invalid queries.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn names_come_first_and_may_be_selected() {
 }
 
 #[test]
-fn what_is_remembered_can_be_searched_without_a_server() {
+fn cached_lists_can_be_searched_without_a_server() {
     let context = machine(&[("alpha", "")]);
     let before = context.line("search --no-connect echo --json");
     assert_eq!((before.code, before.stdout.as_str()), (0, "[]\n"));
@@ -66,7 +66,7 @@ fn finding_nothing_is_an_answer_and_searching_nothing_is_wrong_usage() {
     let nothing = context.line("search zzzzqqqq");
     assert_eq!((nothing.code, nothing.stdout.as_str()), (0, ""));
     assert!(
-        nothing.stderr.contains("no tool fits"),
+        nothing.stderr.contains("no matching tools"),
         "{}",
         nothing.stderr
     );
@@ -89,7 +89,7 @@ fn finding_nothing_is_an_answer_and_searching_nothing_is_wrong_usage() {
 }
 
 #[test]
-fn what_servers_say_reaches_no_terminal_as_it_is() {
+fn server_text_is_sanitized() {
     let context = machine(&[("alpha", "")]);
     for line in [
         "search paint the terminal",
@@ -113,7 +113,7 @@ fn what_servers_say_reaches_no_terminal_as_it_is() {
 }
 
 #[test]
-fn a_server_that_cannot_be_used_is_told_as_elsewhere() {
+fn an_unusable_server_is_reported_as_elsewhere() {
     let context = machine(&[
         ("alpha", ""),
         ("broken", "exit"),

@@ -2,7 +2,7 @@
 
 use crate::support::TestContext;
 
-/// Every canary begins with this.
+/// Prefix of every canary.
 const CANARY: &str = "CANARY";
 
 /// A server with a secret in every place that can hold one.
@@ -101,7 +101,7 @@ fn no_command_shows_a_secret() {
     lines.extend(names.map(|name| format!("trust diff {name}")));
     for line in lines {
         for flags in ["", "--json", "-v", "--json -v", "--color always"] {
-            // Flags stand first: after a command's words they would belong to it.
+            // Flags come first: after a command's words they would belong to it.
             let line = format!("{flags} {line}");
             let run = context.logged("trace", line.trim());
             let shown = run.all();
@@ -128,7 +128,7 @@ fn files_that_hold_secrets_are_private() {
     }
 }
 
-/// Takes away or doubles one sign after the other, wherever that may move a secret to where none belongs.
+/// Deletes or doubles one character at a time, which may move a secret to an unexpected place.
 #[test]
 fn a_broken_file_shows_no_secret() {
     let toml = "[mcp_servers.a]\ncommand = \"npx\"\nargs = [\"--token\", \"CANARY\"]\nenv = { API_KEY = \"CANARY\" }\n\n[mcp_servers.b]\nurl = \"https://u:CANARY@h.example/?token=CANARY\"\nheaders = { Authorization = \"Bearer CANARY\" }\n";
@@ -155,7 +155,7 @@ fn a_broken_file_shows_no_secret() {
     assert!(runs > 100);
 }
 
-/// A server that repeats what it was given wherever it can.
+/// A server that echoes its secrets wherever it can.
 const PARROT: &str = r#"
 import base64, json, os, sys, urllib.parse
 token, argument = os.environ["API_TOKEN"], sys.argv[2]
@@ -188,7 +188,7 @@ for line in sys.stdin:
 "#;
 
 #[test]
-fn what_a_server_repeats_of_its_secrets_is_masked() {
+fn secrets_echoed_by_a_server_are_masked() {
     let context = TestContext::new();
     context.write("parrot.py", PARROT);
     let script = context.path("parrot.py").display().to_string();
@@ -223,7 +223,7 @@ fn what_a_server_repeats_of_its_secrets_is_masked() {
             assert!(leaked.is_empty(), "{line}\n{}", leaked.join("\n"));
         }
     }
-    // What it said besides is there.
+    // The rest of its text is present.
     let run = context.line("call mcp__parrot__reject");
     assert!(
         run.stderr.contains("bad credentials ********"),

@@ -1,4 +1,4 @@
-//! `serve`, as other agents start it: the real program, with a model that says what the test wants.
+//! `serve`, started as other agents start it, with a scripted model.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use switchboard_test::model::{ScriptedModel, Turn};
 use tokio::runtime::Runtime;
 
-use crate::servers::{configure, is_gone, told};
+use crate::servers::{configure, has_exited, received};
 use crate::support::{TestContext, eventually};
 
-/// How long the program may take to say something.
+/// Timeout for each expected line.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A machine with a model.
 pub(crate) struct Machine {
     pub(crate) context: TestContext,
     model: ScriptedModel,
-    /// The model answers in it.
+    /// Runs the model.
     _runtime: Runtime,
 }
 
@@ -67,7 +67,7 @@ impl Machine {
     }
 }
 
-/// The program while it serves.
+/// The running program.
 pub(crate) struct Served {
     child: Child,
     input: Option<ChildStdin>,
@@ -106,7 +106,7 @@ impl Served {
         self.ask(&call)["result"]["structuredContent"].clone()
     }
 
-    /// The next line for people that has this in it.
+    /// The next line of standard error that contains this.
     pub(crate) fn note_with(&self, text: &str) -> String {
         loop {
             let note = self.notes.recv_timeout(PATIENCE).unwrap();
@@ -116,7 +116,7 @@ impl Served {
         }
     }
 
-    /// All lines for people up to the next one that has this in it.
+    /// All lines of standard error up to the next one that contains this.
     pub(crate) fn notes_until(&self, text: &str) -> String {
         let mut notes = String::new();
         while !notes.contains(text) {
@@ -126,7 +126,7 @@ impl Served {
         notes
     }
 
-    /// Closes its input, and tells how it ended.
+    /// Closes its input, and returns the exit code.
     pub(crate) fn leave(mut self) -> Option<i32> {
         self.input = None;
         self.child.wait().unwrap().code()
@@ -153,7 +153,7 @@ fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
 }
 
 #[test]
-fn a_conversation_goes_on_in_another_process() {
+fn a_session_continues_in_another_process() {
     let machine = Machine::new(vec![Turn::text("good morning"), Turn::text("good evening")]);
     let mut served = machine.serve(&[]);
     served.greet();
@@ -179,36 +179,36 @@ fn an_edited_file_changes_the_servers_while_it_serves() {
     let mut served = machine.serve(&[]);
     served.greet();
     served.call("switchboard", &json!({"prompt": "hello"}));
-    let before = told(context, "stays");
+    let before = received(context, "stays");
 
     configure(context, &[("stays", ""), ("comes", "")]);
-    let news = served.note_with("the configuration has changed");
+    let news = served.note_with("configuration changed");
     assert!(news.ends_with("goes is gone, comes is new"), "{news}");
-    eventually("what was waited for", || is_gone(context, "goes"));
+    eventually("what was waited for", || has_exited(context, "goes"));
     eventually("what was waited for", || {
-        told(context, "comes")
+        received(context, "comes")
             .iter()
             .any(|line| line.contains("tools/list"))
     });
 
-    // An edit that is not finished ends nobody.
+    // An unfinished edit stops no server.
     context.write("config/mcp.toml", "[mcp_servers.stays");
     let news = served.note_with("keeping the previous configuration");
     assert!(news.contains("mcp.toml:1:"), "{news}");
     configure(context, &[("stays", ""), ("comes", ";env = { A = \"1\" }")]);
-    let news = served.note_with("the configuration has changed");
+    let news = served.note_with("configuration changed");
     assert!(news.ends_with("changed: comes is started anew"), "{news}");
     let starts = || {
-        told(context, "comes")
+        received(context, "comes")
             .iter()
             .filter(|line| line.contains("tools/list"))
             .count()
     };
     eventually("what was waited for", || starts() == 2);
 
-    // Whoever was not touched noticed nothing.
-    assert_eq!(told(context, "stays"), before);
-    assert!(!is_gone(context, "stays"));
+    // An unchanged server is not disturbed.
+    assert_eq!(received(context, "stays"), before);
+    assert!(!has_exited(context, "stays"));
     assert_eq!(served.leave(), Some(0));
 }
 
@@ -233,17 +233,17 @@ fn a_rule_that_is_deleted_is_revoked_while_it_serves() {
     };
     served.call("switchboard", &json!({"prompt": "where?"}));
     let project = context.path("project").canonicalize().unwrap();
-    let told = result(1);
-    assert!(told.contains(project.to_str().unwrap()), "{told}");
+    let text = result(1);
+    assert!(text.contains(project.to_str().unwrap()), "{text}");
 
     context.write("config/mcp.toml", "");
-    let news = served.note_with("the configuration has changed");
+    let news = served.note_with("configuration changed");
     assert!(news.ends_with("permission rules"), "{news}");
     served.call("switchboard", &json!({"prompt": "and now?"}));
-    let told = result(3);
+    let text = result(3);
     assert!(
-        told.contains("it needs consent, and there is nobody to ask"),
-        "{told}"
+        text.contains("it needs consent, and there is nobody to ask"),
+        "{text}"
     );
     assert_eq!(served.leave(), Some(0));
 }
@@ -267,7 +267,7 @@ fn messages_that_are_not_json_rpc_2_are_refused() {
 }
 
 #[test]
-fn a_long_call_shows_the_client_that_it_is_alive() {
+fn a_long_call_sends_progress_to_the_client() {
     let waiting = Turn::new().call("call_1", "mcp__shop__wait", json!({}));
     let machine = Machine::new(vec![waiting, Turn::text("It hangs.")]);
     configure(&machine.context, &[("shop", ";tool_timeout_sec = 3")]);
@@ -290,8 +290,8 @@ fn a_long_call_shows_the_client_that_it_is_alive() {
             );
             break;
         }
-        let told = message["params"]["message"].as_str().unwrap_or_default();
-        let is_alive = told.contains("mcp__shop__wait is still running after");
+        let text = message["params"]["message"].as_str().unwrap_or_default();
+        let is_alive = text.contains("mcp__shop__wait is still running after");
         if is_alive {
             assert_eq!(message["method"], "notifications/progress");
             assert_eq!(message["params"]["progressToken"], "p");
@@ -315,9 +315,12 @@ fn over_http_a_token_lets_clients_in() {
         notes.push(note);
     };
     let token = machine.context.read("state/serve-token");
-    let told = notes.join("\n");
-    assert!(told.contains("serve-token"), "{told}");
-    assert!(!told.contains(token.trim()), "the token itself is not told");
+    let notes = notes.join("\n");
+    assert!(notes.contains("serve-token"), "{notes}");
+    assert!(
+        !notes.contains(token.trim()),
+        "the token must not be printed"
+    );
     let address = url
         .strip_prefix("http://")
         .unwrap()
@@ -344,7 +347,7 @@ fn over_http_a_token_lets_clients_in() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told() {
+fn invalid_options_are_reported() {
     let context = TestContext::new();
     let run = context.line("serve");
     assert_eq!((run.code, run.stdout.as_str()), (3, ""));
@@ -352,8 +355,7 @@ fn what_cannot_be_served_is_told() {
     let run = context.line("serve --http nowhere");
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
     assert!(
-        run.stderr
-            .contains("\"nowhere\" is no address to listen on"),
+        run.stderr.contains("\"nowhere\" is not a valid address"),
         "{}",
         run.stderr
     );
@@ -361,10 +363,10 @@ fn what_cannot_be_served_is_told() {
     assert_eq!(run.code, 2);
     let machine = Machine::new(Vec::new());
     let mut served = machine.serve(&["--http", "0.0.0.0:0"]);
-    let mut told = String::new();
+    let mut notes = String::new();
     while let Ok(note) = served.notes.recv_timeout(PATIENCE) {
-        told.push_str(&note);
+        notes.push_str(&note);
     }
-    assert!(told.contains("other machines could reach it"), "{told}");
+    assert!(notes.contains("other machines could reach it"), "{notes}");
     assert_eq!(served.child.wait().unwrap().code(), Some(1));
 }

@@ -1,4 +1,4 @@
-//! Commands that talk to servers: the embedded one, and a small one over stdio that does as it is told.
+//! Commands that connect to servers: the embedded one, and a small scripted one over stdio.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Run, TestContext, named, workspace};
 
-/// The interpreter itself, since wrappers that look for it need an environment that tests do not have.
+/// The interpreter itself: wrappers that search for it need variables that tests do not set.
 pub(crate) static PYTHON: LazyLock<String> = LazyLock::new(|| {
     let output = Command::new("python3")
         .args(["-c", "import sys; print(sys.executable)"])
@@ -20,14 +20,15 @@ pub(crate) static PYTHON: LazyLock<String> = LazyLock::new(|| {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 });
 
-/// A machine with servers of these names, each with a fault or none, and after a semicolon further keys of its entry.
+/// A machine with servers of these names, each with a fault or none, and after a semicolon additional keys of its
+/// entry.
 pub(crate) fn machine(servers: &[(&str, &str)]) -> TestContext {
     let context = TestContext::new();
     configure(&context, servers);
     context
 }
 
-/// Writes the file that has these servers, and no others.
+/// Writes a file with exactly these servers.
 pub(crate) fn configure(context: &TestContext, servers: &[(&str, &str)]) {
     let mut file = String::new();
     for (name, more) in servers {
@@ -51,15 +52,15 @@ pub(crate) fn log(context: &TestContext, server: &str) -> PathBuf {
     context.path(&format!("{server}.log"))
 }
 
-/// What a server was told, in order, its process aside.
-pub(crate) fn told(context: &TestContext, server: &str) -> Vec<String> {
+/// The messages that a server received, in order, without its process id.
+pub(crate) fn received(context: &TestContext, server: &str) -> Vec<String> {
     let text = std::fs::read_to_string(log(context, server)).unwrap_or_default();
     let lines = text.lines().filter(|line| !line.starts_with("pid "));
     lines.map(str::to_owned).collect()
 }
 
 /// Whether no process of a server is left.
-pub(crate) fn is_gone(context: &TestContext, server: &str) -> bool {
+pub(crate) fn has_exited(context: &TestContext, server: &str) -> bool {
     let text = std::fs::read_to_string(log(context, server)).unwrap();
     let processes = text.lines().filter_map(|line| line.strip_prefix("pid "));
     processes.clone().count() > 0
@@ -68,24 +69,24 @@ pub(crate) fn is_gone(context: &TestContext, server: &str) -> bool {
             .all(|process| !Path::new("/proc").join(process).exists())
 }
 
-/// Times and sizes differ from run to run.
+/// Replaces times and sizes, which differ between runs.
 fn steady(text: &str) -> String {
     let mut steady: Vec<String> = Vec::new();
     for line in text.split('\n') {
         let words = line.split(' ').collect::<Vec<_>>();
         let number = |word: &str| word.parse::<f64>().is_ok();
-        let mut kept = String::new();
+        let mut line = String::new();
         for (index, word) in words.iter().enumerate() {
             let unit = words.get(index + 1).copied().unwrap_or_default();
             let measured = number(word) && ["s", "ms", "MB", "kB"].contains(&unit.trim());
             let separator = if index == 0 { "" } else { " " };
-            let _ = write!(kept, "{separator}{}", if measured { "#" } else { word });
+            let _ = write!(line, "{separator}{}", if measured { "#" } else { word });
         }
-        while kept.trim_start().contains("   ") {
-            let indent = kept.len() - kept.trim_start().len();
-            kept = kept[..indent].to_owned() + &kept[indent..].replace("   ", "  ");
+        while line.trim_start().contains("   ") {
+            let indent = line.len() - line.trim_start().len();
+            line = line[..indent].to_owned() + &line[indent..].replace("   ", "  ");
         }
-        steady.push(kept);
+        steady.push(line);
     }
     steady.join("\n")
 }
@@ -131,7 +132,7 @@ fn tools_of_several_servers() {
     );
     insta::assert_snapshot!(shown);
     let asked = |line: &String| line.starts_with("tools/list");
-    let asked = told(&context, "off")
+    let asked = received(&context, "off")
         .iter()
         .filter(|line| asked(line))
         .count();
@@ -139,17 +140,17 @@ fn tools_of_several_servers() {
 }
 
 #[test]
-fn nothing_is_started_to_look_at_what_is_remembered() {
+fn no_server_is_started_to_show_cached_lists() {
     let context = machine(&[("alpha", "")]);
     let before = context.line("tools --no-connect");
     assert_eq!((before.code, before.stdout.as_str()), (0, ""));
     assert_eq!(
         before.stderr,
-        "alpha has not been connected yet, so its tools are not known\n"
+        "alpha has not been connected yet, so its tools are unknown\n"
     );
-    assert!(told(&context, "alpha").is_empty());
+    assert!(received(&context, "alpha").is_empty());
     let live = context.line("tools --json");
-    let messages = told(&context, "alpha").len();
+    let messages = received(&context, "alpha").len();
     let remembered = context.line("tools --no-connect --json");
     assert_eq!(
         (
@@ -159,7 +160,7 @@ fn nothing_is_started_to_look_at_what_is_remembered() {
         ),
         (0, &live.stdout, "")
     );
-    assert_eq!(told(&context, "alpha").len(), messages);
+    assert_eq!(received(&context, "alpha").len(), messages);
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn calls() {
     assert_eq!(context.read("project/picture.png"), "hello");
     assert_eq!(context.read("project/picture-2.png"), "world");
     assert_eq!(context.read("project/echo.txt"), "kept\n");
-    assert!(is_gone(&context, "alpha"));
+    assert!(has_exited(&context, "alpha"));
 }
 
 #[test]
@@ -221,10 +222,10 @@ fn arguments_come_from_standard_input() {
 fn a_call_starts_only_the_server_it_needs() {
     let context = machine(&[("alpha", ""), ("beta", "")]);
     assert_eq!(context.line("call beta/echo text=hi").code, 0);
-    assert_eq!(told(&context, "alpha"), Vec::<String>::new());
-    // A name that says nothing about its server asks all of them.
+    assert_eq!(received(&context, "alpha"), Vec::<String>::new());
+    // A name that does not identify its server queries all of them.
     assert_eq!(context.line("call echo text=hi").code, 1);
-    assert!(told(&context, "alpha").contains(&"tools/list".to_owned()));
+    assert!(received(&context, "alpha").contains(&"tools/list".to_owned()));
 }
 
 #[test]
@@ -285,7 +286,7 @@ fn status_of_servers() {
 }
 
 #[test]
-fn a_required_server_that_fails_is_told_by_the_exit_code() {
+fn a_failed_required_server_sets_the_exit_code() {
     let context = machine(&[("alpha", ""), ("needed", "exit;required = true")]);
     let tools = context.line("tools");
     assert_eq!(tools.code, 4, "{}", tools.stderr);
@@ -308,7 +309,7 @@ fn refusing(status: &'static str) -> String {
             let mut reader = BufReader::new(stream.unwrap());
             let mut length = 0;
             let mut line = String::new();
-            // A request is read whole, or the answer could be lost when the connection is closed.
+            // Read the whole request, or closing the connection could lose the answer.
             while reader
                 .read_line(&mut line)
                 .is_ok_and(|_| !line.trim().is_empty())
@@ -388,7 +389,7 @@ fn with_a_store_that_cannot_be_used_no_tool_is_offered() {
     assert_eq!(warnings, 1, "{}", run.stderr);
     let reason = "\"alpha/echo\" is set aside: cannot compare it with its pin";
     assert!(run.stderr.contains(reason), "{}", run.stderr);
-    // The remedy is the one that it names.
+    // The error names this remedy.
     std::fs::remove_file(context.path("state/switchboard.db")).unwrap();
     let run = context.line("call alpha/echo text=hi");
     assert_eq!(
@@ -400,7 +401,7 @@ fn with_a_store_that_cannot_be_used_no_tool_is_offered() {
 }
 
 #[test]
-fn the_supervisor_is_nobodys_command() {
+fn the_supervisor_is_not_a_command() {
     let context = TestContext::new();
     assert!(!context.line("--help").all().contains("supervisor"));
     assert!(
@@ -415,7 +416,7 @@ fn the_supervisor_is_nobodys_command() {
 mod signals {
     use super::*;
 
-    /// A call that never ends, and what its server is told, as it is told.
+    /// A call that never ends, with the live log of its server.
     struct Waiting {
         context: TestContext,
         child: Child,
@@ -425,10 +426,10 @@ mod signals {
     }
 
     impl Waiting {
-        /// Begins the call and waits until the server has it.
+        /// Starts the call and waits until the server has received it.
         fn begin(fault: &str) -> Self {
             let context = machine(&[("alpha", fault)]);
-            // The log is a pipe: reading it waits for the server's word, and its end is the server's.
+            // The log is a pipe: reading it blocks until the server writes, and ends when the server exits.
             let pipe = log(&context, "alpha");
             let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
             assert!(made.success());
@@ -461,7 +462,7 @@ mod signals {
             waiting
         }
 
-        /// Waits until the server is told this.
+        /// Waits until the server receives this.
         fn until(&mut self, wanted: &str) {
             let mut seen = Vec::new();
             for line in (&mut self.log).lines() {
@@ -471,7 +472,7 @@ mod signals {
                 }
                 seen.push(line);
             }
-            assert_eq!(seen, [wanted], "the server was never told");
+            assert_eq!(seen, [wanted], "the server never received it");
         }
 
         fn send(&self, signal: &str) {
@@ -480,16 +481,16 @@ mod signals {
             assert!(sent.unwrap().success());
         }
 
-        /// Waits for the program and for the server; tells what the program gave.
+        /// Waits for the program and the server; returns the program's output.
         fn end(mut self) -> Run {
             let output = self.child.wait_with_output().unwrap();
             // The pipe ends when the last process that could write to it is gone.
             let rest = (&mut self.log).lines().map(Result::unwrap).count();
             assert!(rest < 10);
-            // The supervisor ends it after the program has gone.
+            // The supervisor kills it after the program has exited.
             let process = Path::new("/proc").join(&self.process).join("exe");
             crate::support::eventually("the end of the server", || !process.exists());
-            // Also what was called off is written down, unless nobody had the time.
+            // A cancelled call is recorded too, unless a second signal ended the program at once.
             if output.status.code() != Some(130) || !self.is_hurried {
                 let audit = self.context.json("audit --json");
                 assert_eq!(audit[0]["outcome"], "called-off");
@@ -500,7 +501,7 @@ mod signals {
     }
 
     #[test]
-    fn a_signal_calls_off_the_call_and_leaves_nothing_behind() {
+    fn a_signal_cancels_the_call_and_leaves_nothing_behind() {
         for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
             let mut waiting = Waiting::begin("");
             waiting.send(signal);
@@ -511,7 +512,7 @@ mod signals {
         }
     }
 
-    /// A terminal, and the program's standard error on it.
+    /// The program with its standard error on a terminal.
     #[cfg(target_os = "linux")]
     struct OnTerminal {
         context: TestContext,
@@ -562,11 +563,11 @@ mod signals {
             }
         }
 
-        /// Reads what is written until this is, or until the terminal is closed.
+        /// Reads until this is written, or the terminal is closed.
         fn until(&mut self, wanted: &str) {
             let mut bytes = [0; 4096];
             while !self.written.contains(wanted) {
-                // A terminal that nobody holds any longer gives an error instead of an end.
+                // A terminal that no process holds open returns an error instead of end of file.
                 match std::io::Read::read(&mut self.screen, &mut bytes) {
                     Ok(count) if count > 0 => {
                         let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
@@ -577,7 +578,7 @@ mod signals {
             }
         }
 
-        /// Interrupts the program; tells how it ended and everything it wrote.
+        /// Interrupts the program; returns its exit code and everything it wrote.
         fn interrupted(mut self) -> (Option<i32>, String) {
             let process = self.child.id().to_string();
             let sent = Command::new("kill").args(["-INT", &process]).status();
@@ -591,13 +592,13 @@ mod signals {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_moves_on_a_terminal_is_taken_away_again() {
+    fn live_lines_are_erased() {
         for (fault, arguments, shown) in [
             ("silent", &["tools"][..], "alpha  starting, 0 s"),
             ("", &["call", "alpha/wait"][..], "25 %  a quarter"),
         ] {
             let mut terminal = OnTerminal::begin(fault, arguments);
-            // In the pieces that styles make of it.
+            // Styles split it into pieces.
             let last = shown.split("  ").last().unwrap();
             terminal.until(last);
             let (code, written) = terminal.interrupted();
@@ -617,12 +618,12 @@ mod signals {
         let server = Path::new("/proc").join(&waiting.process).join("exe");
         assert!(server.exists(), "the program waited for the server");
         assert_eq!(status.code(), Some(143));
-        // The supervisor ends the server after all.
+        // The supervisor kills the server eventually.
         assert_eq!(waiting.end().all(), "");
     }
 
     #[test]
-    fn a_second_signal_waits_for_nobody() {
+    fn a_second_signal_exits_at_once() {
         let mut waiting = Waiting::begin("stubborn");
         waiting.send("-INT");
         waiting.until("end of input");

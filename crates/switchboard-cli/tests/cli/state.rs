@@ -1,5 +1,5 @@
-//! State that cannot be read or written, through the program: what cannot be compared is not offered, what cannot be
-//! recorded is not called.
+//! Unreadable or unwritable state, through the program: tools that cannot be compared are not offered, calls that
+//! cannot be recorded are not made.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,24 +12,24 @@ use switchboard_test::skipped::skipped;
 
 use crate::chat::Machine;
 use crate::pins::{change, redefined};
-use crate::servers::{configure, machine, told};
+use crate::servers::{configure, machine, received};
 use crate::support::{Run, TestContext};
 
 const SERVER: &str = "shop";
 const DATABASE: &str = "state/switchboard.db";
 
-/// What is wrong with the state.
+/// A fault of the state store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// The file is not a database.
     Corrupt,
-    /// A folder stands where the file should be.
+    /// A folder is in place of the file.
     Folder,
-    /// The user may not read the file.
+    /// The user lacks permission to read the file.
     Unreadable,
-    /// Another process holds the file for itself.
+    /// Another process holds an exclusive lock.
     Locked,
-    /// Another process is writing and does not finish.
+    /// Another process is in the middle of a write transaction.
     Writing,
     ReadOnlyFile,
     ReadOnlyFolder,
@@ -49,7 +49,7 @@ impl Fault {
         Self::Full,
     ];
 
-    /// What the user is told to do about it, where the state cannot be read.
+    /// The remedy in the message if the state cannot be read.
     const fn remedy(self) -> &'static str {
         match self {
             Self::Corrupt => "move the file aside",
@@ -63,16 +63,16 @@ impl Fault {
     }
 }
 
-/// A fault for as long as this lives.
+/// Applies a fault until dropped.
 struct Broken<'c> {
     context: &'c TestContext,
     fault: Fault,
-    /// What the program is started with, before its own name.
+    /// Command prefix that the program is started with.
     prefix: Vec<String>,
     lock: Option<rusqlite::Connection>,
 }
 
-/// Root may read and write everything, unless it gives that right up.
+/// Root may read and write everything unless it drops its capabilities.
 pub(crate) fn without_privileges() -> Vec<String> {
     if rustix::process::geteuid().is_root() {
         let words = "setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all";
@@ -102,7 +102,7 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// A script that starts a program with a copy of the state on a file system that is full.
+/// A script that runs a program with a copy of the state on a full file system.
 const ON_A_FULL_DISK: &str = r#"
 set -e
 path="$PATH" state="$1" copy="$2"
@@ -116,7 +116,7 @@ exec env PATH="$path" "$@"
 "#;
 
 impl<'c> Broken<'c> {
-    /// `None` if this machine cannot have the fault, which is told.
+    /// `None`, with a message, if this machine cannot reproduce the fault.
     fn new(context: &'c TestContext, fault: Fault) -> Option<Self> {
         let mut broken = Self {
             context,
@@ -185,19 +185,19 @@ impl<'c> Broken<'c> {
         Some(broken)
     }
 
-    /// Runs the program while the fault is there.
+    /// Runs the program under the fault.
     fn run(&self, line: &str) -> Run {
         run_under(&self.prefix, self.context, line)
     }
 }
 
-/// Runs the program under another one, as `nice` runs programs.
+/// Runs the program under another one, such as `nice`.
 pub(crate) fn run_under(prefix: &[String], context: &TestContext, line: &str) -> Run {
     let prepared = context.command();
     let program = prepared.get_program().to_str().unwrap().to_owned();
     let words = switchboard_config::words::split(line).unwrap();
     let mut all = prefix.iter().cloned().chain([program]).chain(words);
-    // Found here, since the program's own PATH has none of these.
+    // Resolved here, since the program's own PATH has none of these.
     let first = all.next().unwrap();
     let output = Command::new(find(&first))
         .args(all)
@@ -239,13 +239,14 @@ impl Drop for Broken<'_> {
 }
 
 fn called(context: &TestContext) -> usize {
-    let told = told(context, SERVER);
-    told.iter()
+    let received = received(context, SERVER);
+    received
+        .iter()
         .filter(|line| line.starts_with("tools/call"))
         .count()
 }
 
-/// A tool changed after it was pinned, and the state has this fault now.
+/// A tool changed after it was pinned, and the state now has this fault.
 fn check_changed(fault: Fault) {
     let context = machine(&[(SERVER, "")]);
     assert_eq!(context.line("tools").code, 0);
@@ -283,7 +284,7 @@ fn check_changed(fault: Fault) {
     assert!(call.stderr.contains("hint: "), "{fault:?}: {}", call.stderr);
     assert_eq!(called(&context), 0, "{fault:?}");
 
-    // The pins are as they were, and so is the judgement of the change.
+    // The pins are unchanged, so the tool still counts as changed.
     drop(broken);
     let call = context.line("call shop/echo text=hello");
     assert_eq!(call.code, 5, "{fault:?}: {}", call.all());
@@ -308,7 +309,7 @@ fn what_cannot_be_pinned_is_set_aside_unless_the_settings_allow_it() {
     let context = TestContext::new();
     assert_eq!(context.line("tools").code, 0);
     configure(&context, &[(SERVER, "")]);
-    // The pins can be read, and no new one can be written.
+    // Pins can be read, but no new ones written.
     let Some(broken) = Broken::new(&context, Fault::Writing) else {
         return;
     };
@@ -392,7 +393,7 @@ fn check_unrecorded(fault: Fault) {
         refused.stderr
     );
     assert_eq!(called(&context), before, "{fault:?}");
-    // Where the log is not required, the call is made, and the user is told that it is not recorded.
+    // If the log is not required, the call is made with a warning.
     context.write("config/mcp.toml", &file);
     let made = broken.run(call);
     assert_eq!(

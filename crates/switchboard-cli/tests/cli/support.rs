@@ -1,4 +1,4 @@
-//! One machine for each test: a home, folders, a project, and a few programs, all temporary.
+//! A temporary machine per test: a home, configuration folders, a project, and a few programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -7,12 +7,11 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A machine of its own.
 pub(crate) struct TestContext {
     root: TempDir,
 }
 
-/// What a run of the program gave.
+/// The outcome of running the program.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -34,7 +33,7 @@ impl TestContext {
         context
     }
 
-    /// The folder of everything, with links resolved as the program resolves them.
+    /// The machine's root folder, with links resolved as the program resolves them.
     pub(crate) fn root(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap()
     }
@@ -67,7 +66,7 @@ impl TestContext {
         }
     }
 
-    /// The program, in the project, with nothing of the real machine around it.
+    /// The program in the project, isolated from the real machine.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::cargo_bin("switchboard").unwrap();
         command
@@ -77,7 +76,7 @@ impl TestContext {
             .env("SWITCHBOARD_CONFIG_DIR", self.path("config"))
             .env("SWITCHBOARD_STATE_DIR", self.path("state"))
             .env("SWITCHBOARD_MANAGED_FILE", self.path("managed.toml"))
-            // Nobody listens there: whatever a server's address is, no test talks to another machine.
+            // A closed port, so that no test can connect to another machine.
             .env("HTTPS_PROXY", "http://127.0.0.1:9")
             .env("HTTP_PROXY", "http://127.0.0.1:9")
             .env("NO_PROXY", "127.0.0.1,localhost")
@@ -89,14 +88,14 @@ impl TestContext {
         Run::of(&self.command().args(arguments).output().unwrap())
     }
 
-    /// Runs a line as a shell would take it apart.
+    /// Runs a line, split as a shell would.
     pub(crate) fn line(&self, line: &str) -> Run {
         let words = switchboard_config::words::split(line).unwrap();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.run(&words)
     }
 
-    /// As [`line`](Self::line), with the program's own diagnostics.
+    /// Like [`line`](Self::line), with the program's own diagnostics.
     pub(crate) fn logged(&self, filter: &str, line: &str) -> Run {
         let words = switchboard_config::words::split(line).unwrap();
         let mut command = self.command();
@@ -104,14 +103,14 @@ impl TestContext {
         Run::of(&command.output().unwrap())
     }
 
-    /// A run that must succeed, and its JSON.
+    /// Runs a line that must succeed, and parses its JSON.
     pub(crate) fn json(&self, line: &str) -> Value {
         let run = self.line(line);
         assert_eq!(run.code, 0, "{line}\n{}", run.stderr);
         serde_json::from_str(&run.stdout).unwrap()
     }
 
-    /// A run as text for a snapshot, with everything that differs from machine to machine replaced.
+    /// Runs a line for a snapshot, with machine-specific parts replaced.
     pub(crate) fn snapshot(&self, line: &str) -> String {
         let Run {
             code,
@@ -124,7 +123,7 @@ impl TestContext {
     }
 
     pub(crate) fn filtered(&self, text: &str) -> String {
-        // Escape sequences are shown, so that a snapshot can be read.
+        // Make escape sequences visible in snapshots.
         let text = text
             .replace(&self.root().display().to_string(), "[ROOT]")
             .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
@@ -163,13 +162,13 @@ impl Run {
         }
     }
 
-    /// Everything that was printed.
+    /// Standard output and standard error.
     pub(crate) fn all(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 }
 
-/// The members of a JSON array that have this name.
+/// The member of a JSON array with this name.
 pub(crate) fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
     list.as_array()
         .unwrap()
@@ -178,7 +177,6 @@ pub(crate) fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
         .unwrap_or(&Value::Null)
 }
 
-/// The root of the workspace.
 pub(crate) fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -186,12 +184,12 @@ pub(crate) fn workspace() -> &'static Path {
         .unwrap()
 }
 
-/// Waits for what another process does.
+/// Polls until another process has done something.
 pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
         let waited = start.elapsed();
-        assert!(waited.as_secs() < 30, "waited in vain for {what}");
+        assert!(waited.as_secs() < 30, "timed out waiting for {what}");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }

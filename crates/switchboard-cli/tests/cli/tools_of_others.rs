@@ -30,7 +30,7 @@ fn a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn servers_are_taken_over_once() {
+fn servers_are_imported_once() {
     let context = with_other_tools();
     let imported = context.json("mcp import --json");
     let results = |name: &str| -> Vec<String> {
@@ -82,7 +82,7 @@ fn one_tool_can_be_named_and_an_unknown_one_is_an_error() {
 }
 
 #[test]
-fn approvals_in_files_are_never_honoured() {
+fn approvals_in_files_are_ignored() {
     let context = TestContext::new();
     context.write(
         "home/.claude.json",
@@ -120,7 +120,7 @@ fn an_export_goes_to_standard_output_or_into_a_file_that_keeps_the_rest() {
         serde_json::Value::Null,
         "what is not trusted is not handed on"
     );
-    assert!(run.stderr.contains("`waits` is left out"), "{}", run.stderr);
+    assert!(run.stderr.contains("`waits` is skipped"), "{}", run.stderr);
 
     context.write(
         "project/codex.toml",
@@ -173,7 +173,7 @@ fn files_that_are_read_anyway_are_not_imported() {
     assert_eq!(rows.len(), 2);
     assert!(
         rows.iter()
-            .all(|row| row["reason"] == "read from there already"),
+            .all(|row| row["reason"] == "that file is already read"),
         "{imported}"
     );
 }
@@ -238,13 +238,13 @@ fn a_name_that_is_taken_can_be_changed() {
             .read("config/mcp.toml")
             .contains("[mcp_servers.shared-2]")
     );
-    // What is there already is not added once more.
+    // Existing entries are not added again.
     let again = context.json("mcp import --from cursor --rename --json");
     assert_eq!(named(&again, "shared")["result"], "skipped", "{again}");
 }
 
 #[test]
-fn secrets_that_are_copied_are_told_of() {
+fn copied_secrets_are_reported() {
     let context = TestContext::new();
     context.write(
         "home/.cursor/mcp.json",

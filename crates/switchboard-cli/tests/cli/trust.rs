@@ -1,4 +1,4 @@
-//! `trust`: asking, remembering, taking back.
+//! `trust`: prompting, storing and revoking approvals.
 
 use crate::support::{Run, TestContext, named};
 
@@ -53,7 +53,7 @@ fn no_argument_hides_what_is_to_be_approved() {
 }
 
 #[test]
-fn what_is_not_there_cannot_be_approved_or_revoked() {
+fn unknown_items_cannot_be_approved_or_revoked() {
     let context = project_with(1);
     let run = context.run(&["trust", "approve", "s1", "--yes"]);
     assert_eq!(run.code, 1);
@@ -267,7 +267,7 @@ fn one_key_on_a_terminal_is_the_answer() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_folder_that_cannot_be_named_in_the_decisions_is_told_so() {
+fn a_folder_with_a_non_utf8_path_is_rejected() {
     use std::os::unix::ffi::OsStrExt as _;
     let context = TestContext::new();
     let folder = context.root().join(std::ffi::OsStr::from_bytes(b"b\xff"));
@@ -283,7 +283,7 @@ fn a_folder_that_cannot_be_named_in_the_decisions_is_told_so() {
         .args(["trust", "approve", "--yes"]);
     let run = Run::of(&command.output().unwrap());
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("is not UTF-8 text"), "{}", run.stderr);
+    assert!(run.stderr.contains("is not UTF-8"), "{}", run.stderr);
     assert!(run.stderr.contains("--trust-project"), "{}", run.stderr);
 }
 
@@ -380,13 +380,13 @@ fn certificates_of_the_project_that_changed_ask_again() {
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_read_is_not_approved() {
+fn unreadable_items_are_not_approved() {
     let context = TestContext::new();
     context.write(
         "project/.mcp.json",
         r#"{"mcpServers": {"s": {"command": "node", "args": ["./server.js"]}}}"#,
     );
-    // A link that leads nowhere cannot be read by anybody, not even by root.
+    // A dangling link is unreadable even for root.
     std::os::unix::fs::symlink("nowhere", context.path("project/server.js")).unwrap();
     let run = context.line("trust approve --yes");
     assert_eq!(run.code, 5, "{}", run.all());
@@ -455,7 +455,7 @@ fn switching_a_server_off_and_on_keeps_its_approval() {
             state
         );
     }
-    // But not that of one that was changed meanwhile.
+    // But not that of an entry that was changed meanwhile.
     let text = context.read("project/.mcp.json").replace("npx", "evil");
     context.write("project/.mcp.json", text);
     context.line("mcp disable s0");

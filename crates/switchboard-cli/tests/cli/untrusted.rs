@@ -1,5 +1,5 @@
-//! A project that is not trusted cannot start anything, shadow or change anything of the user's, grant itself
-//! a permission, or see a header of the user's, whatever it contains.
+//! An untrusted project cannot start anything, shadow or change anything of the user's, grant itself a permission, or
+//! see a header of the user's.
 
 use crate::support::{TestContext, named};
 
@@ -36,7 +36,7 @@ trust = true
 url = "https://mine.example/mcp"
 "#;
 
-/// A user with one server, a rule and a setting, in a project that wants everything.
+/// A user with one server, a rule and a setting, in a project that tries to override all of them.
 fn hostile() -> TestContext {
     let context = TestContext::new();
     context.write(
@@ -170,10 +170,10 @@ fn approving_everything_takes_effect_and_one_run_can_trust_for_itself() {
     let shown = context.json("config show --json");
     let mine = named(&shown["servers"], "mine");
     assert_eq!(mine["values"]["url"]["value"], "https://evil.example/local");
-    // The entry wins whole: the user's header is not sent to the project's address.
+    // The whole entry wins: the user's header is not sent to the project's URL.
     assert_eq!(mine["values"]["headers"], serde_json::Value::Null);
     assert_eq!(shown["waiting"], serde_json::json!([]));
-    // Even a trusted project does not choose where servers are fetched from, nor its own mode.
+    // Even a trusted project chooses neither the provider nor the enterprise mode.
     assert_eq!(shown["cloud"], serde_json::Value::Null);
     assert_eq!(shown["enterprise"], serde_json::Value::Null);
 

@@ -1,12 +1,12 @@
-//! Nothing is left out in silence, and every failure can be read by a script: servers that are refused, shadowed,
-//! held back or failed show with their reasons wherever servers show.
+//! Nothing is omitted silently, and scripts can parse every failure: refused, shadowed, withheld and failed servers
+//! show with their reasons wherever servers are listed.
 
 use serde_json::{Value, json};
 
 use crate::servers::{PYTHON, configure, log, machine};
 use crate::support::{Run, TestContext, named, workspace};
 
-/// An entry of the test server in TOML.
+/// The test server's entry in TOML.
 fn entry(context: &TestContext, name: &str, log_name: &str) -> String {
     let script = workspace().join("crates/switchboard-cli/tests/cli/server.py");
     format!(
@@ -110,7 +110,7 @@ fn a_name_that_reads_like_another_or_a_built_in_cannot_be_added() {
     let run = context.run(&["mcp", "add", "github", "--", "npx", "x"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
 
-    // One that stands in a file already is refused with the reason.
+    // One that is already in a file is refused with the reason.
     let context = machine(&[]);
     context.write("config/mcp.toml", entry(&context, "grep", "grep"));
     let list = context.json("mcp list --json");
@@ -186,7 +186,7 @@ fn adding_a_duplicate_says_what_it_hides() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
         run.stderr.contains("`time` (user scope,")
-            && run.stderr.contains("`extra` is used in its place"),
+            && run.stderr.contains("`extra` is used instead"),
         "{}",
         run.stderr
     );
@@ -227,7 +227,7 @@ fn every_reason_shows_once_and_in_json() {
     }
     let shown = context.json("config show --json");
     assert_eq!(named(&shown["servers"], "token")["state"], "invalid");
-    // With the variable set the server is ready; an empty one is as good as none.
+    // With the variable set the server is ready; an empty value counts as unset.
     for (value, state) in [("x", "ready"), ("", "invalid")] {
         let mut command = context.command();
         command
@@ -266,7 +266,7 @@ fn errors_are_json_where_json_is_asked_for() {
             vec!["mcp", "get", "nothing", "--json"],
             "failed",
             1,
-            "there is no server `nothing`",
+            "no server named `nothing`",
         ),
         (
             vec!["--json", "call", "a/x"],
@@ -296,7 +296,7 @@ fn errors_are_json_where_json_is_asked_for() {
             vec!["mcp", "add", "x", "--scoope", "user", "--json"],
             "usage",
             2,
-            "there is no option --scoope",
+            "unknown option --scoope",
         ),
         (
             vec!["mcp", "add-json", "x", "{", "--json"],
@@ -334,15 +334,15 @@ fn errors_are_json_where_json_is_asked_for() {
         let error = error_of(&run);
         assert_eq!(error["code"], code, "{words:?}");
         assert_eq!(error["exit_code"], exit, "{words:?}");
-        let said = error["message"].as_str().unwrap();
-        assert!(said.contains(message), "{words:?}: {said}");
+        let message_text = error["message"].as_str().unwrap();
+        assert!(message_text.contains(message), "{words:?}: {message_text}");
         assert!(error["causes"].is_array());
-        assert!(!run.stderr.is_empty(), "people are told as well");
+        assert!(!run.stderr.is_empty(), "the error is also printed as text");
         if words.contains(&"stream-json") {
             assert_eq!(run.stdout.lines().count(), 1, "{}", run.stdout);
         }
     }
-    // Without --json nothing but data is on standard output, and `serve` keeps it for the protocol.
+    // Without --json only data is on standard output, and `serve` reserves it for the protocol.
     for words in [vec!["mcp", "get", "nothing"], vec!["serve", "--json"]] {
         let run = context.run(&words);
         assert_ne!(run.code, 0);
@@ -389,9 +389,9 @@ fn sources_have_one_shape_and_rows_name_what_they_are_about() {
 }
 
 #[test]
-fn words_that_are_no_program_are_not_added_as_one() {
+fn words_that_are_not_a_program_are_not_added_as_one() {
     let context = machine(&[]);
-    for (words, code, said) in [
+    for (words, code, message_text) in [
         (vec!["htps://x.y/z"], 2, "mcp add x https://x.y/z"),
         (vec!["https:/x.y/z"], 2, "mcp add x https://x.y/z"),
         (vec!["exa.ai/mcp"], 2, "mcp add x https://exa.ai/mcp"),
@@ -420,13 +420,17 @@ fn words_that_are_no_program_are_not_added_as_one() {
         line.extend(words);
         let run = context.run(&line);
         assert_eq!(run.code, code, "{line:?}\n{}", run.all());
-        assert!(run.stderr.contains(said), "{line:?}\n{}", run.stderr);
+        assert!(
+            run.stderr.contains(message_text),
+            "{line:?}\n{}",
+            run.stderr
+        );
         assert!(
             !context.exists("project/.switchboard.local.toml"),
             "{line:?}"
         );
     }
-    // A program that is not there yet is added with a warning; so is what somebody says is one.
+    // A missing program is added with a warning, as is one marked with --transport stdio.
     let run = context.run(&["mcp", "add", "later", "--", "not-installed", "--flag"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
@@ -477,11 +481,11 @@ fn one_count_of_tools_says_what_is_missing_from_it() {
         &context,
         &[("alpha", ";disabled_tools = [\"hidden\", \"die\"]")],
     );
-    let said = "7 tools (1 set aside, 2 hidden by its entry)";
+    let message_text = "7 tools (1 set aside, 2 hidden by its entry)";
     let tools = context.run(&["tools"]);
-    assert!(tools.stdout.contains(said), "{}", tools.stdout);
+    assert!(tools.stdout.contains(message_text), "{}", tools.stdout);
     let doctor = context.run(&["doctor"]);
-    assert!(doctor.stdout.contains(said), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains(message_text), "{}", doctor.stdout);
     for line in ["mcp list", "status"] {
         let run = context.line(line);
         let cell = "7 (1 set aside, 2 hidden by its entry)";
@@ -494,7 +498,7 @@ fn one_count_of_tools_says_what_is_missing_from_it() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_is_no_connection() {
+fn a_closed_port_fails_to_connect() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);

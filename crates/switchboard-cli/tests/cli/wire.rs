@@ -1,4 +1,4 @@
-//! What goes over the wire in odd cases, through the program: signs of life, results without content, cancelling.
+//! Wire traffic in unusual cases, through the program: progress, results without content, cancellation.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::{Run, TestContext};
 
 const ALLOWED: &str = "[[permissions.rules]]\ntool = \"mcp__shop\"\naction = \"allow\"\n";
 
-/// A chat with a server whose calls are allowed, and these further lines in its file.
+/// A chat with a server whose calls are allowed, and these additional lines in its file.
 fn shop(more: &str, turns: Vec<Turn>) -> Machine {
     let machine = Machine::new(turns);
     configure(&machine.context, &[("shop", ";tool_timeout_sec = 2")]);
@@ -91,7 +91,7 @@ fn a_result_without_content_reaches_call_and_the_model_as_json() {
     assert!(result.contains(r#"{\"foo\": \"bar\"}"#), "{result}");
 }
 
-/// A call over HTTP that takes longer than it may.
+/// A call over HTTP that exceeds its timeout.
 fn check_cancelled(runtime: &Runtime, era: Era) {
     let script = Script::new("far")
         .era(era)
@@ -118,16 +118,16 @@ fn check_cancelled(runtime: &Runtime, era: Era) {
         .find(|message| message["method"] == "tools/call");
     let id = call.unwrap()["id"].clone();
     if era == Era::Stateful {
-        let told = server.control.wait_for_method("notifications/cancelled", 1);
-        let told = runtime.block_on(told).unwrap();
-        assert_eq!(told["params"]["requestId"], id);
+        let cancelled = server.control.wait_for_method("notifications/cancelled", 1);
+        let cancelled = runtime.block_on(cancelled).unwrap();
+        assert_eq!(cancelled["params"]["requestId"], id);
     } else {
-        // Closing the stream of the answer is the notification.
-        let told = server.control.wait(|records| {
+        // Closing the response stream is the notification.
+        let cancelled = server.control.wait(|records| {
             let gone = |record: &&Record| matches!(record, Record::Disconnected { .. });
             records.iter().find(gone).map(|_| ())
         });
-        runtime.block_on(told).unwrap();
+        runtime.block_on(cancelled).unwrap();
         let methods = server.control.methods();
         assert!(
             !methods.contains(&"notifications/cancelled".to_owned()),

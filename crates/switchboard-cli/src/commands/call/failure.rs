@@ -1,4 +1,4 @@
-//! What goes wrong with a call, with the exit code that scripts may rely on and what to do about it.
+//! Failures of a call, with exit codes and hints.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::session::Session;
 use crate::startup::counted;
 
-/// The failure of a call that has no result.
+/// The failure of a call without a result.
 pub(super) fn of(error: &CallError, session: &Session<'_>) -> Failure {
     let hint = error.hint();
     let failure = match error {
@@ -21,7 +21,10 @@ pub(super) fn of(error: &CallError, session: &Session<'_>) -> Failure {
         CallError::Server(error) => return server(error, session),
         CallError::Arguments { tool, error } => {
             let tool = tool.to_string();
-            let message = format!("the arguments do not fit {}", visible(&tool));
+            let message = format!(
+                "the arguments do not match the schema of {}",
+                visible(&tool)
+            );
             let mut failure = Failure::usage(message);
             for problem in &error.problems {
                 failure = failure.because(visible(&problem.to_string()));
@@ -41,7 +44,7 @@ pub(super) fn of(error: &CallError, session: &Session<'_>) -> Failure {
             return Failure::new(Exit::Denied, format!("the call of {tool} is not permitted"))
                 .because(visible(reason))
                 .hint(format!(
-                    "`switchboard permissions explain {tool}` says which rules there are"
+                    "`switchboard permissions explain {tool}` shows the rules that apply"
                 ));
         }
         CallError::Request { error: request, .. } => Failure::new(exit(request), safe(error)),
@@ -53,7 +56,7 @@ pub(super) fn of(error: &CallError, session: &Session<'_>) -> Failure {
     }
 }
 
-/// The failure of a name that leads to no tool.
+/// The failure for a name that matches no tool.
 pub(super) fn unknown(error: &LookupError, session: &Session<'_>) -> Failure {
     let exit = match error {
         LookupError::SetAside {
@@ -79,22 +82,22 @@ pub(super) fn unknown(error: &LookupError, session: &Session<'_>) -> Failure {
     let asked_all = !statuses.iter().any(|status| status.state.is_not_started());
     if missing > 0 && asked_all && matches!(error, LookupError::Unknown { .. }) {
         let servers = counted(missing, "server");
-        failure = failure.because(format!("{servers} could not be asked for it"));
+        failure = failure.because(format!("{servers} could not be queried"));
     }
     match error.hint() {
         Some(hint) => failure.hint(visible(&hint)),
-        None => failure.hint("`switchboard tools --all` shows what there is"),
+        None => failure.hint("`switchboard tools --all` lists all tools"),
     }
 }
 
-/// The failure of a call that took longer than it was given.
-pub(super) fn timed_out(tool: &str, limit: Duration, told: Result<(), String>) -> Failure {
+/// The failure of a call that exceeded its timeout.
+pub(super) fn timed_out(tool: &str, limit: Duration, cancellation: Result<(), String>) -> Failure {
     let message = format!(
-        "the call of {} took longer than {} s",
+        "the call to {} timed out after {} s",
         visible(tool),
         limit.as_secs_f64()
     );
-    let cancelled = match told {
+    let cancelled = match cancellation {
         Ok(()) => "cancelled on the server".to_owned(),
         Err(reason) => format!(
             "cancellation could not be sent, so the call may still be running: {}",
@@ -103,7 +106,7 @@ pub(super) fn timed_out(tool: &str, limit: Duration, told: Result<(), String>) -
     };
     Failure::new(Exit::TimedOut, message)
         .because(cancelled)
-        .hint("ask for less, or give more time with --timeout")
+        .hint("request less, or raise the limit with --timeout")
 }
 
 fn server(error: &ServerError, session: &Session<'_>) -> Failure {

@@ -1,7 +1,6 @@
-//! `switchboard call`: one tool, once.
+//! `switchboard call`: calls one tool.
 //!
-//! Only the server that has the tool is started where it can be told beforehand, from what is remembered or from the
-//! name; otherwise all of them are.
+//! Starts only the server that has the tool, if the cache or the tool's name identifies it; otherwise all servers.
 
 mod arguments;
 mod failure;
@@ -22,24 +21,24 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::servers::Servers;
 use crate::session::{self, Session};
-use arguments::Given;
+use arguments::TypedArguments;
 
-/// How long telling a server that its call is cancelled may take.
-const TELLING: Duration = Duration::from_secs(2);
+/// Timeout for notifying the server of a cancellation.
+const CANCEL_NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(call: &CallArguments, context: &Context) -> Outcome {
-    // Whoever types the arguments should not have to wait for servers first, nor servers for them.
-    let given = Given::read(&call.arguments)?;
+    // Read the arguments before starting servers, so that neither waits for the other.
+    let arguments = TypedArguments::read(&call.arguments)?;
     let servers = Servers::load(context, None)?;
     let likely = likely_servers(&call.tool, &servers, context);
     session::run(context, &servers, async |session| {
-        let outcome = perform(call, given, &likely, session).await?;
+        let outcome = perform(call, arguments, &likely, session).await?;
         result::show(&outcome, call.output.as_deref(), context)?;
         if outcome.is_error {
             let tool = outcome.tool.to_string();
             return Err(Failure::new(
                 Exit::ToolError,
-                format!("{} answered with an error", visible(&tool)),
+                format!("{} returned an error", visible(&tool)),
             ));
         }
         Ok(Exit::Done)
@@ -48,7 +47,7 @@ pub(crate) fn run(call: &CallArguments, context: &Context) -> Outcome {
 
 async fn perform(
     call: &CallArguments,
-    given: Given,
+    arguments: TypedArguments,
     likely: &[String],
     session: &Session<'_>,
 ) -> Result<CallOutcome, Failure> {
@@ -66,25 +65,28 @@ async fn perform(
         .map_err(|error| failure::unknown(&error, session))?;
     let request = CallRequest {
         tool: call.tool.clone(),
-        arguments: Some(given.for_schema(tool.input_schema())?),
+        arguments: Some(arguments.for_schema(tool.input_schema())?),
         timeout: call.timeout,
-        // Progress keeps a call alive, but not beyond what was asked for.
+        // Progress extends the call's deadline, but not beyond `--timeout`.
         total_timeout: call.timeout,
         ..CallRequest::default()
     };
     let label = tool.reference().to_string();
-    let calling = progress::shown(&session.context.printer, &label, request, &session.host);
+    let calling = progress::call(&session.context.printer, &label, request, &session.host);
     match (calling.await, call.timeout) {
         (Err(error), Some(limit)) if error.is_timeout() => {
             let server = &tool.reference().server;
-            let told = session.host.cancellations_told(server, TELLING).await;
-            Err(failure::timed_out(&label, limit, told))
+            let cancellation = session
+                .host
+                .cancellations_told(server, CANCEL_NOTICE_TIMEOUT)
+                .await;
+            Err(failure::timed_out(&label, limit, cancellation))
         }
         (outcome, _) => outcome.map_err(|error| failure::of(&error, session)),
     }
 }
 
-/// The servers that may have the tool: the one that had it last time, else those whose names it begins with.
+/// The servers that may have the tool: by the cached catalogue, else by name prefix.
 fn likely_servers(tool: &str, servers: &Servers, context: &Context) -> Vec<String> {
     let (outlines, lists) = servers.remembered(context);
     if let Ok(tool) = remembered::catalog(&outlines, &lists).find(tool) {
@@ -93,7 +95,7 @@ fn likely_servers(tool: &str, servers: &Servers, context: &Context) -> Vec<Strin
     let begins = |server: &str| {
         let after = tool.strip_prefix(server);
         let slashed = after.is_some_and(|after| after.starts_with(['/', '.']));
-        // With a tool of one letter, the exposed name is what comes before any tool of the server.
+        // The exposed name of a one-letter tool, without the letter, is the prefix of all tools of the server.
         let exposed = exposed_name(server, "t");
         let prefix = exposed.as_str().strip_suffix('t').unwrap_or("/");
         slashed || tool.starts_with(prefix)

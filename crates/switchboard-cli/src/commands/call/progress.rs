@@ -1,4 +1,4 @@
-//! A call that takes its time, shown while it does: a line on a terminal, and nothing is left of it afterwards.
+//! Shows a running call as a live line on a terminal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,34 +13,34 @@ use tokio::sync::watch;
 use crate::live::{self, Line, spinner};
 use crate::printer::{Printer, style};
 
-/// Calls the tool and shows how far it is.
-pub(super) async fn shown(
+/// Calls the tool, showing its progress.
+pub(super) async fn call(
     printer: &Printer,
     label: &str,
     mut request: CallRequest,
     host: &Host,
 ) -> Result<CallOutcome, CallError> {
-    let (sender, news) = watch::channel(None);
+    let (sender, receiver) = watch::channel(None);
     request.progress = Some(Arc::new(move |progress: Progress| {
         sender.send_replace(Some(progress));
     }));
-    live::shown(printer, host.request(request), |elapsed, turn| {
-        line(label, elapsed, news.borrow().as_ref(), turn)
+    live::with_line(printer, host.request(request), |elapsed, turn| {
+        line(label, elapsed, receiver.borrow().as_ref(), turn)
     })
     .await
 }
 
 fn line(label: &str, elapsed: Duration, progress: Option<&Progress>, turn: usize) -> Line {
-    let said = progress.map(said).unwrap_or_default();
+    let text = progress.map(text).unwrap_or_default();
     vec![
         (style::HINT, format!("{} ", spinner(turn))),
         (style::NAME, visible(label).into_owned()),
-        (Style::new(), format!("  {} s  {said}", elapsed.as_secs())),
+        (Style::new(), format!("  {} s  {text}", elapsed.as_secs())),
     ]
 }
 
-/// How far a call is, in words.
-fn said(progress: &Progress) -> String {
+/// The progress as text.
+fn text(progress: &Progress) -> String {
     let done = match progress.total {
         Some(total) if total > 0.0 => {
             let percent = (progress.progress / total * 100.0).clamp(0.0, 100.0);
@@ -59,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_told_as_far_as_it_is_known() {
+    fn progress_shows_what_is_known() {
         let check = |progress, total, message: Option<&str>, expected: &str| {
             let progress = Progress {
                 progress,
                 total,
                 message: message.map(str::to_owned),
             };
-            assert_eq!(said(&progress), expected);
+            assert_eq!(text(&progress), expected);
         };
         check(1.0, Some(4.0), None, "25 %");
         check(9.0, Some(4.0), Some("over\u{1b}"), "100 %  over\\u{1b}");

@@ -1,4 +1,4 @@
-//! A call's result for people, for scripts, and in files.
+//! Prints a call's result: for people, as JSON, and to files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,13 +23,13 @@ use crate::error::Failure;
 use crate::json_text;
 use crate::printer::{Printer, paint, style};
 
-/// Servers write base64 with and without padding.
+/// Servers send base64 with and without padding.
 pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Prints a result, and writes the parts that are no text to files where a file is named.
+/// Prints a result; writes binary parts to files if `output` is set.
 pub(super) fn show(
     outcome: &CallOutcome,
     output: Option<&Path>,
@@ -38,12 +38,12 @@ pub(super) fn show(
     let printer = &context.printer;
     let raw = outcome.result.raw();
     let result: CallToolResult<'_> =
-        decode(raw).map_err(|error| Failure::failed("the result cannot be read").because(error))?;
+        decode(raw).map_err(|error| Failure::failed("cannot decode the result").because(error))?;
     let mut parts = parts(&result);
     if parts.is_empty()
-        && let Some(whole) = without_content(raw)
+        && let Some(rest) = without_content(raw)
     {
-        parts.push(Part::Text(json_text::indented(whole)));
+        parts.push(Part::Text(json_text::indented(rest)));
     }
     let target = output.map(|file| context.cwd.join(file));
     if let Some(target) = &target {
@@ -55,19 +55,18 @@ pub(super) fn show(
     printer.data(to_text(&parts, target.is_some()))
 }
 
-/// One block of content for people, safe to show.
+/// One content block for people, sanitized.
 pub(crate) fn block_text(block: &ContentBlock<'_>) -> String {
     to_text(&[part(block)], true)
 }
 
-/// A part of a result.
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
-    /// Text as the server wrote it.
+    /// Text as sent by the server.
     Text(String),
-    /// What we say of something that is shown nowhere else; safe to show.
+    /// A note about content that is not displayed, sanitized.
     Note(String),
-    /// Bytes, and what they are.
+    /// Binary content and its description.
     Bytes { what: String, bytes: Vec<u8> },
 }
 
@@ -76,7 +75,7 @@ fn parts(result: &CallToolResult<'_>) -> Vec<Part> {
     for entry in &result.content.set_aside {
         parts.push(Part::Text(json_text::indented(entry.raw.get())));
     }
-    // Where there is content, it is what the server wants people to see; scripts get both.
+    // Content blocks are meant for people; structured content is shown only without them. JSON output has both.
     if let Some(structured) = &result.structured_content
         && parts.is_empty()
         && structured.get() != "null"
@@ -112,7 +111,7 @@ fn bytes(what: &str, mime_type: &str, base64: &str) -> Part {
     let what = format!("{what}, {}", visible(mime_type));
     match BASE64.decode(compact) {
         Ok(bytes) => Part::Bytes { what, bytes },
-        Err(error) => Part::Note(format!("[{what}, which is not valid base64: {error}]")),
+        Err(error) => Part::Note(format!("[{what}, invalid base64: {error}]")),
     }
 }
 
@@ -139,7 +138,7 @@ fn to_text(parts: &[Part], written: bool) -> String {
                 let hint = if written {
                     ""
                 } else {
-                    "; --output FILE saves it"
+                    "; save it with --output FILE"
                 };
                 let note = format!("[{what}, {}{hint}]", size(bytes.len() as u64));
                 text.push_str(&paint(style::QUIET, note));
@@ -152,7 +151,7 @@ fn to_text(parts: &[Part], written: bool) -> String {
     text
 }
 
-/// Writes the parts that are no text, or, if there are none, the text. What went to a file is a note from then on.
+/// Writes the binary parts, or the text if there are none, and replaces each written part with a note.
 fn write_files(parts: &mut Vec<Part>, target: &Path, printer: &Printer) -> Result<(), Failure> {
     let mut count = 0;
     for part in parts.iter_mut() {
@@ -194,7 +193,7 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         let shown = path.display().to_string();
         Failure::failed(format!("could not write {}", visible(&shown)))
             .because(error)
-            .hint("the call was made; look at what it did before you repeat it")
+            .hint("the call was made; check its effect before you repeat it")
     })
 }
 
@@ -212,7 +211,7 @@ fn numbered(path: &Path, count: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The result with the two members that every script looks for. All else is as the server sent it.
+/// The result with `content` and `isError` always present. Everything else is as sent by the server.
 fn complete(raw: &str) -> String {
     let raw = raw.trim();
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(raw).unwrap_or_default();
@@ -256,15 +255,15 @@ mod tests {
             (r#"{"structuredContent": [1]}"#, "[\n  1\n]\n"),
             (
                 r#"{"content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}]}"#,
-                "[image, image/png, 2 B; --output FILE saves it]\n",
+                "[image, image/png, 2 B; save it with --output FILE]\n",
             ),
             (
                 r#"{"content": [{"type": "audio", "data": "%", "mimeType": "audio/x\u001b"}]}"#,
-                "[audio, audio/x\\u{1b}, which is not valid base64: Invalid symbol 37, offset 0.]\n",
+                "[audio, audio/x\\u{1b}, invalid base64: Invalid symbol 37, offset 0.]\n",
             ),
             (
                 r#"{"content": [{"type": "resource", "resource": {"uri": "x:y", "blob": "aGk"}}]}"#,
-                "[resource x:y, application/octet-stream, 2 B; --output FILE saves it]\n",
+                "[resource x:y, application/octet-stream, 2 B; save it with --output FILE]\n",
             ),
             (
                 r#"{"content": [{"type": "resource_link", "uri": "x:y", "name": "n", "size": 1500}]}"#,
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_for_scripts_has_what_scripts_look_for() {
+    fn json_results_always_have_content_and_is_error() {
         for (result, expected) in [
             ("{}", r#"{"content":[],"isError":false}"#),
             (

@@ -1,4 +1,4 @@
-//! `@server:uri` in a prompt: the resource is read and goes with it.
+//! Attaches resources mentioned as `@server:uri` to a prompt.
 
 use base64::Engine as _;
 use switchboard::Host;
@@ -14,19 +14,19 @@ use crate::commands::content;
 use crate::error::Failure;
 use crate::session::Session;
 
-/// What providers take as pictures.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// More of one resource is not attached; a tool can read it piece by piece.
-const LARGEST: usize = 4 * 1024 * 1024;
+/// Image types that providers accept.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Maximum size of one attachment, in bytes; a tool can read larger resources in parts.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// A resource that a prompt names.
+/// A resource mentioned in a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mention {
     pub(super) server: String,
     pub(super) uri: String,
 }
 
-/// The prompt with everything that it names. If one thing cannot be read nothing is sent.
+/// Reads the mentioned resources and builds the prompt. Fails if any of them cannot be read.
 pub(super) async fn prompt(text: &str, session: &Session<'_>) -> Result<Prompt, Failure> {
     let mentions = mentions(text, |name| session.servers.has(name));
     let mut prompt = Prompt::from(text);
@@ -39,7 +39,7 @@ pub(super) async fn prompt(text: &str, session: &Session<'_>) -> Result<Prompt, 
     Ok(prompt)
 }
 
-/// The resources that a text names, each once. Only the names of servers count: there are other words with an @.
+/// The distinct resources mentioned in a text. Words with an @ that does not precede a server's name are ignored.
 pub(super) fn mentions(text: &str, is_server: impl Fn(&str) -> bool) -> Vec<Mention> {
     let mut mentions: Vec<Mention> = Vec::new();
     for word in text.split_whitespace() {
@@ -65,15 +65,15 @@ async fn read(mention: &Mention, host: &Host, session: &Session<'_>) -> Result<V
     let Mention { server, uri } = mention;
     let unreadable = |failure: Failure| {
         let shown = format!("@{}:{}", visible(server), visible(uri));
-        let mut whole = Failure::new(
+        let mut combined = Failure::new(
             failure.exit,
             format!("`{shown}` cannot be attached, so nothing was sent"),
         );
-        whole.causes = std::iter::once(failure.message)
+        combined.causes = std::iter::once(failure.message)
             .chain(failure.causes)
             .collect();
-        whole.hint(format!(
-            "`switchboard resources --server {}` lists what there is",
+        combined.hint(format!(
+            "`switchboard resources --server {}` lists its resources",
             visible(server)
         ))
     };
@@ -82,13 +82,13 @@ async fn read(mention: &Mention, host: &Host, session: &Session<'_>) -> Result<V
         .await;
     let result = result.map_err(|error| unreadable(content::failure(&error, session)))?;
     let read: ReadResourceResult<'_> = decode(result.raw())
-        .map_err(|error| unreadable(Failure::failed("the answer cannot be read").because(error)))?;
+        .map_err(|error| unreadable(Failure::failed("cannot decode the answer").because(error)))?;
     let mut parts = Vec::new();
     for part in &read.contents.items {
         parts.push(attached(mention, part).map_err(|reason| unreadable(Failure::failed(reason)))?);
     }
     if parts.is_empty() {
-        return Err(unreadable(Failure::failed("there is nothing in it")));
+        return Err(unreadable(Failure::failed("it is empty")));
     }
     Ok(parts)
 }
@@ -98,9 +98,9 @@ fn attached(mention: &Mention, part: &ResourceContents<'_>) -> Result<Part, Stri
     match part {
         ResourceContents::Text(part) => {
             let text = part.text.decode();
-            if text.len() > LARGEST {
+            if text.len() > MAX_BYTES {
                 return Err(format!(
-                    "it has {} bytes, and at most {LARGEST} are attached",
+                    "it has {} bytes; the limit is {MAX_BYTES}",
                     text.len()
                 ));
             }
@@ -118,19 +118,19 @@ fn attached(mention: &Mention, part: &ResourceContents<'_>) -> Result<Part, Stri
                 .unwrap_or_default()
                 .trim()
                 .to_ascii_lowercase();
-            if !PICTURES.contains(&mime_type.as_str()) {
+            if !IMAGE_TYPES.contains(&mime_type.as_str()) {
                 return Err(format!(
-                    "it is neither text nor a picture ({})",
+                    "it is neither text nor an image ({})",
                     visible(&mime_type)
                 ));
             }
             let compact: String = part.blob.decode().split_ascii_whitespace().collect();
             let bytes = BASE64
                 .decode(&compact)
-                .map_err(|_| "its bytes are no base64")?;
-            if bytes.len() > LARGEST {
+                .map_err(|_| "its content is not valid base64")?;
+            if bytes.len() > MAX_BYTES {
                 return Err(format!(
-                    "it has {} bytes, and at most {LARGEST} are attached",
+                    "it has {} bytes; the limit is {MAX_BYTES}",
                     bytes.len()
                 ));
             }

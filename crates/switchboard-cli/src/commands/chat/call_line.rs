@@ -1,4 +1,4 @@
-//! A call in one line: what was called with what, how it ended, how long it took.
+//! Formats a call as one line: tool, arguments, outcome, duration.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::consent;
 use crate::live::Line;
 use crate::printer::style;
 use crate::questions::safe;
-use crate::servers::look_closer;
+use crate::servers::doctor_hint;
 use crate::state;
 
-/// Arguments that say most about a call, which are shown without their names.
-const TELLING: [&str; 8] = [
+/// The most informative arguments, shown without their names.
+const KEY_ARGUMENTS: [&str; 8] = [
     "command",
     "file_path",
     "path",
@@ -26,23 +26,23 @@ const TELLING: [&str; 8] = [
     "url",
     "prompt",
 ];
-/// So many lines of what a call shows are shown.
-const SHOWN_LINES: usize = 20;
+/// Lines shown of a call's display text.
+const MAX_DISPLAY_LINES: usize = 20;
 
-/// The arguments in a few words. Secrets are masked, and nothing in it fools a terminal.
+/// A short form of the arguments, with secrets masked and sanitized.
 pub(super) fn summary(arguments: Option<&RawValue>) -> String {
     let lines = consent::arguments(arguments);
-    let telling = TELLING.iter().find_map(|name| {
+    let key_argument = KEY_ARGUMENTS.iter().find_map(|name| {
         let own = |line: &&String| line.split_once(": ").is_some_and(|(key, _)| key == *name);
         lines.iter().find(own)
     });
-    match telling.and_then(|line| line.split_once(": ")) {
+    match key_argument.and_then(|line| line.split_once(": ")) {
         Some((_, value)) => value.to_owned(),
         None => lines.join(", "),
     }
 }
 
-/// How long something took, for people.
+/// A duration for people.
 pub(super) fn elapsed(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     match seconds {
@@ -52,7 +52,7 @@ pub(super) fn elapsed(elapsed: Duration) -> String {
     }
 }
 
-/// The first words of what went wrong.
+/// The first line of an error.
 pub(super) fn trouble(content: &[Content]) -> String {
     let text = content.iter().find_map(|part| match part {
         Content::Text { text } => Some(text.as_str()),
@@ -60,24 +60,24 @@ pub(super) fn trouble(content: &[Content]) -> String {
     });
     let mut lines = text.unwrap_or_default().lines().map(str::trim);
     let line = lines.find(|line| !line.is_empty());
-    let line = line.unwrap_or("it failed without a word");
-    // What follows is for the model.
+    let line = line.unwrap_or("failed without a message");
+    // The rest is addressed to the model.
     let line = line.split(" Hint: ").next().unwrap_or(line);
-    // What a server wrapped in JSON is told by its message.
-    let told = serde_json::from_str::<Value>(line).ok();
-    let message = told
+    // Of a JSON error, show only its message.
+    let parsed = serde_json::from_str::<Value>(line).ok();
+    let message = parsed
         .as_ref()
         .and_then(|value| value.get("message")?.as_str());
     let short: String = message.unwrap_or(line).chars().take(300).collect();
     safe(&short)
 }
 
-/// What a call shows in place of its result, a difference mostly: lines that came and went stand out.
+/// The text that a call displays in place of its result, usually a diff: added and removed lines are highlighted.
 pub(super) fn display(text: &str) -> Vec<Line> {
     let count = text.lines().count();
     let mut lines: Vec<Line> = text
         .lines()
-        .take(SHOWN_LINES)
+        .take(MAX_DISPLAY_LINES)
         .map(|line| {
             let style = match line.chars().next() {
                 Some('+') => style::GOOD,
@@ -88,15 +88,15 @@ pub(super) fn display(text: &str) -> Vec<Line> {
             vec![(style, safe(&line.replace('\t', "    ")))]
         })
         .collect();
-    if count > SHOWN_LINES {
-        let more = format!("… {} more lines", count - SHOWN_LINES);
+    if count > MAX_DISPLAY_LINES {
+        let more = format!("… {} more lines", count - MAX_DISPLAY_LINES);
         lines.push(vec![(style::QUIET, more)]);
     }
     lines
 }
 
-/// What a person is told of a server that the turn goes on without: what, and what to do. `None` where the findings about
-/// the configuration have told it.
+/// The warning and hint for a server that the turn continues without. `None` if the configuration's diagnostics have
+/// already reported it.
 pub(super) fn missing_server(server: &FailedServer) -> Option<(String, String)> {
     if state::is_in_findings(&server.state) {
         return None;
@@ -106,10 +106,10 @@ pub(super) fn missing_server(server: &FailedServer) -> Option<(String, String)> 
         "needs-auth" => format!("`switchboard mcp login {name}`"),
         "untrusted" => format!("`switchboard trust approve {name}`"),
         "pending" | "lazy" => "its tools join the session when it is ready".to_owned(),
-        _ => look_closer(&name),
+        _ => doctor_hint(&name),
     };
     let message = format!(
-        "going on without {name} ({}): {}",
+        "continuing without {name} ({}): {}",
         server.state,
         visible(&server.reason)
     );
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_told_by_what_matters() {
+    fn a_call_is_summarised_by_its_key_argument() {
         let check = |arguments: Value, expected: &str| {
             let raw = serde_json::value::to_raw_value(&arguments).unwrap();
             assert_eq!(summary(Some(&raw)), expected, "{arguments}");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_as_exact_as_anybody_needs() {
+    fn durations_are_rounded() {
         for (millis, expected) in [
             (0, "0.0 s"),
             (340, "0.3 s"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_one_short_line() {
+    fn errors_are_one_short_line() {
         let check = |text: &str, expected: &str| {
             let content = [Content::Text {
                 text: text.to_owned(),
@@ -162,7 +162,7 @@ mod tests {
             r#"{"code": 1, "message": "no such\u0007 file"}"#,
             "no such\\u{7} file",
         );
-        check("", "it failed without a word");
-        assert_eq!(trouble(&[]), "it failed without a word");
+        check("", "failed without a message");
+        assert_eq!(trouble(&[]), "failed without a message");
     }
 }

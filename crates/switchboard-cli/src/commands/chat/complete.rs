@@ -1,4 +1,4 @@
-//! What Tab offers: commands, servers, prompts and their arguments, resources.
+//! Tab completion: commands, servers, prompts and their arguments, resources.
 
 use futures_util::future::join_all;
 use switchboard::names::ServerName;
@@ -14,10 +14,10 @@ use super::slash::{COMMANDS, Command};
 use crate::commands::content::Listed;
 use crate::session::Session;
 
-/// Nobody looks through more.
-const MOST: usize = 200;
+/// Maximum number of candidates.
+const MAX_CANDIDATES: usize = 200;
 
-/// How a line may go on.
+/// Returns the completions of a line.
 pub(super) async fn complete(line: &str, session: &Session<'_>) -> Completions {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let word = line.get(start..).unwrap_or_default();
@@ -28,13 +28,13 @@ pub(super) async fn complete(line: &str, session: &Session<'_>) -> Completions {
     } else {
         Vec::new()
     };
-    // What a server offers is not shown where it could fool a terminal, nor typed for anybody.
+    // Drop candidates that would need sanitizing: they must be neither shown nor typed.
     let is_plain = |candidate: &String| visible(candidate) == *candidate;
     let fitting = candidates.into_iter().filter(is_plain);
     let fitting = fitting.filter(|candidate| candidate.starts_with(word));
     Completions {
         start,
-        candidates: fitting.take(MOST).collect(),
+        candidates: fitting.take(MAX_CANDIDATES).collect(),
     }
 }
 
@@ -65,7 +65,7 @@ async fn command(line: &str, session: &Session<'_>) -> Vec<String> {
     }
 }
 
-/// Servers, and once one is named its resources. Only servers that are connected are asked.
+/// Completes servers, and after a server's name its resources. Queries only connected servers.
 async fn resources(mention: &str, session: &Session<'_>) -> Vec<String> {
     let Some((server, _)) = mention.split_once(':') else {
         let names = session.names().into_iter();

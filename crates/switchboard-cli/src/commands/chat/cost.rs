@@ -1,4 +1,4 @@
-//! `/cost`: tokens of the conversation, and of the definitions of tools.
+//! `/cost`: prints the tokens used by the session, and those of tool definitions.
 
 use anstyle::Style;
 use switchboard_agent::Session as Conversation;
@@ -8,8 +8,8 @@ use crate::error::Failure;
 use crate::printer::{Table, paint, style};
 use crate::session::Session;
 
-/// What the conversation has cost, and what the definitions of tools cost each time.
-pub(super) async fn tell(
+/// Prints what the session has used so far, and what tool definitions add to each request.
+pub(super) async fn print(
     conversation: &Conversation,
     window: u64,
     session: &Session<'_>,
@@ -24,23 +24,23 @@ pub(super) async fn tell(
     } = conversation.usage().await;
     let mut table = Table::with_heading(&["TOKENS", ""]);
     for (count, about) in [
-        (input, "read anew"),
-        (cache_read, "read from the provider's cache"),
-        (cache_write, "written to the provider's cache"),
-        (output, "said by the model"),
+        (input, "input, uncached"),
+        (cache_read, "input, read from the provider's cache"),
+        (cache_write, "input, written to the provider's cache"),
+        (output, "output"),
     ] {
         table.row([(style::NAME, &count.to_string()), (Style::new(), about)]);
     }
     printer.data(table)?;
     if is_estimate {
-        let told = "estimated, at least in part: the model's endpoint does not count tokens";
-        printer.note(paint(style::QUIET, told));
+        let note = "partly estimated: the model's endpoint does not report token counts";
+        printer.note(paint(style::QUIET, note));
     }
     let catalog = session.host.catalog();
     if catalog.servers().is_empty() {
         printer.note(paint(
             style::QUIET,
-            "no server is connected yet, so no tool costs anything",
+            "no server is connected yet, so tools use no tokens",
         ));
         return Ok(());
     }
@@ -57,9 +57,9 @@ pub(super) async fn tell(
         ]);
     }
     printer.data(format!("\n{table}"))?;
-    let told = conversation.tools().await.len();
+    let count = conversation.tools().await.len();
     for line in [
-        format!("the model sees {told} tools in a window of {window} tokens"),
+        format!("the model sees {count} tools in a context window of {window} tokens"),
         "/tools lists what each tool costs".to_owned(),
     ] {
         printer.note(paint(style::QUIET, line));

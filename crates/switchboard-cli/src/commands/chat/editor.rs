@@ -1,7 +1,7 @@
-//! The prompt: a line editor with history and completion, on a thread of its own.
+//! The line editor of the prompt, with history and completion, on its own thread.
 //!
-//! Reading a terminal blocks, so the editor has a thread that lives as long as the program, and what it needs to know on
-//! the way (completions) is asked of the chat, which goes on while somebody types.
+//! Reading a terminal blocks, so the editor runs on a thread that lives as long as the program. It requests completions
+//! from the chat, whose tasks continue while the user types.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,62 +20,60 @@ use crate::error::Failure;
 use crate::live;
 use crate::printer::Printer;
 
-/// How long somebody waits for completions. A server that is slower completes nothing.
+/// Timeout for completions.
 const PATIENCE: Duration = Duration::from_secs(3);
-const MOST_HISTORY: usize = 1_000;
+const MAX_HISTORY: usize = 1_000;
 
-/// The editor.
 pub(super) struct Editor {
-    wishes: mpsc::Sender<Wish>,
+    requests: mpsc::Sender<ReadRequest>,
     questions: mpsc::Receiver<Question>,
 }
 
-/// What came of reading a line.
+/// The outcome of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read {
-    /// A line, or several.
+    /// One or several lines.
     Line(String),
-    /// Ctrl-C with something in the line, which is gone.
+    /// Ctrl-C on a non-empty line, which is discarded.
     Cleared,
-    /// Ctrl-C with nothing in it.
+    /// Ctrl-C on an empty line.
     Interrupted,
     /// Ctrl-D.
     Ended,
 }
 
-/// What can be put in place of the end of a line.
+/// Candidates to replace the end of a line.
 #[derive(Debug, Default)]
 pub(super) struct Completions {
-    /// Where in the line it goes.
+    /// Byte offset in the line where a candidate is inserted.
     pub(super) start: usize,
     pub(super) candidates: Vec<String>,
 }
 
-/// What happens while a line is read.
-pub(super) enum Heard {
+/// An event while a line is read.
+pub(super) enum EditorEvent {
     Read(Read),
     Completion(Question),
 }
 
-/// A question of the editor: how may this go on?
+/// A completion request of the editor.
 pub(super) struct Question {
     /// The line up to the cursor.
     pub(super) line: String,
     pub(super) answer: oneshot::Sender<Completions>,
 }
 
-/// A line that somebody wants read.
-struct Wish {
+/// A request to read a line.
+struct ReadRequest {
     prompt: String,
-    remembered: bool,
+    in_history: bool,
     read: oneshot::Sender<Result<Read, ReadlineError>>,
 }
 
 impl Editor {
-    /// Starts the thread.
     pub(super) fn start(history: PathBuf, printer: &Printer) -> Result<Self, Failure> {
-        let unable = |error: &dyn std::fmt::Display| {
-            Failure::failed("the prompt cannot be shown").because(error)
+        let editor_failure = |error: &dyn std::fmt::Display| {
+            Failure::failed("cannot show the prompt").because(error)
         };
         let (ask, questions) = mpsc::channel(1);
         let assistant = Assistant {
@@ -92,29 +90,32 @@ impl Editor {
             .completion_type(CompletionType::List)
             .color_mode(color)
             .history_ignore_space(true)
-            .max_history_size(MOST_HISTORY)
-            .map_err(|error| unable(&error))?
+            .max_history_size(MAX_HISTORY)
+            .map_err(|error| editor_failure(&error))?
             .build();
-        let (wishes, wanted) = mpsc::channel(1);
+        let (requests, receiver) = mpsc::channel(1);
         let thread = std::thread::Builder::new().name("prompt".to_owned());
-        let work = move || read_lines(config, assistant, &history, wanted);
-        thread.spawn(work).map_err(|error| unable(&error))?;
-        Ok(Self { wishes, questions })
+        let work = move || read_lines(config, assistant, &history, receiver);
+        thread.spawn(work).map_err(|error| editor_failure(&error))?;
+        Ok(Self {
+            requests,
+            questions,
+        })
     }
 
-    /// Wants a line read. What happens until then is heard with [`Reading::next`].
+    /// Starts reading a line. [`Reading::next`] returns its events.
     pub(super) async fn read(
         &mut self,
         prompt: &str,
-        remembered: bool,
+        in_history: bool,
     ) -> Result<Reading<'_>, Failure> {
         let (sender, read) = oneshot::channel();
-        let wish = Wish {
+        let request = ReadRequest {
             prompt: prompt.to_owned(),
-            remembered,
+            in_history,
             read: sender,
         };
-        self.wishes.send(wish).await.map_err(|_| gone())?;
+        self.requests.send(request).await.map_err(|_| gone())?;
         Ok(Reading {
             read,
             questions: &mut self.questions,
@@ -122,54 +123,53 @@ impl Editor {
     }
 }
 
-/// A line that is being read.
 pub(super) struct Reading<'e> {
     read: oneshot::Receiver<Result<Read, ReadlineError>>,
     questions: &'e mut mpsc::Receiver<Question>,
 }
 
 impl Reading<'_> {
-    /// What happens next.
-    pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
+    /// Waits for the next event.
+    pub(super) async fn next(&mut self) -> Result<EditorEvent, Failure> {
         tokio::select! {
             read = &mut self.read => match read {
-                Ok(Ok(read)) => Ok(Heard::Read(read)),
+                Ok(Ok(read)) => Ok(EditorEvent::Read(read)),
                 Ok(Err(error)) => {
-                    Err(Failure::failed("the terminal cannot be read").because(error))
+                    Err(Failure::failed("cannot read the terminal").because(error))
                 }
                 Err(_) => Err(gone()),
             },
-            Some(question) = self.questions.recv() => Ok(Heard::Completion(question)),
+            Some(question) = self.questions.recv() => Ok(EditorEvent::Completion(question)),
         }
     }
 }
 
 fn gone() -> Failure {
-    Failure::failed("the prompt is gone").hint("start the chat again; the session is not lost")
+    Failure::failed("the prompt has stopped").hint("start the chat again; the session is saved")
 }
 
 fn read_lines(
     config: Config,
     assistant: Assistant,
     history: &Path,
-    mut wanted: mpsc::Receiver<Wish>,
+    mut receiver: mpsc::Receiver<ReadRequest>,
 ) {
     let typed = Arc::clone(&assistant.typed);
     let Ok(mut editor) = LineEditor::<Assistant, FileHistory>::with_config(config) else {
         return;
     };
     editor.set_helper(Some(assistant));
-    // Without a history that can be read there is none yet.
+    // A missing or unreadable history counts as empty.
     let _ = editor.load_history(history);
-    while let Some(wish) = wanted.blocking_recv() {
+    while let Some(request) = receiver.blocking_recv() {
         *lock(&typed) = Typed {
-            prompt: wish.prompt.clone(),
+            prompt: request.prompt.clone(),
             line: String::new(),
         };
-        let read = match editor.readline(&wish.prompt) {
+        let read = match editor.readline(&request.prompt) {
             Ok(line) => {
-                if wish.remembered && editor.add_history_entry(&line).is_ok_and(|added| added) {
-                    // A convenience: where it cannot be kept, it is there until the end.
+                if request.in_history && editor.add_history_entry(&line).is_ok_and(|added| added) {
+                    // If the history cannot be written, it lasts until the program ends.
                     let _ = editor.append_history(history);
                 }
                 Ok(Read::Line(joined(&line)))
@@ -179,44 +179,44 @@ fn read_lines(
             Err(ReadlineError::Eof) => Ok(Read::Ended),
             Err(error) => Err(error),
         };
-        if wish.read.send(read).is_err() {
+        if request.read.send(read).is_err() {
             return;
         }
     }
 }
 
-/// The text of several lines: the marks that said that a line goes on are taken out.
+/// Removes the trailing backslashes that continue a line.
 fn joined(line: &str) -> String {
     line.replace("\\\n", "\n")
 }
 
-/// Whether a text wants another line.
-fn goes_on(text: &str) -> bool {
+/// Whether the input continues on another line.
+fn is_incomplete(text: &str) -> bool {
     let fences = text
         .lines()
         .filter(|line| line.trim_start().starts_with("```"));
     text.ends_with('\\') || fences.count() % 2 == 1
 }
 
-/// What the editor asks while somebody types.
+/// Provides completions, and tracks the current line.
 struct Assistant {
     ask: mpsc::Sender<Question>,
     typed: Arc<Mutex<Typed>>,
 }
 
-/// What stands at the prompt.
+/// The prompt and the text typed so far.
 #[derive(Debug, Default)]
 struct Typed {
     prompt: String,
     line: String,
 }
 
-/// Shows messages to somebody who types: above the prompt, which is drawn anew below with what is in it.
+/// Prints announcements above the prompt and redraws the prompt below.
 ///
-/// The editor has a way of its own for this, but while that is in use it leaves keys lying that come faster than it reads.
+/// rustyline's external printer is not used: with it, keys that arrive faster than they are read stay unread.
 fn announce_by(printer: &Printer, typed: &Arc<Mutex<Typed>>) {
     let (printer, typed) = (printer.clone(), Arc::clone(typed));
-    live::set_messenger(Box::new(move |message| {
+    live::set_announcer(Box::new(move |message| {
         let Typed { prompt, line } = &*lock(&typed);
         printer.draw(&if printer.can_draw {
             format!("\r\u{1b}[J{message}\r\n{prompt}{line}")
@@ -238,7 +238,7 @@ impl Hinter for Assistant {
     type Hint = String;
 
     fn hint(&self, line: &str, _: usize, _: &rustyline::Context<'_>) -> Option<String> {
-        // This is called whenever the line has changed, and the only way to know what Ctrl-C throws away.
+        // rustyline calls this on every change of the line: the only way to know what Ctrl-C discards.
         line.clone_into(&mut lock(&self.typed).line);
         None
     }
@@ -246,7 +246,7 @@ impl Hinter for Assistant {
 
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(if goes_on(context.input()) {
+        Ok(if is_incomplete(context.input()) {
             ValidationResult::Incomplete
         } else {
             ValidationResult::Valid(None)
@@ -281,7 +281,7 @@ impl Completer for Assistant {
     }
 }
 
-/// Completions that take no longer than anybody waits.
+/// Applies the timeout to completions.
 pub(super) async fn in_time(completing: impl Future<Output = Completions>) -> Completions {
     let completed = tokio::time::timeout(PATIENCE, completing).await;
     completed.unwrap_or_default()
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_goes_on_while_it_is_open() {
+    fn unclosed_input_continues() {
         for (text, expected) in [
             ("", false),
             ("a", false),
@@ -301,7 +301,7 @@ mod tests {
             ("```\ncode", true),
             ("```\ncode\n```", false),
         ] {
-            assert_eq!(goes_on(text), expected, "{text:?}");
+            assert_eq!(is_incomplete(text), expected, "{text:?}");
         }
         assert_eq!(joined("a \\\nb\nc\\d"), "a \nb\nc\\d");
     }

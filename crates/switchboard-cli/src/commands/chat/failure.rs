@@ -1,4 +1,4 @@
-//! What goes wrong in a conversation, with the exit code that scripts may rely on and what to do about it.
+//! Failures of a chat, with exit codes and hints.
 
 use switchboard::host::ServerError;
 use switchboard_agent::session::SessionError;
@@ -7,9 +7,9 @@ use switchboard_config::text::visible;
 use crate::agent;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::servers::look_closer;
+use crate::servers::doctor_hint;
 
-/// The failure of a turn, or of a session.
+/// The failure of a turn or a session.
 pub(super) fn of(error: &SessionError) -> Failure {
     match error {
         SessionError::Provider(error) => agent::unanswered(error),
@@ -32,7 +32,7 @@ pub(super) fn of(error: &SessionError) -> Failure {
 }
 
 fn server(error: &ServerError) -> Failure {
-    let failure = |exit, name: &str| Failure::new(exit, safe(error)).hint(look_closer(name));
+    let failure = |exit, name: &str| Failure::new(exit, safe(error)).hint(doctor_hint(name));
     match error {
         ServerError::NeedsAuth(name) => {
             let hint = format!("`switchboard mcp login {}`", visible(name.as_str()));

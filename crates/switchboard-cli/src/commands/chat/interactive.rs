@@ -1,4 +1,4 @@
-//! The chat itself: a prompt, a turn, and again.
+//! The interactive chat: prompt, turn, repeat.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use switchboard_config::text::visible;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::interval;
 
-use super::editor::{self, Editor, Heard, Read};
+use super::editor::{self, Editor, EditorEvent, Read};
 use super::mcp_command;
 use super::slash::{self, COMMANDS, Command, Meaning};
 use super::turn::Turn;
@@ -32,12 +32,11 @@ use crate::startup;
 use crate::terminal;
 use anstyle::Style;
 
-/// What was typed before, in the state folder.
+/// Name of the history file in the state folder.
 const HISTORY_FILE: &str = "chat_history";
-/// So many conversations are offered to choose from.
-const OFFERED: usize = 15;
+/// Sessions offered by `/resume`.
+const MAX_SESSIONS: usize = 15;
 
-/// A chat.
 struct Chat<'s> {
     agent: Agent,
     conversation: Conversation,
@@ -46,19 +45,19 @@ struct Chat<'s> {
     interrupts: Interrupts,
     editor: Editor,
     current: &'s Current,
-    /// What happened to the configuration meanwhile.
-    news: &'s RefCell<Vec<String>>,
-    /// Servers that cannot be used, of which the person knows.
-    told: HashSet<String>,
+    /// Configuration changes and logins to report before the next prompt.
+    notices: &'s RefCell<Vec<String>>,
+    /// Missing servers that have been reported.
+    reported: HashSet<String>,
 }
 
-/// What comes after a line.
+/// What to do after a line.
 enum Next {
     Prompt,
     Leave(Exit),
 }
 
-/// Chats until the person leaves.
+/// Runs the chat until the user leaves.
 pub(super) async fn run(
     agent: Agent,
     conversation: Conversation,
@@ -66,15 +65,19 @@ pub(super) async fn run(
     session: &Session<'_>,
     interrupts: Interrupts,
 ) -> Outcome {
-    terminal::remember();
-    session.sampling.lend(&provider);
+    terminal::save();
+    session.sampling.set(&provider);
     let context = session.context;
     let history = context.environment.state.join(HISTORY_FILE);
     let messages = conversation.messages().await;
-    let said = messages.iter().filter(|message| message.role == Role::User);
-    let said = said.count() as u64;
-    welcome::tell(provider.model(), (said > 0).then_some(said), session);
-    let (current, news) = (Current::default(), RefCell::default());
+    let messages = messages.iter().filter(|message| message.role == Role::User);
+    let messages = messages.count() as u64;
+    welcome::print(
+        provider.model(),
+        (messages > 0).then_some(messages),
+        session,
+    );
+    let (current, notices) = (Current::default(), RefCell::default());
     let mut chat = Chat {
         agent,
         conversation,
@@ -83,18 +86,18 @@ pub(super) async fn run(
         interrupts,
         editor: Editor::start(history, &context.printer)?,
         current: &current,
-        news: &news,
-        told: HashSet::new(),
+        notices: &notices,
+        reported: HashSet::new(),
     };
-    // While somebody types, nothing may be written.
-    let following = current.follow_files(session, |line| news.borrow_mut().push(line));
-    let logins = follow_logins(session, |line| news.borrow_mut().push(line));
+    // Nothing may be printed while the user types, so messages are queued.
+    let following = current.follow_files(session, |line| notices.borrow_mut().push(line));
+    let logins = follow_logins(session, |line| notices.borrow_mut().push(line));
     let outcome = tokio::select! {
         outcome = chat.talk() => outcome,
         never = following => match never {},
         never = logins => match never {},
     };
-    // Whatever the editor was doing, the terminal is as it was.
+    // Restore the terminal whatever the editor was doing.
     terminal::restore();
     if let Ok(Exit::Done | Exit::Interrupted) = outcome {
         chat.farewell().await;
@@ -103,14 +106,14 @@ pub(super) async fn run(
 }
 
 /// Announces completed logins, including those of other processes; never returns.
-async fn follow_logins(session: &Session<'_>, mut tell: impl FnMut(String)) -> Infallible {
+async fn follow_logins(session: &Session<'_>, mut notify: impl FnMut(String)) -> Infallible {
     let mut events = session.host.events();
     loop {
         match events.recv().await {
             Ok(Event::LoggedIn { server, tools }) => {
                 let name = visible(server.as_str()).into_owned();
                 let tools = startup::counted(tools, "tool");
-                tell(format!("logged in to {name}: {tools}"));
+                notify(format!("logged in to {name}: {tools}"));
             }
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => std::future::pending().await,
@@ -121,7 +124,7 @@ async fn follow_logins(session: &Session<'_>, mut tell: impl FnMut(String)) -> I
 impl Chat<'_> {
     async fn talk(&mut self) -> Outcome {
         loop {
-            self.tell_news();
+            self.print_notices();
             let line = match self.read_line("› ", true).await? {
                 Read::Line(line) => line,
                 Read::Cleared => continue,
@@ -131,11 +134,11 @@ impl Chat<'_> {
             if line.trim().is_empty() {
                 continue;
             }
-            self.tell_news();
+            self.print_notices();
             match self.line(&line).await {
                 Ok(Next::Prompt) => {}
                 Ok(Next::Leave(exit)) => return Ok(exit),
-                // A chat goes on after what went wrong, unless nobody is there any more.
+                // A failure does not end the chat, unless the terminal is gone.
                 Err(failure) if failure.silent => return Err(failure),
                 Err(failure) => self.session.context.printer.failure(&failure),
             }
@@ -143,22 +146,23 @@ impl Chat<'_> {
         }
     }
 
-    fn tell_news(&self) {
-        for line in self.news.take() {
+    fn print_notices(&self) {
+        for line in self.notices.take() {
             self.session.context.printer.note(paint(style::QUIET, line));
         }
     }
 
-    /// Reads a line, and answers meanwhile what Tab asks.
+    /// Reads a line, answering completion requests meanwhile.
     async fn read_line(&mut self, prompt: &str, remembered: bool) -> Result<Read, Failure> {
         let printer = &self.session.context.printer;
         let prompt = printer.styled(style::HINT, prompt);
-        // Servers may ask something at any time. They are let in before the prompt, and wait while somebody types.
-        let _floor = loop {
+        // Servers may ask questions at any time. Waiting ones are shown before the prompt; later ones wait while the
+        // user types.
+        let _lock = loop {
             tokio::select! {
-                floor = live::floor(printer) => break floor,
+                lock = live::lock_terminal(printer) => break lock,
                 exit = self.interrupts.first() => {
-                    self.interrupts.answer();
+                    self.interrupts.acknowledge();
                     if exit != Exit::Interrupted {
                         return Err(Failure::interrupted(exit));
                     }
@@ -169,21 +173,21 @@ impl Chat<'_> {
         let _typing = live::typing();
         let mut reading = self.editor.read(&prompt, remembered).await?;
         loop {
-            let heard = tokio::select! {
+            let event = tokio::select! {
                 exit = self.interrupts.first() => {
-                    self.interrupts.answer();
-                    // A terminal that cannot do more sends a signal for Ctrl-C.
+                    self.interrupts.acknowledge();
+                    // In terminals without raw mode, Ctrl-C arrives as a signal.
                     if exit == Exit::Interrupted {
                         printer.note("");
                         return Ok(Read::Interrupted);
                     }
                     return Err(Failure::interrupted(exit));
                 }
-                heard = reading.next() => heard?,
+                event = reading.next() => event?,
             };
-            match heard {
-                Heard::Read(read) => return Ok(read),
-                Heard::Completion(question) => {
+            match event {
+                EditorEvent::Read(read) => return Ok(read),
+                EditorEvent::Completion(question) => {
                     let completing = complete::complete(&question.line, self.session);
                     let completions = editor::in_time(completing).await;
                     let _ = question.answer.send(completions);
@@ -216,7 +220,7 @@ impl Chat<'_> {
                 let mut interrupts = self.interrupts.clone();
                 let outcome = tokio::select! {
                     exit = interrupts.first() => {
-                        interrupts.answer();
+                        interrupts.acknowledge();
                         if exit == Exit::Interrupted {
                             self.session.context.printer.note(paint(style::QUIET, "interrupted"));
                             return Ok(Next::Prompt);
@@ -238,19 +242,18 @@ impl Chat<'_> {
                 self.turn(prompt?).await
             }
             Some(Meaning::Unknown { name, near }) => {
-                let failure = Failure::usage(format!("there is no command `/{}`", visible(name)));
+                let failure = Failure::usage(format!("unknown command `/{}`", visible(name)));
                 Err(match near {
                     Some(near) => failure.hint(format!("did you mean `{near}`?")),
-                    None if name.starts_with("mcp__") => failure.hint(
-                        "/help shows the prompts there are, and /mcp which servers are connected",
-                    ),
+                    None if name.starts_with("mcp__") => failure
+                        .hint("/help lists prompts, and /mcp shows which servers are connected"),
                     None => failure.hint("/help shows all commands"),
                 })
             }
         }
     }
 
-    /// Waits for something before a turn; `None` if it was interrupted.
+    /// Awaits work before a turn; `None` if interrupted.
     async fn unless_interrupted<T>(
         &self,
         work: impl Future<Output = T>,
@@ -258,36 +261,36 @@ impl Chat<'_> {
         let mut interrupts = self.interrupts.clone();
         tokio::select! {
             exit = interrupts.first() => {
-                interrupts.answer();
+                interrupts.acknowledge();
                 if exit == Exit::Interrupted { Ok(None) } else { Err(Failure::interrupted(exit)) }
             }
             done = work => Ok(Some(done)),
         }
     }
 
-    /// One turn. Ctrl-C ends it, and what was said and done so far stays in the conversation.
+    /// Runs one turn. Ctrl-C ends it; the messages so far remain in the session.
     async fn turn(&mut self, prompt: Prompt) -> Result<Next, Failure> {
         let printer = &self.session.context.printer;
-        // What is typed meanwhile is there at the next prompt.
+        // Input typed during the turn appears at the next prompt.
         let _silent = terminal::silent();
         printer.note("");
-        let mut turn = Turn::new(printer, &mut self.told);
+        let mut turn = Turn::new(printer, &mut self.reported);
         let mut events = self.conversation.stream(prompt);
         let mut ticks = interval(TICK);
         let outcome = loop {
             tokio::select! {
                 biased;
                 exit = self.interrupts.first() => {
-                    // The servers are told by this.
+                    // Dropping the stream cancels its requests, and the servers are notified.
                     drop(events);
-                    // What they ask by the way is no part of the turn.
+                    // Also dismiss questions from servers, which are not part of the turn.
                     live::dismiss();
-                    self.interrupts.answer();
+                    self.interrupts.acknowledge();
                     turn.finish()?;
                     if exit != Exit::Interrupted {
                         break Err(Failure::interrupted(exit));
                     }
-                    printer.note(paint(style::QUIET, "interrupted; the text so far is kept"));
+                    printer.note(paint(style::QUIET, "interrupted; the text so far is saved"));
                     break Ok(());
                 }
                 event = events.next() => match event {
@@ -314,7 +317,7 @@ impl Chat<'_> {
             Command::Tools => mcp_command::all_tools(self.session).await?,
             Command::Cost => {
                 let window = self.provider.model().window;
-                cost::tell(&self.conversation, window, self.session).await?;
+                cost::print(&self.conversation, window, self.session).await?;
             }
             Command::Resume => self.resume(arguments).await?,
             Command::New => {
@@ -364,7 +367,7 @@ impl Chat<'_> {
         ]);
         table.row([
             (style::NAME, "\\ at the end of a line"),
-            (Style::new(), "goes on in the next line"),
+            (Style::new(), "continue on the next line"),
         ]);
         self.session.context.printer.data(table)
     }
@@ -377,7 +380,7 @@ impl Chat<'_> {
             .map_err(|error| failure::of(&error))?;
         let id = if typed.is_empty() {
             let printer = &self.session.context.printer;
-            let shown: Vec<_> = stored.into_iter().take(OFFERED).collect();
+            let shown: Vec<_> = stored.into_iter().take(MAX_SESSIONS).collect();
             if shown.is_empty() {
                 printer.note("no sessions yet");
                 return Ok(());
@@ -402,7 +405,7 @@ impl Chat<'_> {
                 None if choice.trim().is_empty() => return Ok(()),
                 None => {
                     return Err(Failure::usage(format!(
-                        "there is no number `{}`",
+                        "no session number `{}`",
                         visible(choice.trim())
                     )));
                 }
@@ -410,7 +413,7 @@ impl Chat<'_> {
         } else {
             let unknown = || {
                 Failure::failed(format!("no session `{}`", visible(typed)))
-                    .hint("/resume shows those there are")
+                    .hint("/resume lists all sessions")
             };
             SessionId::parse(typed).ok_or_else(unknown)?
         };
@@ -449,12 +452,12 @@ impl Chat<'_> {
             let newest = self.current.newest();
             let configured = newest.as_deref().unwrap_or(self.session.servers);
             let provider = agent::provider(Some(name), configured, context).await?;
-            self.session.sampling.lend(&provider);
+            self.session.sampling.set(&provider);
             self.provider = provider;
             self.agent = self.newest_agent();
-            // The conversation goes on under the agent that the files lead to now.
-            let said = self.conversation.messages().await;
-            self.conversation = if said.is_empty() {
+            // The session continues with an agent built from the current configuration.
+            let messages = self.conversation.messages().await;
+            self.conversation = if messages.is_empty() {
                 self.agent.session(&context.project)
             } else {
                 let resumed = self.agent.resume(self.conversation.id()).await;
@@ -463,7 +466,7 @@ impl Chat<'_> {
         }
         let model = self.provider.model();
         context.printer.note(format!(
-            "{} ({}), a window of {} tokens",
+            "{} ({}), context window {} tokens",
             paint(style::NAME, visible(&model.id)),
             visible(&model.provider),
             model.window,
@@ -471,20 +474,23 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// An agent by what the files say now.
+    /// Builds an agent from the current configuration.
     fn newest_agent(&self) -> Agent {
         let newest = self.current.newest();
         let configured = newest.as_deref().unwrap_or(self.session.servers);
         agent::of_servers(configured, self.session, &self.provider)
     }
 
-    /// How to come back.
+    /// Prints how to resume the session.
     async fn farewell(&self) {
-        let said = self.conversation.messages().await;
-        if !said.is_empty() {
+        let messages = self.conversation.messages().await;
+        if !messages.is_empty() {
             let id = self.conversation.id();
-            let told = format!("resume with: switchboard chat --resume {id}");
-            self.session.context.printer.note(paint(style::QUIET, told));
+            let reported = format!("resume with: switchboard chat --resume {id}");
+            self.session
+                .context
+                .printer
+                .note(paint(style::QUIET, reported));
         }
     }
 }

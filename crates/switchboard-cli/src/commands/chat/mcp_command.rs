@@ -1,4 +1,4 @@
-//! `/mcp`: the servers of a chat, and what can be done about them while it goes on.
+//! `/mcp`: shows and changes the servers of a running chat.
 
 use anstyle::Style;
 use switchboard::catalog::CatalogServer;
@@ -11,30 +11,29 @@ use super::slash::nearest;
 use crate::cli::McpCommand;
 use crate::commands::mcp;
 use crate::commands::tools;
-use crate::current::{Current, apart};
+use crate::current::{Current, blocking};
 use crate::error::Failure;
 use crate::printer::{Table, style};
 use crate::session::Session;
 use crate::state::Shown;
 use crate::terminal::{self, fitted};
 
-/// What can follow `/mcp`.
 pub(super) const SUBCOMMANDS: [&str; 6] =
     ["reconnect", "login", "enable", "disable", "tools", "add"];
 
-/// What of it there is to say.
+/// Subcommands and descriptions for `/help`.
 pub(super) const HELP: [(&str, &str); 5] = [
     ("tools [NAME]", "the tools of a server"),
-    ("reconnect NAME", "connect a server anew"),
+    ("reconnect NAME", "reconnect a server"),
     ("login NAME", "log in to a server"),
     (
         "enable|disable NAME",
-        "switch a server on or off, also for later",
+        "enable or disable a server, permanently",
     ),
     ("add NAME …", "add a server, as `switchboard mcp add` does"),
 ];
 
-/// Runs what was typed after `/mcp`.
+/// Runs the text typed after `/mcp`.
 pub(super) async fn run(
     typed: &str,
     current: &Current,
@@ -46,7 +45,7 @@ pub(super) async fn run(
             SUBCOMMANDS.join(", ")
         ))
     };
-    let words = words::split(typed).ok_or_else(|| usage("a quote is not closed".to_owned()))?;
+    let words = words::split(typed).ok_or_else(|| usage("unclosed quote".to_owned()))?;
     let Some((first, rest)) = words.split_first() else {
         return list(session);
     };
@@ -57,17 +56,15 @@ pub(super) async fn run(
         return all_tools(session).await;
     }
     if !SUBCOMMANDS.contains(&first.as_str()) {
-        let failure = Failure::usage(format!("there is no `/mcp {}`", visible(first)));
+        let failure = Failure::usage(format!("unknown command `/mcp {}`", visible(first)));
         let near = nearest(first, SUBCOMMANDS.into_iter());
         return Err(match near {
             Some(near) => failure.hint(format!("did you mean `/mcp {near}`?")),
-            None => failure.hint(format!("there are: {}", SUBCOMMANDS.join(", "))),
+            None => failure.hint(format!("use one of {}", SUBCOMMANDS.join(", "))),
         });
     }
     let [name] = rest else {
-        return Err(usage(format!(
-            "`/mcp {first}` takes the name of one server"
-        )));
+        return Err(usage(format!("`/mcp {first}` takes one server name")));
     };
     let names = session.names();
     if !names.contains(name) {
@@ -98,7 +95,7 @@ fn list(session: &Session<'_>) -> Result<(), Failure> {
     session.context.printer.data(table)
 }
 
-/// A row for each server; a server that cannot be started has its reason on a line of its own.
+/// One row per server. A server that cannot be started has its reason on an extra line.
 pub(crate) fn table(
     statuses: &[ServerStatus],
     tokens: impl Fn(&str) -> Option<u64>,
@@ -139,7 +136,7 @@ pub(crate) fn table(
     table
 }
 
-/// The reason of a state and what to do about it, on one line.
+/// The reason for a state and its remedy, on one line.
 fn remark(status: &ServerStatus) -> String {
     match (&status.state, status.reason()) {
         (ServerState::Connected, _) => status.count.rest().unwrap_or_default(),
@@ -150,7 +147,7 @@ fn remark(status: &ServerStatus) -> String {
     }
 }
 
-/// What to do about a state, in a chat.
+/// The remedy for a state, as a chat command.
 fn remedy(status: &ServerStatus) -> String {
     match status.remedy() {
         Some(Remedy::Login(name)) => format!("/mcp login {}", visible(&name)),
@@ -160,7 +157,7 @@ fn remedy(status: &ServerStatus) -> String {
     }
 }
 
-/// The tools of all servers, which are connected for it.
+/// Connects all servers and lists their tools.
 pub(super) async fn all_tools(session: &Session<'_>) -> Result<(), Failure> {
     session.start_some(|_| true).await;
     let text = tools::to_text(
@@ -201,7 +198,7 @@ async fn reconnect(name: &str, current: &Current, session: &Session<'_>) -> Resu
     let server = ServerName::from(name);
     let status = session.host.status(&server);
     if status.is_none_or(|status| status.state.is_withheld()) {
-        // It may have been approved or repaired in the meantime.
+        // It may have been approved or repaired meanwhile.
         current.reload(session).await?;
     } else {
         session.restart(&server).await;
@@ -209,8 +206,8 @@ async fn reconnect(name: &str, current: &Current, session: &Session<'_>) -> Resu
     session.need(name)?;
     let status = session.host.status(&server);
     let count = status.map(|status| status.count).unwrap_or_default();
-    let told = format!("{} is connected: {count}", visible(name));
-    session.context.printer.note(told);
+    let message = format!("{} is connected: {count}", visible(name));
+    session.context.printer.note(message);
     Ok(())
 }
 
@@ -220,35 +217,35 @@ async fn toggle(
     session: &Session<'_>,
 ) -> Result<(), Failure> {
     let flags = session.context.flags.clone();
-    apart(move || mcp::run(command, flags)).await??;
+    blocking(move || mcp::run(command, flags)).await??;
     current.reload(session).await
 }
 
 async fn add(words: &[String], current: &Current, session: &Session<'_>) -> Result<(), Failure> {
     if words.is_empty() {
-        return Err(Failure::usage("say which server to add")
+        return Err(Failure::usage("no server to add")
             .hint("/mcp add NAME URL, or /mcp add NAME -- COMMAND ARGUMENTS"));
     }
     let before = session.names();
     let (flags, words) = (session.context.flags.clone(), words.to_vec());
-    apart(move || mcp::run(McpCommand::Add { words }, flags)).await??;
+    blocking(move || mcp::run(McpCommand::Add { words }, flags)).await??;
     current.reload(session).await?;
     let added = session.names().into_iter();
     for name in added.filter(|name| !before.contains(name)) {
-        tell_added(&name, session);
+        report_added(&name, session);
     }
     Ok(())
 }
 
-/// Tells what came of a server that was just added. One that failed has been told of.
-fn tell_added(name: &str, session: &Session<'_>) {
+/// Reports the outcome of adding a server. A failure has already been reported.
+fn report_added(name: &str, session: &Session<'_>) {
     let printer = &session.context.printer;
     let shown = visible(name);
     match session.host.status(&ServerName::from(name)) {
         Some(status) if status.state.is_connected() => {
             printer.note(format!("{shown} is connected: {}", status.count));
         }
-        Some(status) if status.state.is_withheld() => session.tell_not_started(&status),
+        Some(status) if status.state.is_withheld() => session.report_not_started(&status),
         _ => {}
     }
 }

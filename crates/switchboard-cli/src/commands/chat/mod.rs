@@ -1,15 +1,8 @@
-//! `switchboard chat`: the agent, for a person at a terminal and for scripts.
+//! `switchboard chat`: the agent, interactively and for scripts.
 //!
-//! | where | what |
-//! |---|---|
-//! | `one_shot` | `-p`: one prompt, one answer, as text or JSON |
-//! | `interactive` | the prompt, again and again |
-//! | `slash`, `mcp_command` | what begins with a slash |
-//! | `prompts`, `attach`, `complete` | prompts and resources of servers in what is typed, and what Tab offers |
-//! | `editor` | reading a line |
-//! | `turn`, `call_line` | what a turn looks like |
-//! | `sessions` | listing, deleting and finding stored conversations |
-//! | `failure` | what goes wrong, and how the program ends because of it |
+//! `one_shot` answers a single prompt (`-p`), `interactive` runs the chat. `editor` reads lines, `slash` and
+//! `mcp_command` handle commands, `prompts`, `attach` and `complete` bring in prompts and resources of servers. `turn`
+//! and `call_line` draw a turn, `sessions` manages stored sessions, `failure` maps errors to exit codes.
 
 mod attach;
 mod call_line;
@@ -37,12 +30,12 @@ use crate::servers::Servers;
 use crate::session::{self, SessionMode};
 use crate::terminal;
 
-/// What `--help` says besides the flags.
+/// Text after the flags in `--help`.
 pub(crate) const HELP: &str = "\
-The model is chosen by --model and what is set in the environment:
+The model is selected by --model and these environment variables:
   ANTHROPIC_API_KEY   a model of Anthropic
   OPENAI_API_KEY      a model of OpenAI
-  OPENAI_BASE_URL     a server of your own, such as http://localhost:11434/v1
+  OPENAI_BASE_URL     your own server, such as http://localhost:11434/v1
 
 Examples:
   switchboard chat
@@ -50,16 +43,15 @@ Examples:
   git diff | switchboard chat -p 'review this'
   switchboard chat -p 'summarise @docs:file:///guide.md' --output json";
 
-/// Who makes the calls, in the audit log.
+/// The front end recorded in the audit log.
 const FRONT_END: &str = "chat";
 
-/// How the host is used.
 fn mode(attended: bool) -> SessionMode {
     SessionMode {
         policy: Policy::agent(),
         front_end: FRONT_END,
         attended,
-        looks: false,
+        lists_only: false,
         logins: true,
         clients: None,
     }
@@ -104,18 +96,15 @@ fn format(arguments: &ChatArguments, context: &Context) -> OutputFormat {
     }
 }
 
-/// A chat needs a terminal on every side, and is no JSON.
+/// Checks that an interactive chat is possible: it needs a terminal and has no JSON output.
 fn interactive_is_possible(arguments: &ChatArguments, context: &Context) -> Result<(), Failure> {
     let wants_data = context.printer.json || arguments.output.is_some();
     if wants_data {
-        return Err(
-            Failure::usage("only the answer to one prompt can be put out as data")
-                .hint("give the prompt with -p"),
-        );
+        return Err(Failure::usage("--json and --output need -p").hint("pass the prompt with -p"));
     }
     if !terminal::is_there() || !Printer::is_on_terminal() {
-        return Err(Failure::usage("there is no terminal to chat on")
-            .hint("give a prompt with -p, or -p - to read it from standard input"));
+        return Err(Failure::usage("an interactive chat needs a terminal")
+            .hint("pass a prompt with -p, or -p - to read it from standard input"));
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
-//! `chat -p`: one prompt, one answer.
+//! `chat -p`: answers one prompt and exits.
 //!
-//! Nobody is asked anything: questions are answered by the policy, whose default is no, and what was refused is told on
-//! standard error.
+//! Never prompts the user: the policy decides, by default with no, and denied calls are reported on standard error.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _, Read as _};
@@ -26,12 +25,12 @@ use crate::live::TICK;
 use crate::printer::{Printer, paint, style};
 use crate::session::Session;
 
-/// More is not read from standard input.
-const LARGEST_INPUT: u64 = 10 * 1024 * 1024;
-/// Whoever waits longer for standard input is told so.
+/// Maximum size of standard input, in bytes.
+const MAX_INPUT_BYTES: u64 = 10 * 1024 * 1024;
+/// Delay before a note that standard input is still open.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The prompt of the command line, with what is piped in; `None` if there is none.
+/// The prompt of the command line with the piped input appended; `None` without `-p`.
 pub(super) fn read(prompt: Option<&str>, context: &Context) -> Result<Option<String>, Failure> {
     let Some(prompt) = prompt else {
         return Ok(None);
@@ -42,30 +41,30 @@ pub(super) fn read(prompt: Option<&str>, context: &Context) -> Result<Option<Str
     } else {
         read_input(context)?
     };
-    let whole = if is_all_piped {
+    let full = if is_all_piped {
         piped
     } else if piped.trim().is_empty() {
         prompt.to_owned()
     } else {
         format!("{prompt}\n\n{piped}")
     };
-    if whole.trim().is_empty() {
-        return Err(Failure::usage("the prompt is empty").hint("say what you want after -p"));
+    if full.trim().is_empty() {
+        return Err(Failure::usage("the prompt is empty").hint("pass the prompt after -p"));
     }
-    Ok(Some(whole))
+    Ok(Some(full))
 }
 
-/// What is piped in. A pipe that nobody ends is the usual reason for a script that hangs, so it is told of.
+/// Reads piped input. An open pipe is the usual cause of a hanging script, so a long wait is reported.
 fn read_input(context: &Context) -> Result<String, Failure> {
     let unreadable =
-        |error: io::Error| Failure::failed("standard input cannot be read").because(error);
+        |error: io::Error| Failure::failed("cannot read standard input").because(error);
     let (sender, read) = mpsc::channel();
     let thread = std::thread::Builder::new().name("input".to_owned());
     let work = move || {
         let mut bytes = Vec::new();
         let taken = io::stdin()
             .lock()
-            .take(LARGEST_INPUT + 1)
+            .take(MAX_INPUT_BYTES + 1)
             .read_to_end(&mut bytes);
         let _ = sender.send(taken.map(|_| bytes));
     };
@@ -73,23 +72,22 @@ fn read_input(context: &Context) -> Result<String, Failure> {
     let bytes = if let Ok(bytes) = read.recv_timeout(PATIENCE) {
         bytes
     } else {
-        let told = "waiting for the end of standard input; without one, add </dev/null";
-        context.printer.note(told);
+        let reported = "waiting for the end of standard input; if there is none, add </dev/null";
+        context.printer.note(reported);
         read.recv().unwrap_or_else(|_| Ok(Vec::new()))
     };
     let bytes = bytes.map_err(unreadable)?;
-    if bytes.len() as u64 > LARGEST_INPUT {
-        return Err(Failure::usage(format!(
-            "standard input has more than {LARGEST_INPUT} bytes"
-        ))
-        .hint("put it into a file, and let the model read it"));
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        return Err(
+            Failure::usage(format!("standard input exceeds {MAX_INPUT_BYTES} bytes"))
+                .hint("save it to a file for the model to read"),
+        );
     }
-    String::from_utf8(bytes).map_err(|_| {
-        Failure::usage("standard input is not UTF-8 text").hint("only UTF-8 can be sent")
-    })
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::usage("standard input is not UTF-8").hint("only UTF-8 can be sent"))
 }
 
-/// Runs the turn and puts out what came of it.
+/// Runs the turn and prints its outcome.
 pub(super) async fn run(
     prompt: &str,
     format: OutputFormat,
@@ -99,8 +97,8 @@ pub(super) async fn run(
 ) -> Outcome {
     let work = async {
         let prompt = attach::prompt(prompt, session).await?;
-        let mut told = HashSet::new();
-        let mut output = Output::new(format, &session.context.printer, &mut told);
+        let mut reported = HashSet::new();
+        let mut output = Output::new(format, &session.context.printer, &mut reported);
         let mut events = conversation.stream(prompt);
         let mut ticks = interval(TICK);
         loop {
@@ -115,10 +113,10 @@ pub(super) async fn run(
                 Some(Ok(SessionEvent::Ended(reply))) => return output.end(&reply),
                 Some(Ok(event)) => output.event(event)?,
                 Some(Err(error)) => {
-                    output.broken()?;
+                    output.abort()?;
                     return Err(failure::of(&error));
                 }
-                None => return Err(Failure::failed("the turn ended without a word")),
+                None => return Err(Failure::failed("the turn ended without an answer")),
             }
         }
     };
@@ -128,21 +126,23 @@ pub(super) async fn run(
     }
 }
 
-/// Where the turn goes.
+/// The output format and destination of a turn.
 enum Output<'p> {
-    /// A person looks on.
+    /// Live output on a terminal.
     Screen(Box<Turn<'p>>),
-    /// The answer, and nothing before it.
+    /// The final answer only.
     Text(&'p Printer),
     Json(&'p Printer),
     Lines(&'p Printer),
 }
 
 impl<'p> Output<'p> {
-    fn new(format: OutputFormat, printer: &'p Printer, told: &'p mut HashSet<String>) -> Self {
+    fn new(format: OutputFormat, printer: &'p Printer, reported: &'p mut HashSet<String>) -> Self {
         let is_watched = Printer::is_on_terminal() && io::stderr().is_terminal();
         match format {
-            OutputFormat::Text if is_watched => Self::Screen(Box::new(Turn::new(printer, told))),
+            OutputFormat::Text if is_watched => {
+                Self::Screen(Box::new(Turn::new(printer, reported)))
+            }
             OutputFormat::Text => Self::Text(printer),
             OutputFormat::Json => Self::Json(printer),
             OutputFormat::StreamJson => Self::Lines(printer),
@@ -160,18 +160,18 @@ impl<'p> Output<'p> {
         match self {
             Self::Screen(turn) => turn.event(event),
             Self::Text(printer) | Self::Json(printer) => {
-                tell(&event, printer);
+                warn(&event, printer);
                 Ok(())
             }
             Self::Lines(printer) => {
-                tell(&event, printer);
+                warn(&event, printer);
                 printer.json_line_text(&to_json(&event)?)
             }
         }
     }
 
-    /// The turn broke off.
-    fn broken(&mut self) -> Result<(), Failure> {
+    /// Finishes the output of a turn that failed.
+    fn abort(&mut self) -> Result<(), Failure> {
         match self {
             Self::Screen(turn) => turn.finish(),
             _ => Ok(()),
@@ -185,11 +185,11 @@ impl<'p> Output<'p> {
                 turn.finish()?;
             }
             Self::Text(printer) => {
-                tell_reason(reply.reason, printer);
+                warn_of_reason(reply.reason, printer);
                 printer.data(switchboard::catalog::text::neutralise(&reply.response))?;
             }
             Self::Json(printer) => {
-                tell_reason(reply.reason, printer);
+                warn_of_reason(reply.reason, printer);
                 printer.json_text(&to_json(reply)?)?;
             }
             Self::Lines(printer) => {
@@ -203,8 +203,8 @@ impl<'p> Output<'p> {
     }
 }
 
-/// What somebody who reads only the answer should know.
-fn tell(event: &SessionEvent, printer: &Printer) {
+/// Prints warnings for users who see only the answer.
+fn warn(event: &SessionEvent, printer: &Printer) {
     match event {
         SessionEvent::Started { failed_servers, .. } => {
             for server in failed_servers {
@@ -227,7 +227,7 @@ fn tell(event: &SessionEvent, printer: &Printer) {
         SessionEvent::Retrying { reason, .. } => {
             printer.note(paint(
                 style::QUIET,
-                format!("asking again: {}", visible(reason)),
+                format!("retrying: {}", visible(reason)),
             ));
         }
         SessionEvent::Notice { text } => printer.note(paint(style::QUIET, visible(text))),
@@ -235,15 +235,15 @@ fn tell(event: &SessionEvent, printer: &Printer) {
     }
 }
 
-fn tell_reason(reason: EndReason, printer: &Printer) {
-    let told = match reason {
-        EndReason::Refused => "the model refuses to answer",
-        EndReason::Length => "the answer reached its limit and breaks off",
-        EndReason::TurnBudget => "the turn has made as many requests as it may",
-        EndReason::TokenBudget => "the turn has used as many tokens as it may",
+fn warn_of_reason(reason: EndReason, printer: &Printer) {
+    let reported = match reason {
+        EndReason::Refused => "the model refused to answer",
+        EndReason::Length => "the answer is cut off: it reached the output limit",
+        EndReason::TurnBudget => "the turn reached its request limit",
+        EndReason::TokenBudget => "the turn reached its token limit",
         _ => return,
     };
-    printer.warning(told, None);
+    printer.warning(reported, None);
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {

@@ -1,4 +1,4 @@
-//! Prompts of servers as commands: `/mcp__server__prompt argument…`.
+//! Server prompts as chat commands: `/mcp__server__prompt argument…`.
 
 use std::borrow::Cow;
 
@@ -29,22 +29,22 @@ use crate::session::Session;
 /// A prompt as a command.
 #[derive(Debug, Clone)]
 pub(super) struct Command {
-    /// What is typed after the slash.
+    /// The command's name, without the slash.
     pub(super) name: String,
     pub(super) server: ServerName,
     prompt: Prompt<'static>,
 }
 
-/// A prompt that is set aside on account of its server's pins.
+/// A prompt set aside because of its server's pins.
 #[derive(Debug, Clone)]
 pub(super) struct Withheld {
-    /// What would be typed after the slash.
+    /// The command's name, without the slash.
     pub(super) name: String,
     server: ServerName,
     aside: SetAside,
 }
 
-/// The prompts of all servers that are connected, in the order of their names.
+/// The prompts of all connected servers, sorted by name.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
     pub(super) commands: Vec<Command>,
@@ -52,7 +52,7 @@ pub(super) struct Prompts {
 }
 
 impl Prompts {
-    /// What can be typed after the slash, set aside or not.
+    /// All command names, including those set aside.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let commands = self.commands.iter().map(|command| command.name.as_str());
         commands.chain(self.withheld.iter().map(|withheld| withheld.name.as_str()))
@@ -62,7 +62,7 @@ impl Prompts {
         self.names().any(|known| known == name)
     }
 
-    /// The prompt of this name; an error with the remedy if it is set aside.
+    /// Returns the prompt of this name, or the reason and remedy if it is set aside.
     pub(super) fn get(&self, name: &str) -> Result<Option<&Command>, Failure> {
         if let Some(command) = self.commands.iter().find(|command| command.name == name) {
             return Ok(Some(command));
@@ -75,13 +75,13 @@ impl Prompts {
 }
 
 impl Withheld {
-    /// Why it is set aside, on one line that is safe to show.
+    /// Why it is set aside, on one sanitized line.
     pub(super) fn about(&self) -> String {
         format!("set aside: {}", self.aside.reason)
     }
 }
 
-/// The prompts of all servers that are connected.
+/// Lists the prompts of all connected servers.
 pub(super) async fn all(session: &Session<'_>) -> Prompts {
     let connected = session.host.statuses().into_iter();
     let connected = connected.filter(|status| status.state.is_connected());
@@ -124,8 +124,8 @@ pub(super) async fn all(session: &Session<'_>) -> Prompts {
     prompts
 }
 
-/// The prompts that a line may be about. Servers connect with the first message; a line that names a prompt of one that
-/// is not connected yet connects it first, and all others where it is not clear which one is meant.
+/// Lists the prompts that a line may refer to. Servers connect with the first message, so a line that names a prompt of
+/// an unconnected server connects that server first, or all of them if the server is ambiguous.
 pub(super) async fn for_line(line: &str, session: &Session<'_>) -> Prompts {
     let known = all(session).await;
     let name = line.trim_start().strip_prefix('/').unwrap_or_default();
@@ -145,13 +145,13 @@ pub(super) async fn for_line(line: &str, session: &Session<'_>) -> Prompts {
     all(session).await
 }
 
-/// The prompts of all servers. Connects them without printing anything, since the user is typing.
+/// Lists the prompts of all servers. Connects them without printing anything, since the user is typing.
 pub(super) async fn to_complete(session: &Session<'_>) -> Vec<Command> {
-    session.begin_all().await;
+    session.start_all().await;
     all(session).await.commands
 }
 
-/// How the names of a server's prompts begin, unless they are too long to begin with all of its name.
+/// The prefix of a server's prompt names. Long names may be shortened and lack it.
 fn prefix_of(server: &ServerName) -> String {
     let name = exposed_name(server.as_str(), "x");
     name.as_str()
@@ -161,7 +161,7 @@ fn prefix_of(server: &ServerName) -> String {
 }
 
 impl Command {
-    /// What it is for, on one line that is safe to show.
+    /// The description, on one sanitized line.
     pub(super) fn about(&self) -> String {
         let about = self
             .prompt
@@ -172,7 +172,7 @@ impl Command {
         visible(line).into_owned()
     }
 
-    /// Its arguments, as they are typed.
+    /// The argument syntax, for help texts.
     pub(super) fn usage(&self) -> String {
         let arguments = self.prompt.arguments.items.iter();
         let shown = arguments.map(|argument| {
@@ -186,7 +186,7 @@ impl Command {
         shown.collect::<Vec<_>>().join(" ")
     }
 
-    /// The prompt filled in with what was typed after its name.
+    /// Fetches the prompt with the typed arguments.
     pub(super) async fn fill_in(
         &self,
         typed: &str,
@@ -200,18 +200,18 @@ impl Command {
         let result = session.host.get_prompt(&self.server, &params).await;
         let result = result.map_err(|error| content::failure(&error, session))?;
         let got: GetPromptResult<'_> = decode(result.raw())
-            .map_err(|error| Failure::failed("the prompt cannot be read").because(error))?;
-        let mut said = Said::default();
+            .map_err(|error| Failure::failed("cannot decode the prompt").because(error))?;
+        let mut filled = Said::default();
         for message in &got.messages.items {
-            said.parts.push(part(&message.content));
+            filled.parts.push(part(&message.content));
         }
-        if said.parts.is_empty() {
+        if filled.parts.is_empty() {
             return Err(Failure::failed("the prompt is empty, so nothing was sent"));
         }
-        Ok(said)
+        Ok(filled)
     }
 
-    /// The arguments: pairs, or values in the order of the names. One that is left takes the whole rest.
+    /// Parses arguments: pairs, or values in the declared order. The last one takes the rest of the line.
     fn arguments(&self, typed: &str) -> Result<Vec<(String, String)>, Failure> {
         let known: Vec<&str> = self
             .prompt
@@ -223,7 +223,7 @@ impl Command {
         let wrong = |message: String| {
             Failure::usage(message).hint(format!("/{} {}", self.name, self.usage()))
         };
-        let words = words::split(typed).ok_or_else(|| wrong("a quote is not closed".to_owned()))?;
+        let words = words::split(typed).ok_or_else(|| wrong("unclosed quote".to_owned()))?;
         let mut pairs: Vec<(String, String)> = Vec::new();
         let mut loose = Vec::new();
         for word in words {
@@ -254,23 +254,20 @@ impl Command {
             }
         }
         if let Some(extra) = loose.next() {
-            return Err(wrong(format!(
-                "`{}` is one argument too many",
-                visible(&extra)
-            )));
+            return Err(wrong(format!("unexpected argument `{}`", visible(&extra))));
         }
         let arguments = self.prompt.arguments.items.iter();
         let mut required = arguments.filter(|argument| argument.required == Some(true));
         match required.find(|argument| !is_given(&argument.name, &pairs)) {
             Some(missing) => Err(wrong(format!(
-                "the prompt wants the argument `{}`",
+                "the prompt requires the argument `{}`",
                 visible(&missing.name)
             ))),
             None => Ok(pairs),
         }
     }
 
-    /// How the last of the words typed after its name may go on; they are whole words, what it ends with included.
+    /// Completes the last word typed after the prompt's name. Each candidate is a complete word.
     pub(super) async fn complete(&self, typed: &str, session: &Session<'_>) -> Vec<String> {
         let (before, last) = match typed.rsplit_once(char::is_whitespace) {
             Some((before, last)) => (before, last),
@@ -317,7 +314,7 @@ impl Command {
     }
 }
 
-/// A value that is typed with spaces in it stands in quotes.
+/// Quotes a value that contains spaces.
 fn quoted(value: &str) -> String {
     if value.contains(char::is_whitespace) {
         format!("'{value}'")
@@ -326,7 +323,7 @@ fn quoted(value: &str) -> String {
     }
 }
 
-/// One message of a prompt as a part of what is said.
+/// Converts one message of a prompt.
 fn part(block: &ContentBlock<'_>) -> Part {
     match block {
         ContentBlock::Image(image) => Part::Image(Image {

@@ -1,4 +1,4 @@
-//! Conversations that are kept: listed, deleted, and found again.
+//! Lists, deletes and finds stored agent sessions.
 
 use serde_json::json;
 use switchboard_agent::agent::SessionSummary;
@@ -19,15 +19,14 @@ use crate::time;
 use crate::{session, view};
 use anstyle::Style;
 
-/// Longer titles are cut.
-const WIDEST_TITLE: usize = 60;
+/// Maximum width of a title, in columns.
+const MAX_TITLE_WIDTH: usize = 60;
 
-/// `chat --list` and `chat --delete`.
 pub(super) fn run(arguments: &ChatArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, None)?;
     let mode = super::mode(false);
     session::run_in(mode, context, &servers, async |session, mut interrupts| {
-        // No model is asked, so none is needed.
+        // Listing and deleting query no model.
         let agent = agent::of_session(session, &agent::no_model());
         let work = async {
             match &arguments.delete {
@@ -69,9 +68,9 @@ async fn list(agent: &Agent, context: &Context) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The conversations for people.
+/// The table of sessions.
 pub(super) fn table(sessions: &[SessionSummary], context: &Context) -> Table {
-    let mut table = Table::with_heading(&["ID", "LAST", "MESSAGES", "FOLDER", "BEGAN WITH"]);
+    let mut table = Table::with_heading(&["ID", "LAST", "MESSAGES", "FOLDER", "FIRST MESSAGE"]);
     for session in sessions {
         let folder = view::path(&session.workspace, &context.environment.home);
         table.row([
@@ -79,7 +78,7 @@ pub(super) fn table(sessions: &[SessionSummary], context: &Context) -> Table {
             (Style::new(), &time::shown(session.written_at)),
             (Style::new(), &session.messages.to_string()),
             (style::QUIET, &folder),
-            (Style::new(), &fitted(&title(session), WIDEST_TITLE)),
+            (Style::new(), &fitted(&title(session), MAX_TITLE_WIDTH)),
         ]);
     }
     table
@@ -114,7 +113,7 @@ async fn delete(id: &str, agent: &Agent, context: &Context) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The conversation that the flags ask for: a new one, the latest of this folder, or one by its id.
+/// The session selected by the flags: a new one, the latest of this folder, or one by its id.
 pub(super) async fn find(
     agent: &Agent,
     arguments: &ChatArguments,

@@ -1,8 +1,7 @@
-//! What begins with a slash.
+//! Slash commands of the chat.
 
 use strsim::damerau_levenshtein;
 
-/// A command of the chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {
     Help,
@@ -16,11 +15,10 @@ pub(super) enum Command {
     Exit,
 }
 
-/// A command as it is typed and told of.
+/// A command's name and description.
 pub(super) struct Entry {
     pub(super) command: Command,
     pub(super) name: &'static str,
-    /// Other names of it.
     aliases: &'static [&'static str],
     pub(super) arguments: &'static str,
     pub(super) about: &'static str,
@@ -42,36 +40,36 @@ const fn entry(
     }
 }
 
-/// All commands, in the order they are shown.
+/// All commands, in display order.
 pub(super) const COMMANDS: [Entry; 9] = [
-    entry(Command::Help, "help", &["?"], "", "show this"),
+    entry(Command::Help, "help", &["?"], "", "show this help"),
     entry(
         Command::Mcp,
         "mcp",
         &[],
         "",
-        "the servers, and how they stand",
+        "show the servers and their status",
     ),
     entry(
         Command::Tools,
         "tools",
         &[],
         "",
-        "the tools of all servers, and what each costs",
+        "list the tools of all servers and their token costs",
     ),
     entry(
         Command::Cost,
         "cost",
         &["usage"],
         "",
-        "tokens of this session, and of each server",
+        "show the tokens used by this session and each server",
     ),
     entry(
         Command::Model,
         "model",
         &[],
         "[NAME]",
-        "the model, or another one from now on",
+        "show or change the model",
     ),
     entry(
         Command::New,
@@ -91,18 +89,18 @@ pub(super) const COMMANDS: [Entry; 9] = [
     entry(Command::Exit, "exit", &["quit", "q"], "", "leave"),
 ];
 
-/// What a line that begins with a slash means.
+/// The meaning of a line that starts with a slash.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning<'l> {
-    /// A command, with what follows it.
+    /// A built-in command and its arguments.
     Command(Command, &'l str),
-    /// A prompt of a server, with what follows it.
+    /// A prompt of a server and its arguments.
     Prompt(&'l str, &'l str),
-    /// Nothing, but perhaps this was meant.
+    /// Unknown, with a suggestion.
     Unknown { name: &'l str, near: Option<String> },
 }
 
-/// Reads a line; `None` for one that is no command.
+/// Parses a line; `None` if it is not a command.
 pub(super) fn read<'l>(line: &'l str, prompts: &[&str]) -> Option<Meaning<'l>> {
     let line = line.trim();
     let rest = line.strip_prefix('/')?;
@@ -110,7 +108,7 @@ pub(super) fn read<'l>(line: &'l str, prompts: &[&str]) -> Option<Meaning<'l>> {
         Some((name, arguments)) => (name, arguments.trim()),
         None => (rest, ""),
     };
-    // A path is something to talk about.
+    // A path is not a command.
     if name.contains('/') {
         return None;
     }
@@ -127,13 +125,13 @@ pub(super) fn read<'l>(line: &'l str, prompts: &[&str]) -> Option<Meaning<'l>> {
     Some(Meaning::Unknown { name, near })
 }
 
-/// The name that was probably meant.
+/// The closest known name.
 pub(super) fn nearest<'n>(typed: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if typed.is_empty() || typed.len() > 128 {
         return None;
     }
     let scored = known.map(|name| {
-        // The beginning of a long name, or its end, is as good as a typing error.
+        // A prefix or suffix of a long name counts as close.
         let is_part = name.starts_with(typed) || name.ends_with(typed);
         let distance = if is_part {
             1
@@ -151,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read() {
+    fn lines_are_parsed() {
         let prompts = ["mcp__docs__summary", "mcp__git__review"];
         let check = |line: &str, expected: Option<Meaning<'_>>| {
             assert_eq!(read(line, &prompts), expected, "{line}");

@@ -1,7 +1,7 @@
-//! A turn on the screen: text as it is written, calls in one line each, and what goes on below.
+//! Draws a turn: streamed text, one line per call, and live status below.
 //!
-//! Owns the order of things on the screen. The model's words are data, on standard output; everything else is on standard
-//! error. While somebody is being asked something, nothing is shown: it waits until the question is answered.
+//! Owns the order of output. The model's text goes to standard output, everything else to standard error. While a
+//! prompt holds the terminal, events are queued.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -19,37 +19,36 @@ use crate::questions::safe;
 use crate::startup::counted;
 use crate::terminal::{self, fitted};
 
-/// Work that is done sooner shows nothing that moves.
+/// Delay before live lines are drawn.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// Columns where the terminal does not say.
+/// Assumed width of a terminal that does not report one.
 const COLUMNS: usize = 80;
-/// Calls within calls are indented at most so deep.
-const DEEPEST: usize = 6;
-/// So many rows of text that may yet change are shown.
-const SHOWN_ROWS: usize = 12;
+/// Maximum indentation of nested calls.
+const MAX_DEPTH: usize = 6;
+/// Rows shown of text that is not final.
+const MAX_PREVIEW_ROWS: usize = 12;
 
-/// A turn.
 pub(super) struct Turn<'p> {
     printer: &'p Printer,
     live: Live<'p>,
-    begun: Instant,
+    started: Instant,
     ticks: usize,
     doing: Doing,
-    /// The model's words since the last call.
+    /// The model's text since the last call.
     text: Option<Markdown>,
-    /// What the model thinks, the line that is not whole.
+    /// The model's reasoning, up to the incomplete line.
     thought: String,
     calls: Vec<Running>,
-    /// How deep calls are within others.
+    /// Nesting depth by call id.
     depths: HashMap<String, usize>,
     shown: Shown,
-    /// What came while somebody was asked something.
-    held: VecDeque<SessionEvent>,
-    /// Servers that cannot be used, of which the person knows.
-    told: &'p mut HashSet<String>,
+    /// Events received while a prompt held the terminal.
+    queued: VecDeque<SessionEvent>,
+    /// Missing servers that have been reported.
+    reported: &'p mut HashSet<String>,
 }
 
-/// What the turn waits for.
+/// What the turn is waiting for.
 enum Doing {
     Connecting,
     Waiting,
@@ -58,7 +57,7 @@ enum Doing {
     Retrying(String),
 }
 
-/// What the screen ends with.
+/// The last kind of output on the screen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Nothing,
@@ -66,26 +65,25 @@ enum Shown {
     Calls,
 }
 
-/// A call that goes on.
 struct Running {
     id: String,
     name: String,
     summary: String,
-    begun: Instant,
-    /// How long the person had been asked something when it began.
-    asked: Duration,
+    started: Instant,
+    /// Total prompt time when the call started.
+    prompt_time: Duration,
     depth: usize,
     progress: String,
-    /// Whether its line stands on the screen already, because calls within it follow.
+    /// Whether its line is already printed, because nested calls follow.
     announced: bool,
 }
 
 impl<'p> Turn<'p> {
-    pub(super) fn new(printer: &'p Printer, told: &'p mut HashSet<String>) -> Self {
+    pub(super) fn new(printer: &'p Printer, reported: &'p mut HashSet<String>) -> Self {
         Self {
             printer,
             live: Live::new(printer),
-            begun: Instant::now(),
+            started: Instant::now(),
             ticks: 0,
             doing: Doing::Connecting,
             text: None,
@@ -93,17 +91,17 @@ impl<'p> Turn<'p> {
             calls: Vec::new(),
             depths: HashMap::new(),
             shown: Shown::Nothing,
-            held: VecDeque::new(),
-            told,
+            queued: VecDeque::new(),
+            reported,
         }
     }
 
-    /// Something happened.
+    /// Handles an event.
     pub(super) fn event(&mut self, event: SessionEvent) -> Result<(), Failure> {
-        // How far a call is shows nothing by itself, and may be told any number of times while somebody thinks.
+        // Progress prints nothing by itself, and many such events may arrive during a prompt, so they are not queued.
         let is_progress = matches!(event, SessionEvent::CallProgress { .. });
         if live::is_paused() && !is_progress {
-            self.held.push_back(event);
+            self.queued.push_back(event);
             return Ok(());
         }
         if !is_progress {
@@ -112,21 +110,21 @@ impl<'p> Turn<'p> {
         self.show(event)
     }
 
-    /// Draws what moves anew.
+    /// Redraws the live lines.
     pub(super) fn tick(&mut self) -> Result<(), Failure> {
         if live::is_paused() {
             return Ok(());
         }
         self.release()?;
         self.ticks += 1;
-        if self.printer.is_live() && self.begun.elapsed() >= PATIENCE {
-            let lines = self.moving();
+        if self.printer.is_live() && self.started.elapsed() >= PATIENCE {
+            let lines = self.live_lines();
             self.live.draw(&lines);
         }
         Ok(())
     }
 
-    /// The turn is over, in whatever way: what is left of the text is shown.
+    /// Ends the turn and prints the remaining text.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.release()?;
         self.end_text()?;
@@ -135,7 +133,7 @@ impl<'p> Turn<'p> {
     }
 
     fn release(&mut self) -> Result<(), Failure> {
-        while let Some(event) = self.held.pop_front() {
+        while let Some(event) = self.queued.pop_front() {
             self.show(event)?;
         }
         Ok(())
@@ -151,12 +149,12 @@ impl<'p> Turn<'p> {
         match event {
             SessionEvent::Started { failed_servers, .. } => {
                 self.doing = Doing::Waiting;
-                // One that has come back is told of again when it is missing again.
+                // A server that recovered is reported again when it fails again.
                 let is_missing =
                     |name: &String| failed_servers.iter().any(|server| server.name == *name);
-                self.told.retain(is_missing);
+                self.reported.retain(is_missing);
                 for server in &failed_servers {
-                    if self.told.insert(server.name.clone())
+                    if self.reported.insert(server.name.clone())
                         && let Some((message, hint)) = missing_server(server)
                     {
                         self.live.clear();
@@ -184,13 +182,13 @@ impl<'p> Turn<'p> {
             } => {
                 self.text = None;
                 let wait = elapsed(Duration::from_millis(wait_ms));
-                let told = format!("{}; attempt {attempt} in {wait}", safe(&reason));
+                let reported = format!("{}; attempt {attempt} in {wait}", safe(&reason));
                 if self.shown == Shown::Text {
-                    self.note(format!("connection lost mid-answer; retrying: {told}"));
+                    self.note(format!("connection lost mid-answer; retrying: {reported}"));
                 } else if !self.printer.is_live() {
-                    self.note(&told);
+                    self.note(&reported);
                 }
-                self.doing = Doing::Retrying(told);
+                self.doing = Doing::Retrying(reported);
             }
             SessionEvent::CallBegins {
                 id,
@@ -206,8 +204,8 @@ impl<'p> Turn<'p> {
                     id,
                     name: safe(&name),
                     summary: summary(arguments.as_deref()),
-                    begun: Instant::now(),
-                    asked: live::asked(),
+                    started: Instant::now(),
+                    prompt_time: live::prompt_time(),
                     depth,
                     progress: String::new(),
                     announced: false,
@@ -246,7 +244,7 @@ impl<'p> Turn<'p> {
             SessionEvent::ToolsChanged { added, removed } => {
                 if !added.is_empty() {
                     self.note(format!(
-                        "{} came: {}",
+                        "{} added: {}",
                         counted(added.len(), "tool"),
                         names(&added)
                     ));
@@ -269,7 +267,7 @@ impl<'p> Turn<'p> {
         Ok(())
     }
 
-    /// What the model thinks, line by line, for those who want to know.
+    /// Prints the model's reasoning, line by line, if verbose.
     fn think(&mut self, more: &str) {
         if self.printer.verbosity < Verbosity::Verbose {
             return;
@@ -286,9 +284,9 @@ impl<'p> Turn<'p> {
     }
 
     fn ended(&mut self, reply: &Reply) {
-        let told = match reply.reason {
-            EndReason::Refused => "the model refuses to answer",
-            EndReason::Length => "the answer reached its limit and breaks off",
+        let reported = match reply.reason {
+            EndReason::Refused => "the model refused to answer",
+            EndReason::Length => "the answer is cut off: it reached the output limit",
             EndReason::TurnBudget => {
                 "request limit of the turn reached; send \"continue\" for more"
             }
@@ -296,10 +294,10 @@ impl<'p> Turn<'p> {
             _ => return,
         };
         self.live.clear();
-        self.printer.warning(told, None);
+        self.printer.warning(reported, None);
     }
 
-    /// The rows of the text that are certain.
+    /// Prints final rows of the text.
     fn rows(&mut self, rows: &[Line]) -> Result<(), Failure> {
         if rows.is_empty() {
             return Ok(());
@@ -356,7 +354,7 @@ impl<'p> Turn<'p> {
         }
     }
 
-    /// What calls within others stand below must be on the screen before them.
+    /// Prints the lines of enclosing calls before those of nested ones.
     fn announce_parents(&mut self, index: usize) {
         let Some(depth) = self.calls.get(index).map(|call| call.depth) else {
             return;
@@ -389,15 +387,15 @@ impl<'p> Turn<'p> {
 
     fn depth_below(&self, parent: Option<&str>) -> usize {
         let above = parent.and_then(|parent| self.depths.get(parent));
-        above.map_or(0, |depth| (depth + 1).min(DEEPEST))
+        above.map_or(0, |depth| (depth + 1).min(MAX_DEPTH))
     }
 
-    /// What is below the text and changes: its end, the calls that go on, and what is waited for.
-    fn moving(&self) -> Vec<Line> {
+    /// The live lines: the end of the text, the running calls, and what the turn is waiting for.
+    fn live_lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         if let Some(markdown) = &self.text {
             let rows = markdown.preview();
-            let hidden = rows.len().saturating_sub(SHOWN_ROWS);
+            let hidden = rows.len().saturating_sub(MAX_PREVIEW_ROWS);
             lines.extend(rows.into_iter().skip(hidden));
         }
         if !self.calls.is_empty() && self.shown == Shown::Text {
@@ -405,9 +403,9 @@ impl<'p> Turn<'p> {
         }
         let now = self.ticks;
         for call in &self.calls {
-            // While the person thinks, the call does nothing.
-            let asked = live::asked().saturating_sub(call.asked);
-            let running = elapsed(call.begun.elapsed().saturating_sub(asked));
+            // Prompt time does not count as the call's running time.
+            let prompt_time = live::prompt_time().saturating_sub(call.prompt_time);
+            let running = elapsed(call.started.elapsed().saturating_sub(prompt_time));
             let after = format!("{running}  {}", call.progress);
             lines.push(call.line(spinner(now), style::HINT, after.trim_end(), columns()));
         }
@@ -417,9 +415,9 @@ impl<'p> Turn<'p> {
                 Doing::Waiting => "waiting for the model",
                 Doing::Thinking => "thinking",
                 Doing::Writing => return lines,
-                Doing::Retrying(told) => told.as_str(),
+                Doing::Retrying(reported) => reported.as_str(),
             };
-            let seconds = self.begun.elapsed().as_secs();
+            let seconds = self.started.elapsed().as_secs();
             lines.push(vec![
                 (style::HINT, format!("{} ", spinner(now))),
                 (
@@ -434,7 +432,7 @@ impl<'p> Turn<'p> {
     fn look(&self) -> Look {
         let columns = terminal::width().unwrap_or(COLUMNS);
         Look {
-            // The last column stays empty: some terminals break a line that fills it.
+            // Leave the last column empty: some terminals wrap a line that fills it.
             width: columns.saturating_sub(1),
             styled: self.printer.colors.stdout,
         }

@@ -1,4 +1,4 @@
-//! The first screen: which model, which folder, which servers, and how to leave.
+//! The first screen of a chat: model, folder, servers, and keys.
 
 use switchboard::status::ServerState;
 use switchboard_agent::provider::Model;
@@ -9,11 +9,10 @@ use crate::session::Session;
 use crate::startup::counted;
 use crate::view;
 
-/// So many servers are named.
+/// Maximum number of servers named.
 const NAMED: usize = 8;
 
-/// Says what somebody should know who starts a chat.
-pub(super) fn tell(model: &Model, resumed: Option<u64>, session: &Session<'_>) {
+pub(super) fn print(model: &Model, resumed: Option<u64>, session: &Session<'_>) {
     let context = session.context;
     let printer = &context.printer;
     let label = |text: &str| paint(style::QUIET, format!("{text:<8}"));
@@ -29,7 +28,7 @@ pub(super) fn tell(model: &Model, resumed: Option<u64>, session: &Session<'_>) {
         }
         let remedy = status.remedy().map(|remedy| remedy.to_string());
         printer.note(format!(
-            "{}{} is not used: {}; {}",
+            "{}{} is not started: {}; {}",
             label(""),
             paint(style::WARNING, visible(status.name.as_str())),
             status.reason().unwrap_or_default(),
@@ -39,7 +38,7 @@ pub(super) fn tell(model: &Model, resumed: Option<u64>, session: &Session<'_>) {
     if let Some(messages) = resumed {
         let count = usize::try_from(messages).unwrap_or(usize::MAX);
         printer.note(format!(
-            "{}goes on after {}",
+            "{}resumed after {}",
             label("chat"),
             counted(count, "message")
         ));
@@ -61,7 +60,7 @@ fn servers(session: &Session<'_>) -> String {
         .map(|status| visible(status.name.as_str()).into_owned())
         .collect();
     if names.is_empty() {
-        return "none can be used yet; /mcp add NAME URL-OR-COMMAND adds one".to_owned();
+        return "none yet; /mcp add NAME URL-OR-COMMAND adds one".to_owned();
     }
     let mut shown = names
         .iter()
@@ -72,6 +71,6 @@ fn servers(session: &Session<'_>) -> String {
     if names.len() > NAMED {
         shown = format!("{shown} and {} more", names.len() - NAMED);
     }
-    let when = paint(style::QUIET, ", connected with your first message");
+    let when = paint(style::QUIET, ", connecting with your first message");
     format!("{shown}{when}")
 }

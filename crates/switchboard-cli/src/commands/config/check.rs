@@ -1,4 +1,4 @@
-//! `switchboard config check`: every finding in every file, at length.
+//! `switchboard config check`: prints every diagnostic of every file in full.
 
 use switchboard::permissions::{Engine, Policy};
 use switchboard_config::diagnostic::{Diagnostic, Severity};
@@ -19,7 +19,7 @@ pub(crate) fn run(context: &Context) -> Outcome {
         let blocks: Vec<String> = findings.iter().map(report::at_length).collect();
         printer.data(blocks.join("\n"))
     };
-    // A reader that went away has seen enough, but the errors are still there.
+    // A closed pipe does not change the exit code.
     match outcome {
         Err(failure) if !failure.silent => return Err(failure),
         _ => {}
@@ -46,12 +46,13 @@ pub(crate) fn run(context: &Context) -> Outcome {
     })
 }
 
-/// What is wrong with the files, and with rules and hooks that only whoever applies them can understand.
+/// The diagnostics of the files, and of rules and hooks that only the permission engine can validate.
 fn findings(config: &Config, context: &Context) -> Vec<Diagnostic> {
     let engine = Engine::new(config, &context.folders(), Policy::agent());
     let problems = engine.problems().map(|problem| {
-        Diagnostic::error("unusable-rule", problem.origin.clone(), &problem.message)
-            .with_hint("correct it; until then it allows nothing, and asks or denies wherever it may be meant to")
+        Diagnostic::error("unusable-rule", problem.origin.clone(), &problem.message).with_hint(
+            "fix it; until then it allows nothing, and asks or denies wherever it might apply",
+        )
     });
     config.diagnostics.iter().cloned().chain(problems).collect()
 }

@@ -1,4 +1,4 @@
-//! `switchboard config …`: the configuration itself.
+//! `switchboard config …`: shows and checks the configuration.
 
 mod check;
 mod path;

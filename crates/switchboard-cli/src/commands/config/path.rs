@@ -1,4 +1,4 @@
-//! `switchboard config path`: every place that is looked at, highest precedence first.
+//! `switchboard config path`: lists every file that is looked up, highest precedence first.
 
 use anstyle::Style;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `switchboard config schema`: the JSON Schema of a configuration file.
+//! `switchboard config schema`: prints the JSON Schema of a configuration file.
 
 use crate::context::Context;
 use crate::error::Outcome;

@@ -1,4 +1,4 @@
-//! One server for people: its state, every stated value with its place, and what it shadows.
+//! Formats one server for people: its state, every stated value with its origin, and the entries it shadows.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use switchboard_config::text::visible;
 use crate::printer::{paint, style};
 use crate::view::{self, Shadows};
 
-/// The block of one server, in `config show` and `mcp get`.
+/// The text of one server, for `config show` and `mcp get`.
 pub(crate) fn server_text(server: &Server, shadows: &Shadows<'_>, home: &Path) -> String {
     let mut text = String::new();
     let state = match server.status {
@@ -45,7 +45,7 @@ pub(crate) fn server_text(server: &Server, shadows: &Shadows<'_>, home: &Path) -
         .map(|(line, _)| line.chars().count())
         .max()
         .unwrap_or(0);
-    // One long value must not push all places out of sight.
+    // Limit the column, so that one long value does not push all origins out of view.
     let width = width.min(60);
     for (line, place) in rows {
         let gap = width.saturating_sub(line.chars().count()) + 2;
@@ -53,7 +53,7 @@ pub(crate) fn server_text(server: &Server, shadows: &Shadows<'_>, home: &Path) -
     }
     for lost in shadows.by(server) {
         let (verb, reason) = match lost.reason {
-            // It would come first, were it trusted, but another one that is not has the same name.
+            // It has higher precedence but is not trusted; the reason refers to another untrusted entry of that name.
             ShadowReason::SameName(_) if lost.origin.scope() > server.scope() => {
                 ("ignores", "not trusted, so it replaces nothing")
             }

@@ -1,4 +1,4 @@
-//! `switchboard config show`: the whole effective configuration, with origins and what they shadow.
+//! `switchboard config show`: prints the effective configuration, with origins and shadowed entries.
 
 use std::fmt::Write as _;
 
@@ -42,14 +42,16 @@ fn to_text(config: &Config, context: &Context) -> String {
     if let Some(mode) = config.enterprise {
         let meaning = match mode {
             EnterpriseMode::Exclusive => "exclusive: nothing else is loaded",
-            EnterpriseMode::Merge => "merge: its entries win and its lists bind every scope",
+            EnterpriseMode::Merge => {
+                "merge: its entries take precedence and its lists apply to every scope"
+            }
         };
         let _ = writeln!(text, "{}  {meaning}", paint(style::NAME, "enterprise file"));
     }
     if let Some((url, origin)) = &config.cloud_url {
         let place = paint(style::QUIET, view::place(origin, home));
         let place = match config.enterprise {
-            Some(_) => format!("{place}  not fetched: the enterprise file keeps cloud servers out"),
+            Some(_) => format!("{place}  not fetched: the enterprise file excludes cloud servers"),
             None => place,
         };
         let _ = writeln!(
@@ -149,7 +151,7 @@ fn settings_text(text: &mut String, config: &Config, context: &Context) {
     }
 }
 
-/// List, pattern and place. An allow list without a single good pattern allows nothing.
+/// List, pattern and origin. An allow list without a valid pattern allows nothing.
 fn list_rows(config: &Config) -> impl Iterator<Item = (&'static str, Option<&str>, &Origin)> {
     config.lists.iter().flat_map(|(_, lists)| {
         let empty = lists.allow.iter().filter(|allow| allow.patterns.is_empty());
@@ -189,7 +191,7 @@ fn hook_text(hook: &HookEntry) -> String {
         let _ = write!(text, " (at most {} s)", timeout.as_secs_f64());
     }
     if hook.fail_open {
-        text.push_str(" (calls go on when it fails)");
+        text.push_str(" (calls continue if it fails)");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! `switchboard mcp add-json`: a server in the JSON that other tools use.
+//! `switchboard mcp add-json`: adds a server from the JSON that other tools use.
 
 use std::io::Read as _;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
             visible(&finding.message)
         );
         let mut failure = Failure::usage(message);
-        // A mistyped key is why another one is missing, so its hint comes first.
+        // A mistyped key often explains a missing one, so its hint comes first.
         let unknown = findings
             .iter()
             .filter(|finding| finding.code == "unknown-key");
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &AddJsonArguments, context: &Context) -> Outcome {
     insert::run(name, &entry, arguments.scope, existing, context)
 }
 
-/// The entry itself, where a whole file was pasted: `{"mcpServers": {"NAME": {…}}}`, or `{"NAME": {…}}`.
+/// Extracts the entry if a whole file was pasted: `{"mcpServers": {"NAME": {…}}}`, or `{"NAME": {…}}`.
 fn unwrapped(value: Value, name: &str, context: &Context) -> Result<Value, Failure> {
     const WRAPPERS: [&str; 5] = [
         "mcpServers",
@@ -115,21 +115,18 @@ fn unwrapped(value: Value, name: &str, context: &Context) -> Result<Value, Failu
     let mut entries = servers.values();
     match (entries.next(), entries.next()) {
         (Some(entry), None) => {
-            let note = format!("the JSON calls the server `{}`", names.join(""));
+            let note = format!("the JSON names the server `{}`", names.join(""));
             context.printer.note(note);
             Ok(entry.clone())
         }
-        (None, _) => Err(Failure::usage("the JSON has no server in it")
+        (None, _) => Err(Failure::usage("the JSON contains no server")
             .hint("write '{\"url\": \"https://…\"}' or '{\"command\": \"…\"}'")),
         _ => Err(Failure::usage(format!(
-            "the JSON has {} servers, and none of them is called `{}`",
+            "the JSON contains {} servers, none named `{}`",
             names.len(),
             visible(name)
         ))
-        .hint(format!(
-            "add them one by one, by their names: {}",
-            names.join(", ")
-        ))),
+        .hint(format!("add them one by one by name: {}", names.join(", ")))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `switchboard mcp export`: the servers as another tool's file.
+//! `switchboard mcp export`: writes the servers to another tool's file.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &ExportArguments, context: &Context) -> Outcome {
     let printer = &context.printer;
     let tool = tool_of_name(&arguments.to)?;
     let config = context.load();
-    // What may not start here must not start there by our doing.
+    // A server that may not start here must not be passed on to another tool.
     let usable = |status: &Status| matches!(status, Status::Ready | Status::Disabled);
     let servers: Vec<(&str, &ServerEntry)> = config
         .servers
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &ExportArguments, context: &Context) -> Outcome {
     {
         let reason = server.status.reason().unwrap_or_default();
         let message = format!(
-            "`{}` is left out: {}",
+            "`{}` is skipped: {}",
             visible(&server.name),
             visible(&reason)
         );
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &ExportArguments, context: &Context) -> Outcome {
         _ => {
             let exported = export(tool, &servers, None);
             report::in_passing(&exported.notes, printer);
-            // The file itself is the data, secrets and all: it is what was asked for.
+            // The user asked for the file's content, secrets included.
             let text = exported.to_text();
             if printer.json {
                 printer.json(&json!({"tool": tool.name(), "text": text}))?;
@@ -93,14 +93,14 @@ fn finish(tool: Tool, exported: &Exported, path: Option<&Path>, context: &Contex
     Ok(Exit::Done)
 }
 
-/// Puts the servers into a file and keeps everything else in it.
+/// Adds the servers to a file and preserves its other content.
 fn merge(
     tool: Tool,
     servers: &[(&str, &ServerEntry)],
     path: &Path,
     context: &Context,
 ) -> Result<Exported, Failure> {
-    // The format is the tool's, whatever the file is called.
+    // The tool determines the format, whatever the file's name.
     let format = export(tool, &[], None).format;
     let target = Target {
         path: path.to_owned(),
@@ -131,7 +131,7 @@ fn merge(
 fn merged_text(text: &str, exported: &Exported, target: &Target) -> Result<String, Failure> {
     if exported.is_list || exported.format == Format::Yaml {
         let message = format!(
-            "{} exists, and its format cannot be edited here",
+            "{} exists, and this command cannot edit its format",
             target.shown()
         );
         return Err(Failure::failed(message)

@@ -1,4 +1,4 @@
-//! `switchboard mcp get NAME`: everything about one server.
+//! `switchboard mcp get NAME`: shows everything about one server.
 
 use serde_json::json;
 use switchboard::catalog::suspicion;
@@ -37,7 +37,7 @@ pub(crate) fn run(name: &str, context: &Context) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What looked suspicious of the server when it was last connected. All of it is safe to show.
+/// The suspicious content found when the server was last connected, sanitized.
 fn suspicious(name: &str, servers: &Servers, context: &Context) -> Vec<String> {
     let (outlines, lists) = servers.remembered(context);
     let catalog = remembered::catalog(&outlines, &lists);

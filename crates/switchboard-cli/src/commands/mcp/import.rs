@@ -1,4 +1,4 @@
-//! `switchboard mcp import`: takes over the servers of other tools.
+//! `switchboard mcp import`: imports servers from other tools.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -21,33 +21,32 @@ use crate::cli::{ImportArguments, WritableScope};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::local_file::{Target, seat};
+use crate::local_file::{Target, locate_entry};
 use crate::printer::{Table, style};
 use crate::{report, view};
 
-/// What became of one server.
-struct Fate<'i> {
+/// The outcome for one server.
+struct ImportResult<'i> {
     tool: Tool,
     server: &'i ImportedServer,
-    /// The file it goes to.
     target: Target,
-    taken: Taken,
+    outcome: ImportOutcome,
 }
 
-/// Whether a server was taken over, and how.
-struct Taken {
+/// Whether a server was imported, and how.
+struct ImportOutcome {
     word: &'static str,
-    /// Why it was not.
+    /// Why it was skipped.
     reason: Option<String>,
-    /// The name it has here.
+    /// The name it is imported under.
     name: String,
-    /// Where its entry has secrets in plain text.
+    /// The keys of its entry that hold secrets in plain text.
     literals: Vec<String>,
-    /// Variables that have to be set for it.
+    /// The variables that must be set for it.
     variables: Vec<String>,
 }
 
-impl Taken {
+impl ImportOutcome {
     fn skipped(name: &str, reason: impl Into<String>) -> Self {
         Self {
             word: "skipped",
@@ -78,74 +77,73 @@ pub(crate) fn run(arguments: &ImportArguments, context: &Context) -> Outcome {
     }
     let looked = context.load_files(decisions).looked;
     let ours: HashSet<PathBuf> = looked.into_iter().map(|looked| looked.path).collect();
-    let mut fates: Vec<Fate<'_>> = Vec::new();
+    let mut results: Vec<ImportResult<'_>> = Vec::new();
     for (tool, _, imported) in &found {
         for server in &imported.servers {
-            // What was for one project stays for that project, unless the user says otherwise.
+            // A server of one project stays in that project, unless the user chooses a scope.
             let own = match server.scope {
                 Scope::Local => WritableScope::Local,
                 _ => WritableScope::User,
             };
             let target = Target::of_scope(arguments.scope.unwrap_or(own), context);
-            let taken = take_over(server, &target, arguments, &fates, &ours, context)?;
-            fates.push(Fate {
+            let outcome = import_one(server, &target, arguments, &results, &ours, context)?;
+            results.push(ImportResult {
                 tool: *tool,
                 server,
                 target,
-                taken,
+                outcome,
             });
         }
     }
-    print(&fates, &found, arguments.dry_run, context)?;
-    tell_of_secrets(&fates, context);
+    print(&results, &found, arguments.dry_run, context)?;
+    warn_of_secrets(&results, context);
     Ok(Exit::Done)
 }
 
-/// Adds one server, unless its name is taken.
-fn take_over(
+/// Imports one server, unless its name is taken.
+fn import_one(
     server: &ImportedServer,
     target: &Target,
     arguments: &ImportArguments,
-    earlier: &[Fate<'_>],
+    earlier: &[ImportResult<'_>],
     ours: &HashSet<PathBuf>,
     context: &Context,
-) -> Result<Taken, Failure> {
+) -> Result<ImportOutcome, Failure> {
     let name = &server.name;
-    let into_same =
-        |fate: &&Fate<'_>| fate.taken.reason.is_none() && fate.target.path == target.path;
+    let into_same = |result: &&ImportResult<'_>| {
+        result.outcome.reason.is_none() && result.target.path == target.path
+    };
     let first = earlier
         .iter()
         .filter(into_same)
-        .find(|fate| fate.server.name == *name);
+        .find(|result| result.server.name == *name);
     if let Some(first) = first {
         if first.server.entry == server.entry {
-            let reason = format!("the same as that of {}", first.tool);
-            return Ok(Taken::skipped(name, reason));
+            let reason = format!("the same as the one from {}", first.tool);
+            return Ok(ImportOutcome::skipped(name, reason));
         }
         if !arguments.rename {
             let reason = format!(
                 "{} has a different server of that name; --rename adds it under another",
                 first.tool
             );
-            return Ok(Taken::skipped(name, reason));
+            return Ok(ImportOutcome::skipped(name, reason));
         }
     }
     if ours.contains(server.origin.path()) {
-        return Ok(Taken::skipped(name, "read from there already"));
+        return Ok(ImportOutcome::skipped(name, "that file is already read"));
     }
-    // A repository must not get its servers into every other project by the back door.
+    // A repository must not smuggle its servers into every other project.
     let of_project = is_of_project(server, context);
     if of_project && target.scope == Scope::User {
-        let reason = "a file of the project; take it over with --scope local, then approve it";
-        return Ok(Taken::skipped(name, reason));
+        let reason = "a file of the project; import it with --scope local, then approve it";
+        return Ok(ImportOutcome::skipped(name, reason));
     }
     let text = match Disk.read(&target.path) {
         Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
         Ok(None) => String::new(),
         Err(error) => {
-            return Err(
-                Failure::failed(format!("{} cannot be read", target.shown())).because(error),
-            );
+            return Err(Failure::failed(format!("cannot read {}", target.shown())).because(error));
         }
     };
     let (entry, variables) = if arguments.secrets_as_variables {
@@ -154,45 +152,50 @@ fn take_over(
         (server.entry.clone(), Vec::new())
     };
     let in_dry_run = |name: &str| {
-        let mut taken = earlier.iter().filter(into_same);
-        taken.any(|fate| fate.taken.name == name)
+        let mut same_file = earlier.iter().filter(into_same);
+        same_file.any(|result| result.outcome.name == name)
     };
     let mut free = None;
-    for number in 1..MOST_NAMES {
+    for number in 1..MAX_NAMES {
         let candidate = match number {
             1 => name.clone(),
             _ => format!("{name}-{number}"),
         };
-        if seat(&text, target, &candidate)?.keys.is_none() && !in_dry_run(&candidate) {
+        if locate_entry(&text, target, &candidate)?.keys.is_none() && !in_dry_run(&candidate) {
             free = Some(candidate);
             break;
         }
         if is_there(&candidate, &entry, target, context) {
-            return Ok(Taken::skipped(name, "it is there already"));
+            return Ok(ImportOutcome::skipped(name, "already present"));
         }
         if !arguments.rename {
             let reason = "the name is taken; --rename adds it under another";
-            return Ok(Taken::skipped(name, reason));
+            return Ok(ImportOutcome::skipped(name, reason));
         }
     }
     let Some(name) = free else {
-        return Ok(Taken::skipped(name, "the name is taken many times over"));
+        return Ok(ImportOutcome::skipped(
+            name,
+            "too many servers have that name",
+        ));
     };
     if let Err(failure) = insert::check(&name, &entry) {
-        return Ok(Taken::skipped(&name, failure.message));
+        return Ok(ImportOutcome::skipped(&name, failure.message));
     }
     let key = confusable::server_key(&name);
-    let mut added = earlier.iter().filter(|fate| fate.taken.reason.is_none());
-    let is_alike = |fate: &&Fate<'_>| confusable::server_key(&fate.taken.name) == key;
+    let mut added = earlier
+        .iter()
+        .filter(|result| result.outcome.reason.is_none());
+    let is_alike = |result: &&ImportResult<'_>| confusable::server_key(&result.outcome.name) == key;
     if let Some(other) = added.find(is_alike) {
-        let other = visible(&other.taken.name);
+        let other = visible(&other.outcome.name);
         let reason = format!("its name can be mistaken for `{other}`");
-        return Ok(Taken::skipped(&name, reason));
+        return Ok(ImportOutcome::skipped(&name, reason));
     }
     if let Some((reason, _)) = insert::look_alike(&name, target.scope, context) {
-        return Ok(Taken::skipped(&name, reason));
+        return Ok(ImportOutcome::skipped(&name, reason));
     }
-    let taken = |word| Taken {
+    let outcome = |word| ImportOutcome {
         word,
         reason: None,
         name: name.clone(),
@@ -200,19 +203,19 @@ fn take_over(
         variables: variables.clone(),
     };
     if arguments.dry_run {
-        return Ok(taken("would add"));
+        return Ok(outcome("would add"));
     }
     insert::insert(&name, &entry, target, Existing::Refuse, context)?;
     if target.scope != Scope::User && !of_project {
         insert::settle(&name, &entry, target, context)?;
     }
-    Ok(taken("added"))
+    Ok(outcome("added"))
 }
 
-/// So many names are tried for one server.
-const MOST_NAMES: usize = 100;
+/// Names tried for one server.
+const MAX_NAMES: usize = 100;
 
-/// Whether the file has this very entry under the name.
+/// Whether the file has an identical entry under that name.
 fn is_there(name: &str, entry: &ServerEntry, target: &Target, context: &Context) -> bool {
     let config = context.load_files(context.decisions());
     let standing = config
@@ -228,21 +231,21 @@ fn is_there(name: &str, entry: &ServerEntry, target: &Target, context: &Context)
         .any(|(other, origin, read)| other == name && origin.path() == target.path && read == entry)
 }
 
-/// Says which files have got secrets in plain text, and which variables have to be set.
-fn tell_of_secrets(fates: &[Fate<'_>], context: &Context) {
+/// Reports files that now contain secrets in plain text, and variables that must be set.
+fn warn_of_secrets(results: &[ImportResult<'_>], context: &Context) {
     let printer = &context.printer;
-    for fate in fates {
-        let Taken {
+    for result in results {
+        let ImportOutcome {
             name,
             literals,
             variables,
             ..
-        } = &fate.taken;
+        } = &result.outcome;
         let shown = visible(name);
         if !variables.is_empty() {
             let hint = format!(
-                "take the values from {}",
-                view::path(fate.server.origin.path(), &context.environment.home)
+                "copy the values from {}",
+                view::path(result.server.origin.path(), &context.environment.home)
             );
             printer.warning(
                 format!(
@@ -255,11 +258,9 @@ fn tell_of_secrets(fates: &[Fate<'_>], context: &Context) {
         if literals.is_empty() {
             continue;
         }
-        let is_remote = fate.server.entry.url.is_some();
+        let is_remote = result.server.entry.url.is_some();
         let login = if is_remote {
-            format!(
-                ", or remove them and keep a login in the vault with `switchboard mcp login {shown}`"
-            )
+            format!(", or remove them and log in with `switchboard mcp login {shown}`")
         } else {
             String::new()
         };
@@ -269,7 +270,7 @@ fn tell_of_secrets(fates: &[Fate<'_>], context: &Context) {
         printer.warning(
             format!(
                 "`{shown}` has secrets in plain text in {}: {}",
-                fate.target.shown(),
+                result.target.shown(),
                 visible(&literals.join(", "))
             ),
             Some(&hint),
@@ -278,7 +279,7 @@ fn tell_of_secrets(fates: &[Fate<'_>], context: &Context) {
 }
 
 fn print(
-    fates: &[Fate<'_>],
+    results: &[ImportResult<'_>],
     found: &[(Tool, PathBuf, Imported)],
     dry_run: bool,
     context: &Context,
@@ -286,64 +287,68 @@ fn print(
     let printer = &context.printer;
     let home = &context.environment.home;
     if printer.json {
-        let rows = fates.iter().map(|fate| {
+        let rows = results.iter().map(|result| {
             json!({
-                "name": fate.server.name,
-                "added_as": fate.taken.reason.is_none().then_some(&fate.taken.name),
-                "scope": fate.target.scope.name(),
-                "tool": fate.tool.name(),
-                "source": view::place_json(&fate.server.origin),
-                "result": fate.taken.word,
-                "reason": fate.taken.reason,
-                "plain_secrets": fate.taken.literals,
-                "variables": fate.taken.variables,
-                "entry": view::entry_json(&fate.server.entry),
+                "name": result.server.name,
+                "added_as": result.outcome.reason.is_none().then_some(&result.outcome.name),
+                "scope": result.target.scope.name(),
+                "tool": result.tool.name(),
+                "source": view::place_json(&result.server.origin),
+                "result": result.outcome.word,
+                "reason": result.outcome.reason,
+                "plain_secrets": result.outcome.literals,
+                "variables": result.outcome.variables,
+                "entry": view::entry_json(&result.server.entry),
             })
         });
         printer.json(&rows.collect())?;
     } else {
         let mut table = Table::with_heading(&["RESULT", "NAME", "TOOL", "SOURCE", "TARGET"]);
-        for fate in fates {
-            let taken = &fate.taken;
-            let color = if taken.reason.is_none() {
+        for result in results {
+            let outcome = &result.outcome;
+            let color = if outcome.reason.is_none() {
                 style::GOOD
             } else {
                 style::QUIET
             };
-            let last = match &taken.reason {
+            let last = match &outcome.reason {
                 Some(reason) => reason.clone(),
-                None => view::target(&fate.server.entry),
+                None => view::target(&result.server.entry),
             };
             table.row([
-                (color, taken.word),
-                (style::NAME, &taken.name),
-                (anstyle::Style::new(), fate.tool.title()),
-                (style::QUIET, &view::place(&fate.server.origin, home)),
+                (color, outcome.word),
+                (style::NAME, &outcome.name),
+                (anstyle::Style::new(), result.tool.title()),
+                (style::QUIET, &view::place(&result.server.origin, home)),
                 (anstyle::Style::new(), &last),
             ]);
         }
-        if !fates.is_empty() {
+        if !results.is_empty() {
             printer.data(table)?;
         }
     }
-    if fates.is_empty() {
+    if results.is_empty() {
         for (_, path, _) in found {
             printer.detail(format!("no servers in {}", view::path(path, home)));
         }
-        printer.note("no servers of other tools were found");
+        printer.note("no servers of other tools found");
         return Ok(());
     }
     let verb = if dry_run { "would be added" } else { "added" };
     let mut targets: Vec<&Target> = Vec::new();
-    for fate in fates {
-        if !targets.iter().any(|target| target.path == fate.target.path) {
-            targets.push(&fate.target);
+    for result in results {
+        if !targets
+            .iter()
+            .any(|target| target.path == result.target.path)
+        {
+            targets.push(&result.target);
         }
     }
     for target in targets {
-        let is_into =
-            |fate: &&Fate<'_>| fate.taken.reason.is_none() && fate.target.path == target.path;
-        let count = fates.iter().filter(is_into).count();
+        let is_into = |result: &&ImportResult<'_>| {
+            result.outcome.reason.is_none() && result.target.path == target.path
+        };
+        let count = results.iter().filter(is_into).count();
         let servers = if count == 1 { "server" } else { "servers" };
         printer.note(format!(
             "{count} {servers} {verb} in {} scope: {}",
@@ -354,22 +359,22 @@ fn print(
     Ok(())
 }
 
-/// Whether the project's files, and not the user's, have the server.
+/// Whether the server comes from the project's files rather than the user's.
 fn is_of_project(server: &ImportedServer, context: &Context) -> bool {
     context.project != context.environment.home
         && server.origin.path().starts_with(&context.project)
 }
 
-/// The tool of a name, or what names there are.
+/// The tool of a name; the failure lists the valid names.
 pub(super) fn tool_of_name(name: &str) -> Result<Tool, Failure> {
     Tool::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Tool::ALL.iter().map(|tool| tool.name()).collect();
-        Failure::usage(format!("there is no tool `{}`", visible(name)))
+        Failure::usage(format!("unknown tool `{}`", visible(name)))
             .hint(format!("use one of {}", names.join(", ")))
     })
 }
 
-/// The files of a tool that exist, read.
+/// Reads the existing files of a tool.
 fn files_of(tool: Tool, context: &Context) -> Vec<(PathBuf, Imported)> {
     let environment = &context.environment;
     let folders = ["XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA", "CODEX_HOME"]
@@ -400,7 +405,7 @@ fn files_of(tool: Tool, context: &Context) -> Vec<(PathBuf, Imported)> {
     read
 }
 
-/// The file itself, or the files of a folder.
+/// The file itself, or the files in a folder.
 fn paths(file: &ForeignFile) -> Vec<PathBuf> {
     if !file.is_folder {
         return vec![file.path.clone()];
@@ -434,7 +439,7 @@ fn read_file(tool: Tool, path: &Path, file: &ForeignFile, context: &Context) -> 
         }
     };
     let Ok(text) = String::from_utf8(bytes) else {
-        warn("it is not UTF-8 text");
+        warn("it is not UTF-8");
         return None;
     };
     let scope = match file.reach {

@@ -1,4 +1,4 @@
-//! Puts a server into a file: what `mcp add`, `mcp add-json` and `mcp import` share.
+//! Adds a server to a file: shared by `mcp add`, `mcp add-json` and `mcp import`.
 
 use std::borrow::Cow;
 
@@ -20,20 +20,18 @@ use crate::cli::WritableScope;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::local_file::{Target, seat};
+use crate::local_file::{Target, locate_entry};
 use crate::printer::{paint, style};
 use crate::{store, view};
 
-/// What happens when the name is taken.
+/// What to do if the name is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Existing {
-    /// It is an error.
     Refuse,
-    /// The entry is replaced.
     Replace,
 }
 
-/// Adds a server and says so.
+/// Adds a server and reports it.
 pub(super) fn run(
     name: &str,
     entry: &ServerEntry,
@@ -72,7 +70,7 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-/// Why a name cannot be told from that of a server that is used, and a name to use instead.
+/// If the name is confusable with that of an existing server, the reason and an alternative name.
 pub(super) fn look_alike(name: &str, scope: Scope, context: &Context) -> Option<(String, String)> {
     let config = context.load_files(context.decisions());
     let key = confusable::server_key(name);
@@ -98,7 +96,7 @@ pub(super) fn look_alike(name: &str, scope: Scope, context: &Context) -> Option<
     Some((reason, instead))
 }
 
-/// Checks an entry by the rules of the files, before any file is touched.
+/// Validates an entry before any file is changed.
 pub(super) fn check(name: &str, entry: &ServerEntry) -> Result<(), Failure> {
     let node = Node::table([("mcpServers", Node::table([(name, entry.to_node())]))]);
     let (_, findings) = read_json(&view::node_json(&node).to_string());
@@ -119,7 +117,7 @@ pub(super) fn check(name: &str, entry: &ServerEntry) -> Result<(), Failure> {
     }
 }
 
-/// Reads a document of servers that stands in no file, with no variable set.
+/// Parses a JSON document of servers, with no variables set.
 pub(super) fn read_json(text: &str) -> (Option<ServerEntry>, Vec<Diagnostic>) {
     let inputs = Inputs {
         further: vec![detached_source(
@@ -141,12 +139,11 @@ pub(super) fn read_json(text: &str) -> (Option<ServerEntry>, Vec<Diagnostic>) {
     )
 }
 
-/// Whether a finding keeps an entry from being written. A variable may well be set later.
+/// Whether a diagnostic prevents adding the entry. A missing variable may be set later.
 pub(super) fn matters(finding: &Diagnostic) -> bool {
     finding.severity == Severity::Error && finding.code != "missing-variable"
 }
 
-/// Writes the entry.
 pub(super) fn insert(
     name: &str,
     entry: &ServerEntry,
@@ -155,10 +152,10 @@ pub(super) fn insert(
     context: &Context,
 ) -> Result<(), Failure> {
     store::edit(target, context, |text| {
-        let seat = seat(text, target, name)?;
-        if seat.keys.is_some() && existing == Existing::Refuse {
+        let location = locate_entry(text, target, name)?;
+        if location.keys.is_some() && existing == Existing::Refuse {
             let message = format!(
-                "there is a server `{}` in {} already",
+                "server `{}` already exists in {}",
                 visible(name),
                 target.shown()
             );
@@ -166,14 +163,14 @@ pub(super) fn insert(
                 "choose another name, replace it with --force, or remove it with `switchboard mcp remove`",
             ));
         }
-        let path: Vec<&str> = seat.path.iter().map(String::as_str).collect();
+        let path: Vec<&str> = location.path.iter().map(String::as_str).collect();
         let entry = for_file(entry, target);
         let value = renamed(entry.to_node(), target);
         store::apply(text, target, &Edit::Set { path: &path, value })
     })
 }
 
-/// Other tools want to be told the transport of a remote server.
+/// Adds the explicit transport that other tools require for remote servers.
 fn for_file<'e>(entry: &'e ServerEntry, target: &Target) -> Cow<'e, ServerEntry> {
     if target.is_shared() && entry.url.is_some() {
         let transport = entry.effective_transport();
@@ -186,7 +183,7 @@ fn for_file<'e>(entry: &'e ServerEntry, target: &Target) -> Cow<'e, ServerEntry>
     }
 }
 
-/// Other tools call the transport `type`.
+/// Renames `transport` to `type`, as other tools expect.
 fn renamed<'n>(mut node: Node<'n>, target: &Target) -> Node<'n> {
     if target.is_shared()
         && let switchboard_config::tree::Value::Table(members) = &mut node.value
@@ -200,7 +197,7 @@ fn renamed<'n>(mut node: Node<'n>, target: &Target) -> Node<'n> {
     node
 }
 
-/// Records the user's trust in what the user typed, and says when the entry has no effect.
+/// Approves the entry that the user typed, and warns if it has no effect.
 pub(super) fn settle(
     name: &str,
     entry: &ServerEntry,
@@ -211,7 +208,7 @@ pub(super) fn settle(
     let config = context.load_files(context.decisions());
     if config.enterprise == Some(EnterpriseMode::Exclusive) {
         printer.warning(
-            "the entry has no effect: this machine has an enterprise file, which keeps out all others",
+            "the entry has no effect: this machine's enterprise file excludes all others",
             Some("ask the machine's administrator to add the server"),
         );
         return Ok(());
@@ -253,7 +250,7 @@ pub(super) fn settle(
         {
             let place = view::place(&server.origin, &context.environment.home);
             printer.note(format!(
-                "`{}` ({} scope, {place}) points to the same endpoint, so `{}` is used in its place",
+                "`{}` ({} scope, {place}) points to the same endpoint, so `{}` is used instead",
                 visible(&server.name),
                 server.scope(),
                 visible(name)
@@ -263,7 +260,7 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// What would be asked about the entry of this file, as long as the file says what the user typed.
+/// The trust question for the entry, if the file still contains what the user typed.
 fn question<'c>(
     name: &str,
     entry: &ServerEntry,
@@ -291,7 +288,7 @@ fn question<'c>(
     (read == entry && is_about_it).then_some(question)
 }
 
-/// Keeps the approval of an entry that the user has just changed by a command, and that was trusted before.
+/// Renews the approval of a trusted entry that the user has just changed by a command.
 pub(super) fn stay_approved(
     name: &str,
     entry: &ServerEntry,
@@ -303,7 +300,7 @@ pub(super) fn stay_approved(
         return Ok(());
     };
     let (subject, fingerprint) = (question.subject.clone(), question.fingerprint.clone());
-    // Something else may have changed since it was approved.
+    // Renew only if `enabled` is the sole change since the earlier approval.
     let Some(earlier) = &question.earlier else {
         return Ok(());
     };
@@ -329,10 +326,10 @@ fn warn_of_shared_secrets(entry: &ServerEntry, target: &Target, context: &Contex
         let name = visible(name);
         context.printer.warning(
             format!(
-                "{} is shared with everybody in the project, and the value of {name} is in it",
+                "{} is shared with everyone in the project, and contains the value of {name}",
                 target.shown()
             ),
-            Some("write ${NAME} in place of a secret and set the variable, or use local scope"),
+            Some("replace the secret with ${NAME} and set the variable, or use local scope"),
         );
     }
 }
@@ -356,6 +353,6 @@ fn remind_of_git(target: &Target, context: &Context) {
     if !ignored.lines().any(covers) {
         context
             .printer
-            .note(format!("add {LOCAL_FILE} to .gitignore: it is yours alone"));
+            .note(format!("add {LOCAL_FILE} to .gitignore: it is personal"));
     }
 }

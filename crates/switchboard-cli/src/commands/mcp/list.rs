@@ -1,4 +1,4 @@
-//! `switchboard mcp list`: all servers, and whether they can be connected to.
+//! `switchboard mcp list`: lists all servers and whether they connect.
 
 use std::path::Path;
 
@@ -29,30 +29,29 @@ pub(crate) fn run(no_connect: bool, context: &Context) -> Outcome {
         notes(&servers.config, context);
         return Ok(Exit::Done);
     }
-    session::look(context, &servers, async |session| {
+    session::run_listing(context, &servers, async |session| {
         session.start_quietly().await;
         let status = |name: &str| session.host.status(&ServerName::from(name));
         let rows = rows(&servers.config, status);
         show(&rows, Columns::Connected, context)?;
-        session.tell_doctor();
+        session.suggest_doctor();
         notes(&servers.config, context);
         Ok(Exit::Done)
     })
 }
 
-/// What is shown of each server.
+/// The columns of the table.
 #[derive(Clone, Copy)]
 pub(crate) enum Columns {
-    /// What the files say.
+    /// From the configuration only.
     Configured,
-    /// That, and what the server says.
+    /// Also what connected servers report.
     Connected,
 }
 
-/// One server as it is shown.
 pub(crate) struct Row<'c> {
     server: &'c Server,
-    /// Its status, where servers are started.
+    /// `None` if servers are not started.
     status: Option<ServerStatus>,
     shown: Shown,
 }
@@ -75,7 +74,7 @@ impl<'c> Row<'c> {
         }
     }
 
-    /// How many tools it has, while it is connected.
+    /// The number of tools, if connected.
     fn tools(&self) -> Option<ToolCount> {
         let status = self.status.as_ref()?;
         status.revision.map(|_| status.count)
@@ -155,18 +154,18 @@ pub(crate) fn table(rows: &[Row<'_>], columns: Columns, home: &Path) -> Table {
 fn notes(config: &Config, context: &Context) {
     let printer = &context.printer;
     if config.servers.is_empty() {
-        printer.note("no servers are configured; add one with `switchboard mcp add NAME URL`");
+        printer.note("no servers configured; add one with `switchboard mcp add NAME URL`");
     }
     let is_waiting = |server: &&Server| matches!(server.status, Status::Untrusted(_));
     let waiting = config.servers.iter().filter(is_waiting).count();
     if waiting > 0 {
         let what = if waiting == 1 {
-            "server waits"
+            "server requires"
         } else {
-            "servers wait"
+            "servers require"
         };
         printer.note(format!(
-            "{waiting} {what} for your approval: look with `switchboard trust list`"
+            "{waiting} {what} your approval; see `switchboard trust list`"
         ));
     }
 }

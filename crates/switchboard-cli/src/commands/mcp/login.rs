@@ -1,7 +1,7 @@
-//! `switchboard mcp login`: from a server that requires a login to one that is connected.
+//! `switchboard mcp login`: logs in to a server and connects it.
 //!
-//! The server is tried first: one that lets us in needs no login. Then the person is sent to the authorization server,
-//! and the answer comes from the browser or is pasted. At the end the server is connected once, which is the proof.
+//! Tries the server first: it may need no login. Then sends the user to the authorization server; the redirect arrives
+//! from the browser or is pasted. Finally connects the server once to verify the login.
 
 use std::io::{self, BufRead as _, Read as _};
 use std::time::Duration;
@@ -30,16 +30,16 @@ use crate::exit::Exit;
 use crate::journal;
 use crate::printer::{Printer, paint, style};
 use crate::questions;
-use crate::servers::{Servers, look_closer};
+use crate::servers::{Servers, doctor_hint};
 use crate::session::{self, Session};
 use crate::startup::counted;
 use crate::terminal;
 
-/// An address that is broken into more lines is not put together.
-const MOST_LINES: usize = 8;
-/// More than anybody pastes.
-const MAXIMUM_INPUT: u64 = 256 * 1024;
-/// How long a login within something else waits for the browser.
+/// Maximum number of lines that a pasted URL may be broken into.
+const MAX_URL_LINES: usize = 8;
+/// Maximum size of pasted input, in bytes.
+const MAX_INPUT_BYTES: u64 = 256 * 1024;
+/// Browser timeout of a login inside a running session.
 const PATIENCE_WITHIN: Duration = Duration::from_secs(300);
 
 pub(super) fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
@@ -47,9 +47,9 @@ pub(super) fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
     let (server, target) = target(&servers, &arguments.name, context)?;
     if let Some(key) = static_credentials(server.effective()) {
         let name = visible(&arguments.name);
-        let message = format!("the server `{name}` is not logged in to");
+        let message = format!("cannot log in to `{name}`");
         return Err(Failure::failed(message)
-            .because(format!("its entry has its credentials in `{key}`"))
+            .because(format!("its entry sets credentials in `{key}`"))
             .hint(format!("remove `{key}` from the entry to log in instead")));
     }
     session::run(context, &servers, async |session| {
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
     })
 }
 
-/// Logs in to a server of a session that goes on afterwards.
+/// Logs in to a server from within a running session.
 pub(crate) async fn within(name: &str, servers: &Servers, session: &Session<'_>) -> Outcome {
     let (_, target) = target(servers, name, session.context)?;
     let arguments = LoginArguments {
@@ -81,7 +81,7 @@ pub(crate) async fn within(name: &str, servers: &Servers, session: &Session<'_>)
     command.run(target).await
 }
 
-/// The server of that name and how to log in to it; a failure where there is nothing to log in to.
+/// The server of that name and its login settings. Fails if the server has no login.
 pub(super) fn target<'s>(
     servers: &'s Servers,
     name: &str,
@@ -89,8 +89,7 @@ pub(super) fn target<'s>(
 ) -> Result<(&'s Server, LoginTarget), Failure> {
     let local = || {
         let name = visible(name);
-        Failure::failed(format!("there is nothing to log in to at `{name}`"))
-            .because("it is a server on this machine")
+        Failure::failed(format!("`{name}` has no login")).because("it runs on this machine")
     };
     let Some(server) = servers.config.server(name) else {
         return Err(local());
@@ -107,12 +106,12 @@ struct LoginCommand<'c> {
     arguments: &'c LoginArguments,
     session: &'c Session<'c>,
     name: ServerName,
-    /// Whether the program goes on afterwards, so that nobody may keep reading the standard input.
+    /// Whether the session continues afterwards, so that no thread may keep reading standard input.
     is_within: bool,
 }
 
-/// What can happen while a login waits. Everything it waits for is one of these.
-enum Heard {
+/// The events that a waiting login handles.
+enum LoginEvent {
     Answer(Callback),
     Line(Option<String>),
     BrowserFailed,
@@ -133,25 +132,25 @@ impl LoginCommand<'_> {
             .host
             .status(&self.name)
             .map(|status| status.state);
-        let kept = is_logged_in(&server, &*vault).await;
+        let stored = is_logged_in(&server, &*vault).await;
         match state {
             Some(ServerState::Connected) if self.arguments.scopes.is_empty() => {
-                let has_login = kept.map_err(|error| failed(&self.name, &error))?;
+                let has_login = stored.map_err(|error| failed(&self.name, &error))?;
                 let happened = if has_login {
                     "is already logged in"
                 } else {
                     "requires no login"
                 };
-                return self.tell(happened, has_login, false);
+                return self.report(happened, has_login, false);
             }
             Some(ServerState::Connected) => {}
-            Some(ServerState::NeedsAuth { .. }) => _ = self.is_lost(&kept),
-            _ if self.is_lost(&kept) => {}
+            Some(ServerState::NeedsAuth { .. }) => _ = self.is_unreadable(&stored),
+            _ if self.is_unreadable(&stored) => {}
             _ => reached?,
         }
         let server = self.with_scopes(server);
         let attempt = Attempt::begin(server, fetcher, vault, address).await;
-        let attempt = attempt.map_err(|error| not_begun(&self.name, &error))?;
+        let attempt = attempt.map_err(|error| cannot_begin(&self.name, &error))?;
         let answer = self.answer(&attempt).await?;
         let finished = attempt.finish(answer).await;
         let context = self.session.context;
@@ -160,24 +159,24 @@ impl LoginCommand<'_> {
         self.session.restart(&self.name).await;
         if let Err(failure) = self.session.need(self.name.as_str()) {
             let name = visible(self.name.as_str());
-            let message = format!("the login to `{name}` is kept, but the server cannot be used");
+            let message = format!("the login to `{name}` is saved, but the server cannot be used");
             let because = failure.causes.first().unwrap_or(&failure.message);
             return Err(Failure::new(failure.exit, message)
                 .because(because)
-                .hint(look_closer(&name)));
+                .hint(doctor_hint(&name)));
         }
-        self.tell("is logged in", true, true)
+        self.report("is logged in", true, true)
     }
 
-    /// Whether there is a login that cannot be read: no reason not to log in, but one to say so.
-    fn is_lost(&self, kept: &Result<bool, LoginError>) -> bool {
-        let Err(error) = kept else { return false };
+    /// Whether a stored login is unreadable. Warns about it; logging in again replaces it.
+    fn is_unreadable(&self, stored: &Result<bool, LoginError>) -> bool {
+        let Err(error) = stored else { return false };
         let LoginErrorKind::Vault(error) = &error.kind else {
             return false;
         };
         if error.is_lost {
             let warning = &self.session.servers.vault_warning;
-            warning.tell(error, &self.session.context.printer);
+            warning.warn(error, &self.session.context.printer);
         }
         error.is_lost
     }
@@ -192,18 +191,18 @@ impl LoginCommand<'_> {
             scopes: scopes.map(str::to_owned).collect(),
             ..server.settings().clone()
         };
-        // The address was good enough before.
+        // The URL was valid before.
         ProtectedServer::new(server.url(), settings).unwrap_or(server)
     }
 
-    /// Sends the person to log in and waits for what comes of it.
+    /// Sends the user to log in and waits for the redirect.
     async fn answer(&self, attempt: &Attempt) -> Result<Callback, Failure> {
         let printer = &self.session.context.printer;
         let variables = &self.session.context.environment.all;
         let name = visible(self.name.as_str());
-        // Not a note: without the address nobody can log in, however quiet the program is to be.
+        // Printed even with `--quiet`: the user needs the URL.
         printer.ask(format!(
-            "to log in to {}, open this address:\n\n  {}\n\n",
+            "to log in to {}, open this URL:\n\n  {}\n\n",
             paint(style::NAME, &name),
             attempt.url()
         ));
@@ -215,64 +214,66 @@ impl LoginCommand<'_> {
                 Err(error) => printer.warning(visible(&error.to_string()), None),
             }
         }
-        // Whoever can be asked may paste; a script that wants to paste says so.
+        // Reads pasted input on a terminal, or if no browser was opened.
         let reads = terminal::is_there() || browser.is_none();
         let mut lines = reads
             .then(|| self.lines())
             .transpose()
-            .map_err(|error| Failure::failed("could not read the standard input").because(error))?;
+            .map_err(|error| Failure::failed("could not read standard input").because(error))?;
         let seconds = self.arguments.timeout.as_secs_f64();
         printer.note(match (&browser, attempt.listens()) {
             (Some(_), true) => format!("waiting for the browser, at most {seconds} s"),
             (None, true) => format!(
-                "then paste the address that the browser ends at here; on this machine there is no need to (at most {seconds} s)"
+                "then paste the URL that the browser ends at; not needed on this machine (at most {seconds} s)"
             ),
             (_, false) => format!(
-                "then paste the address that the browser ends at here (at most {seconds} s)"
+                "then paste the URL that the browser ends at (at most {seconds} s)"
             ),
         });
         let mut answer = std::pin::pin!(attempt.answer());
         let mut deadline = std::pin::pin!(sleep(self.arguments.timeout));
         let mut pasted = Vec::new();
         loop {
-            let heard = tokio::select! {
-                callback = &mut answer => Heard::Answer(callback),
-                line = next_line(&mut lines) => Heard::Line(line),
-                () = failure_of(&mut browser) => Heard::BrowserFailed,
-                () = &mut deadline => Heard::TimedOut,
+            let event = tokio::select! {
+                callback = &mut answer => LoginEvent::Answer(callback),
+                line = next_line(&mut lines) => LoginEvent::Line(line),
+                () = failure_of(&mut browser) => LoginEvent::BrowserFailed,
+                () = &mut deadline => LoginEvent::TimedOut,
             };
-            match heard {
-                Heard::Answer(callback) => return Ok(callback),
-                Heard::BrowserFailed => {
+            match event {
+                LoginEvent::Answer(callback) => return Ok(callback),
+                LoginEvent::BrowserFailed => {
                     browser = None;
                     printer.warning(
-                        "the browser could not be opened",
-                        Some("open the address above yourself"),
+                        "could not open a browser",
+                        Some("open the URL above yourself"),
                     );
                     if lines.is_none() && terminal::is_there() {
                         lines = self.lines().ok();
                     }
                 }
-                Heard::TimedOut => {
+                LoginEvent::TimedOut => {
                     let message = format!("login to `{name}` timed out after {seconds} s");
                     return Err(Failure::new(Exit::TimedOut, message)
-                        .hint("try again, and allow it more time with --timeout"));
+                        .hint("try again with a longer --timeout"));
                 }
-                Heard::Line(Some(line)) => {
+                LoginEvent::Line(Some(line)) => {
                     pasted.push(line);
                     match read_pasted(attempt, &pasted) {
                         Ok(callback) => return Ok(callback),
                         Err(error) => printer.warning(error, Some(error.hint())),
                     }
                 }
-                Heard::Line(None) => {
+                LoginEvent::Line(None) => {
                     lines = None;
-                    // With a browser, or a terminal to interrupt it from, it is worth waiting on.
+                    // Keep waiting if a browser was opened, or if the user can interrupt from a terminal.
                     if self.is_within || (browser.is_none() && !terminal::is_there()) {
                         let message = format!("login to `{name}` was not completed");
                         return Err(Failure::new(Exit::NeedsLogin, message)
-                            .because("the standard input has ended without an answer")
-                            .hint("log in on a terminal, or give the address that the browser ends at"));
+                            .because("standard input ended without an answer")
+                            .hint(
+                                "log in on a terminal, or pass the URL that the browser ends at",
+                            ));
                     }
                 }
             }
@@ -287,7 +288,7 @@ impl LoginCommand<'_> {
         }
     }
 
-    fn tell(&self, happened: &str, logged_in: bool, changed: bool) -> Outcome {
+    fn report(&self, happened: &str, logged_in: bool, changed: bool) -> Outcome {
         let printer = &self.session.context.printer;
         let status = self.session.host.status(&self.name);
         let tools = status.map_or(0, |status| status.tools);
@@ -307,9 +308,9 @@ impl LoginCommand<'_> {
     }
 }
 
-/// The answer in what was pasted last. An address that was broken into lines is whole with the last of them.
+/// Parses the pasted lines, joining a URL that was broken into several.
 fn read_pasted(attempt: &Attempt, lines: &[String]) -> Result<Callback, PasteError> {
-    let first = lines.len().saturating_sub(MOST_LINES);
+    let first = lines.len().saturating_sub(MAX_URL_LINES);
     let mut read = Err(PasteError::Empty);
     for start in first..lines.len() {
         read = attempt.read_pasted(&lines.get(start..).unwrap_or_default().concat());
@@ -320,7 +321,7 @@ fn read_pasted(attempt: &Attempt, lines: &[String]) -> Result<Callback, PasteErr
     read
 }
 
-/// The key of an entry that holds credentials, which keep OAuth out.
+/// The key of an entry that sets static credentials, which rule out OAuth.
 fn static_credentials(entry: &ServerEntry) -> Option<&'static str> {
     let is_static = |(name, _): &(String, _)| name.eq_ignore_ascii_case("authorization");
     if entry.headers.iter().any(is_static) {
@@ -337,10 +338,10 @@ fn unusable(name: &str, error: &ConnectorError) -> Failure {
     let message = format!("the server `{}` cannot be used", visible(name));
     Failure::new(Exit::Configuration, message)
         .because(visible(&error.to_string()))
-        .hint(look_closer(name))
+        .hint(doctor_hint(name))
 }
 
-fn not_begun(name: &ServerName, error: &BeginError) -> Failure {
+fn cannot_begin(name: &ServerName, error: &BeginError) -> Failure {
     if let BeginError::Login(error) = error {
         return failed(name, error);
     }
@@ -352,7 +353,7 @@ fn not_begun(name: &ServerName, error: &BeginError) -> Failure {
     }
 }
 
-/// A login that came to nothing.
+/// The failure of a login.
 pub(super) fn failed(name: &ServerName, error: &LoginError) -> Failure {
     let exit = match &error.kind {
         LoginErrorKind::Vault(_) => Exit::Failed,
@@ -367,12 +368,12 @@ pub(super) fn failed(name: &ServerName, error: &LoginError) -> Failure {
     }
 }
 
-/// Lines of the standard input as they come. A thread that lives as long as the program reads them: a read that nothing
-/// answers can be ended by nobody, and must hold nothing up.
+/// Reads lines of standard input on a thread that lives as long as the program: a blocked read cannot be cancelled, and
+/// must not block shutdown.
 fn read_lines() -> io::Result<mpsc::Receiver<String>> {
     let (sender, receiver) = mpsc::channel(4);
     let read = move || {
-        let mut input = io::stdin().lock().take(MAXIMUM_INPUT);
+        let mut input = io::stdin().lock().take(MAX_INPUT_BYTES);
         let mut line = String::new();
         while input.read_line(&mut line).is_ok_and(|length| length > 0) {
             if sender.blocking_send(std::mem::take(&mut line)).is_err() {
@@ -385,11 +386,11 @@ fn read_lines() -> io::Result<mpsc::Receiver<String>> {
     Ok(receiver)
 }
 
-/// Where pasted lines come from.
+/// The source of pasted lines.
 enum Lines<'p> {
     /// A thread that lives as long as the program.
     Piped(mpsc::Receiver<String>),
-    /// The keyboard, as long as somebody wants a line.
+    /// The keyboard, read only while a line is awaited.
     Typed(&'p Printer),
 }
 
@@ -401,7 +402,7 @@ async fn next_line(lines: &mut Option<Lines<'_>>) -> Option<String> {
     }
 }
 
-/// Comes when the browser says that it could not be opened.
+/// Completes when the browser failed to open.
 async fn failure_of(browser: &mut Option<Opening>) {
     if let Some(opening) = browser
         && opening.failed().await

@@ -1,4 +1,4 @@
-//! `switchboard mcp logout`: forgets a login here, and revokes it at the authorization server.
+//! `switchboard mcp logout`: deletes a stored login, and revokes it at the authorization server.
 
 use serde_json::json;
 use switchboard::auth::logout;

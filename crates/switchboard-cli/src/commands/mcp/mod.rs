@@ -1,4 +1,4 @@
-//! `switchboard mcp …`: the servers.
+//! `switchboard mcp …`: manages servers.
 
 pub(crate) mod add;
 mod add_json;
@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::error::Outcome;
 
 pub(crate) fn run(command: McpCommand, global: GlobalFlags) -> Outcome {
-    // The words of `add` may hold global flags, so it makes its own context.
+    // The words of `add` may contain global flags, so `add` creates its own context.
     if let McpCommand::Add { words } = command {
         return add::run(words, global);
     }

@@ -1,4 +1,4 @@
-//! `switchboard mcp remove`.
+//! `switchboard mcp remove`: removes a server's entry from a file.
 
 use serde_json::json;
 use switchboard_config::edit::Edit;
@@ -10,7 +10,7 @@ use crate::cli::WritableScope;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::local_file::{Target, seat};
+use crate::local_file::{Target, locate_entry};
 use crate::printer::{paint, style};
 use crate::servers::no_such_server;
 use crate::{store, view};
@@ -27,14 +27,14 @@ pub(crate) fn run(name: &str, scope: Option<WritableScope>, context: &Context) -
     if let Some(scope) = scope {
         places.retain(|origin| origin.scope() == scope.scope());
     } else {
-        places.retain(|origin| not_ours(origin).is_none());
+        places.retain(|origin| read_only_failure(origin).is_none());
     }
     let shown = visible(name);
     let home = &context.environment.home;
     let origin = match places.as_slice() {
         [] => return Err(nothing_to_remove(name, scope, &config)),
         [origin] => *origin,
-        // Files of one scope stand in for one another, so the one that counts goes first.
+        // Files of one scope are alternatives, so the one with the highest precedence is edited first.
         [first, rest @ ..] if rest.iter().all(|origin| origin.scope() == first.scope()) => *first,
         several => {
             let scopes: Vec<String> = several
@@ -43,19 +43,19 @@ pub(crate) fn run(name: &str, scope: Option<WritableScope>, context: &Context) -
                 .collect();
             return Err(Failure::usage(format!("`{shown}` is in several scopes"))
                 .because(format!("it is in {}", scopes.join(" and ")))
-                .hint("say which one with --scope"));
+                .hint("choose one with --scope"));
         }
     };
-    if let Some(owner) = not_ours(origin) {
+    if let Some(owner) = read_only_failure(origin) {
         return Err(owner);
     }
     let target = Target::of_path(origin.path().to_owned(), origin.scope());
     store::edit(&target, context, |text| {
-        let seat = seat(text, &target, name)?;
-        let path: Vec<&str> = seat.path.iter().map(String::as_str).collect();
+        let location = locate_entry(text, &target, name)?;
+        let path: Vec<&str> = location.path.iter().map(String::as_str).collect();
         store::apply(text, &target, &Edit::Remove { path: &path })
     })?;
-    // An approval of something that is gone helps only whoever puts it back.
+    // Revoke the approval, so that the entry does not start again if a repository restores it.
     if origin.scope() != switchboard_config::scope::Scope::User {
         store::change_decisions(context, |decisions, _| {
             decisions.revoke(&context.project, Some(name));
@@ -83,7 +83,7 @@ pub(crate) fn run(name: &str, scope: Option<WritableScope>, context: &Context) -
     Ok(Exit::Done)
 }
 
-/// Every place that has an entry of the name, highest precedence first.
+/// The origins of all entries of that name, highest precedence first.
 fn places<'c>(name: &str, config: &'c Config) -> Vec<&'c Origin> {
     let standing = config.server(name).map(|server| &server.origin);
     let lost = config.shadowed.iter().filter(|lost| lost.name == name);
@@ -100,16 +100,16 @@ fn places<'c>(name: &str, config: &'c Config) -> Vec<&'c Origin> {
     places
 }
 
-/// Why a file is not edited, and what to do instead.
-pub(super) fn not_ours(origin: &Origin) -> Option<Failure> {
+/// The failure for a file that commands do not edit, with an alternative.
+pub(super) fn read_only_failure(origin: &Origin) -> Option<Failure> {
     let path = visible(&origin.path().display().to_string()).into_owned();
     let foreign = origin.path().ends_with(".claude/settings.json");
-    let reason = match view::not_ours_to_edit(origin.scope()) {
+    let reason = match view::why_read_only(origin.scope()) {
         Some(reason) => reason,
         None if foreign => "it belongs to Claude Code",
         None => return None,
     };
-    let failure = Failure::failed(format!("{path} is not changed")).because(reason);
+    let failure = Failure::failed(format!("{path} was not changed")).because(reason);
     Some(match origin.scope() {
         switchboard_config::scope::Scope::Enterprise => failure.hint("ask the machine's administrator"),
         _ => failure.hint(
@@ -121,11 +121,11 @@ pub(super) fn not_ours(origin: &Origin) -> Option<Failure> {
 fn nothing_to_remove(name: &str, scope: Option<WritableScope>, config: &Config) -> Failure {
     let places = places(name, config);
     match (scope, places.first().copied()) {
-        (None, Some(origin)) => not_ours(origin)
-            .unwrap_or_else(|| Failure::failed(format!("there is no server `{}`", visible(name)))),
+        (None, Some(origin)) => read_only_failure(origin)
+            .unwrap_or_else(|| Failure::failed(format!("no server named `{}`", visible(name)))),
         (Some(scope), Some(origin)) => {
             let message = format!(
-                "there is no server `{}` in {} scope",
+                "no server named `{}` in {} scope",
                 visible(name),
                 scope.scope()
             );

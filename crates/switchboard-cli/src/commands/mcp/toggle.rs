@@ -1,4 +1,4 @@
-//! `switchboard mcp enable` and `switchboard mcp disable`.
+//! `switchboard mcp enable` and `switchboard mcp disable`: edit a server's entry.
 
 use serde_json::json;
 use switchboard_config::edit::Edit;
@@ -11,12 +11,11 @@ use super::{insert, remove};
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::Exit;
-use crate::local_file::{Target, seat};
+use crate::local_file::{Target, locate_entry};
 use crate::printer::{paint, style};
 use crate::servers::no_such_server;
 use crate::{store, view};
 
-/// What a server should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Enabled,
@@ -31,21 +30,26 @@ pub(super) fn run(name: &str, wanted: Wanted, context: &Context) -> Outcome {
         let known = config.servers.iter().map(|server| server.name.as_str());
         return Err(no_such_server(name, known));
     };
-    if let Some(failure) = remove::not_ours(&server.origin) {
+    if let Some(failure) = remove::read_only_failure(&server.origin) {
         return Err(failure);
     }
     let target = Target::of_path(server.origin.path().to_owned(), server.scope());
     let enabled = wanted == Wanted::Enabled;
     store::edit(&target, context, |text| {
-        let seat = seat(text, &target, name)?;
-        // A file that says `disabled` would contradict itself with `enabled` beside it.
-        let negated = seat.keys.iter().flatten().any(|key| key == "disabled");
+        let location = locate_entry(text, &target, name)?;
+        // If the entry has `disabled`, edit that key: adding `enabled` would contradict it.
+        let negated = location.keys.iter().flatten().any(|key| key == "disabled");
         let (key, value) = if negated {
             ("disabled", !enabled)
         } else {
             ("enabled", enabled)
         };
-        let path: Vec<&str> = seat.path.iter().map(String::as_str).chain([key]).collect();
+        let path: Vec<&str> = location
+            .path
+            .iter()
+            .map(String::as_str)
+            .chain([key])
+            .collect();
         let value = Node::detached(value);
         store::apply(text, &target, &Edit::Set { path: &path, value })
     })?;
@@ -70,7 +74,7 @@ pub(super) fn run(name: &str, wanted: Wanted, context: &Context) -> Outcome {
         enabled,
         now.server(name).and_then(|server| server.status.reason()),
     ) {
-        let hint = "`switchboard trust list` shows what waits for your approval, and `switchboard config check` shows mistakes";
+        let hint = "`switchboard trust list` lists pending approvals, and `switchboard config check` shows errors";
         printer.warning(
             format!("it cannot connect yet: {}", visible(&reason)),
             Some(hint),

@@ -1,11 +1,10 @@
-//! Takes the words of `mcp add` apart: those of claude, codex, gemini and opencode in one grammar.
+//! Parses `mcp add` lines of claude, codex, gemini and opencode with one grammar.
 //!
-//! What they agree on: options stand before or after the name; `--` begins the command. Where they differ:
-//! codex takes everything after the first word of a command as its arguments; gemini takes options it knows
-//! from anywhere and hands the rest to the command; claude's `--env` and `--header` take several values, and so
-//! do gemini's lists of tools; opencode writes a header with `=`.
-//! Here an option that one of them knows is an option anywhere before `--`, and everything else after the
-//! first word of a command belongs to the command. A line that names codex is read as codex reads it.
+//! All allow options before or after the name, and `--` before the command. They differ: codex passes everything after
+//! a command's first word to the command; gemini accepts known options anywhere; claude's `--env` and `--header`, and
+//! gemini's tool lists, take several values; opencode writes headers with `=`. Here an option that one of them knows is
+//! an option anywhere before `--`; other words after the command's first word belong to the command. A line starting
+//! with `codex` follows codex.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -21,13 +20,12 @@ use super::target::is_address;
 use crate::cli::{GlobalFlags, When, WritableScope};
 use crate::error::Failure;
 
-/// A line, taken apart.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) scope: WritableScope,
     pub(super) transport: Option<Transport>,
-    /// The command and its arguments, or the address.
+    /// The command and its arguments, or the URL.
     pub(super) target: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) headers: Vec<(String, String)>,
@@ -46,14 +44,14 @@ pub(super) struct Line {
     pub(super) notes: Vec<Note>,
 }
 
-/// Something that was asked for and is not done.
+/// An option that is ignored, and what to do instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) text: &'static str,
     pub(super) hint: &'static str,
 }
 
-/// Global flags that stand among the words.
+/// Global flags found among the words.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Flags {
     cwd: Option<PathBuf>,
@@ -67,7 +65,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// These flags together with those that stood before the command.
+    /// Merges these flags into those before the command.
     pub(super) fn over(self, mut global: GlobalFlags) -> GlobalFlags {
         global.cwd = self.cwd.or(global.cwd);
         global.config.extend(self.config);
@@ -82,7 +80,6 @@ impl Flags {
 }
 
 impl Line {
-    /// Takes the words apart.
     pub(super) fn parse(words: Vec<String>) -> Result<Self, Failure> {
         let mut words = VecDeque::from(words);
         let program = take_program_name(&mut words);
@@ -90,7 +87,7 @@ impl Line {
         let mut name: Option<String> = None;
         while let Some(word) = words.pop_front() {
             if word == "--" {
-                // The name may stand after the separator as well, as long as something follows it.
+                // The name may also follow the separator, before the command.
                 if name.is_none() {
                     name = words.pop_front();
                 }
@@ -100,7 +97,7 @@ impl Line {
             let remote =
                 line.url.is_some() || line.target.first().is_some_and(|word| is_address(word));
             let in_command = !line.target.is_empty() && !remote;
-            // After the first word of a command, a joined value could as well be a flag of the command.
+            // Inside a command, a short option with a joined value could be a flag of the command.
             let found = match options::find(&word) {
                 None if !in_command => options::find_joined(&word),
                 found => found,
@@ -132,7 +129,7 @@ impl Line {
         line.check()
     }
 
-    /// Takes an option over. Some take the words that follow as further values.
+    /// Applies an option. Some options take the following words as further values.
     fn set(
         &mut self,
         name: Name,
@@ -177,13 +174,14 @@ impl Line {
             }
             Name::OAuthResource => self.oauth_resource = Some(value),
             Name::OAuthRegistration => self.notes.push(Note {
-                text: "--oauth-client-registration is ignored: how a client is registered is found out at login",
-                hint: "give --client-id to use a client that is registered already",
+                text: "--oauth-client-registration is ignored: registration is negotiated at login",
+                hint: "use --client-id for a client that is already registered",
             }),
             Name::Timeout => {
                 let milliseconds = value.parse().ok().filter(|milliseconds| *milliseconds > 0);
                 let hint = "use whole milliseconds above zero, such as 30000";
-                self.timeout = Some(milliseconds.ok_or_else(|| bad_value("--timeout", &value, hint))?);
+                self.timeout =
+                    Some(milliseconds.ok_or_else(|| bad_value("--timeout", &value, hint))?);
             }
             Name::IncludeTools => {
                 self.include_tools.extend(tools(&value));
@@ -200,7 +198,7 @@ impl Line {
                 hint: "allow single tools with [[permissions.rules]] in your user configuration",
             }),
             Name::Description => self.notes.push(Note {
-                text: "--description is not kept: a server describes itself",
+                text: "--description is ignored: a server describes itself",
                 hint: "write it as a comment beside the entry",
             }),
             Name::Force => self.force = true,
@@ -220,8 +218,7 @@ impl Line {
         Ok(())
     }
 
-    /// The words after a list of tools, which are tools as well once nothing else can follow: the line has its
-    /// command or address already.
+    /// Takes the words after a tool list as further tools, once the line already has its command or URL.
     fn further_tools(&self, words: &mut VecDeque<String>) -> Vec<String> {
         let mut more = Vec::new();
         let has_target = self.url.is_some() || !self.target.is_empty();
@@ -237,7 +234,7 @@ impl Line {
         match (&self.url, self.target.first()) {
             (None, None) => {
                 let name = visible(&self.name);
-                Err(Failure::usage(format!("there is no address and no command for `{name}`"))
+                Err(Failure::usage(format!("no URL and no command for `{name}`"))
                     .hint("write `switchboard mcp add NAME URL` or `switchboard mcp add NAME -- COMMAND`"))
             }
             (Some(_), Some(_)) => Err(Failure::usage("the server has both --url and a command")
@@ -250,7 +247,7 @@ impl Line {
     }
 }
 
-/// A line may be pasted whole, with the program it was written for.
+/// Removes the `PROGRAM mcp add` prefix of a pasted line, and returns the program.
 fn take_program_name(words: &mut VecDeque<String>) -> Option<&'static str> {
     let program = ["claude", "codex", "gemini", "opencode", "switchboard"]
         .into_iter()
@@ -271,7 +268,7 @@ fn variable(word: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Whether a word can only be a further variable, and not, say, an address with a query.
+/// Whether a word can only be another variable, and not for example a URL with a query.
 fn is_plain_variable(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
@@ -281,7 +278,7 @@ fn is_plain_variable(word: &str) -> bool {
     })
 }
 
-/// A header as most write it, with a colon, or as opencode does.
+/// Parses a header, with a colon as most tools write it, or with `=` as opencode does.
 fn header(word: &str) -> Result<(String, String), Failure> {
     let with_equals = || word.split_once('=').filter(|(name, _)| is_token(name));
     let (name, value) = word
@@ -295,7 +292,7 @@ fn header(word: &str) -> Result<(String, String), Failure> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Whether a word is a header and not, say, an address.
+/// Whether a word is a header, and not for example a URL.
 fn is_header(word: &str) -> bool {
     word.split_once(':')
         .is_some_and(|(name, value)| is_token(name.trim()) && !value.starts_with("//"))
@@ -323,9 +320,9 @@ fn bad_value(option: &str, value: &str, hint: &str) -> Failure {
 }
 
 fn unknown_option(word: &str) -> Failure {
-    // What is joined to the option could be a secret.
+    // The part after `=` could be a secret.
     let option = word.split('=').next().unwrap_or(word);
-    let failure = Failure::usage(format!("there is no option {}", visible(option)));
+    let failure = Failure::usage(format!("unknown option {}", visible(option)));
     if matches!(option, "-h" | "--help") {
         return failure
             .hint("`switchboard mcp add --help`, with nothing before it, shows all options");

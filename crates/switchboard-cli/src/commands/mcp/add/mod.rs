@@ -1,4 +1,4 @@
-//! `switchboard mcp add`: one grammar for the lines of four tools.
+//! `switchboard mcp add`: adds a server; accepts the lines of four other tools.
 
 mod grammar;
 mod options;
@@ -21,9 +21,9 @@ use crate::printer;
 /// The variable that `--client-secret` refers to, as in `claude mcp add`.
 pub(super) const CLIENT_SECRET: &str = "MCP_CLIENT_SECRET";
 
-/// What `--help` says, since the words are parsed here and not by clap.
+/// Text of `--help` for the words, which clap does not parse.
 pub(crate) const HELP: &str = "\
-What can be said about the server:
+Options of the server:
   -t, --transport <T>             stdio, http, sse or ws; inferred from the URL or command
   -s, --scope <SCOPE>             local (default), user or project
   -e, --env <KEY=VALUE>           A variable for the program; may be repeated
@@ -35,14 +35,14 @@ What can be said about the server:
       --oauth-client-secret <S>   Its secret itself; better is ${VAR}, in quotes
       --callback-port <PORT>      The port of the OAuth callback
       --oauth-resource <URI>      The OAuth resource indicator
-      --timeout <MS>              How long a call may be silent, in milliseconds
+      --timeout <MS>              Timeout of a call without progress, in milliseconds
       --include-tools <A,B>       The only tools that are offered
       --exclude-tools <A,B>       Tools that are not offered
       --cwd <DIR>                 Act as if started in this folder
       --force                     Replace an entry of the same name
 
-Everything after `--` is the command. Without it, options that are not known here
-belong to the command once it has begun.
+Everything after `--` is the command. Without `--`, unknown options after the first
+word of the command are passed to the command.
 
 Examples:
   switchboard mcp add notion https://mcp.notion.com/mcp
@@ -50,7 +50,7 @@ Examples:
   switchboard mcp add github https://api.example.com/mcp -H 'Authorization: Bearer ${GITHUB_TOKEN}'";
 
 pub(crate) fn run(words: Vec<String>, global: GlobalFlags) -> Outcome {
-    // A line that cannot be read may still ask for JSON.
+    // Detect `--json` even if the line fails to parse.
     let asked = words.iter().take_while(|word| *word != "--");
     if asked.into_iter().any(|word| word == "--json") {
         printer::want_json();
@@ -82,14 +82,14 @@ pub(crate) fn run(words: Vec<String>, global: GlobalFlags) -> Outcome {
         context.printer.warning(
             format!("program `{}` is not installed yet", visible(command)),
             Some(&format!(
-                "install it, or name it by its path; `switchboard doctor {name}` looks again"
+                "install it, or use its path; `switchboard doctor {name}` checks again"
             )),
         );
     }
     Ok(exit)
 }
 
-/// The entry that a line describes.
+/// Builds the entry that a line describes.
 fn entry(line: Line) -> Result<ServerEntry, Failure> {
     let secrets = |pairs: Vec<(String, String)>| {
         pairs
@@ -109,13 +109,13 @@ fn entry(line: Line) -> Result<ServerEntry, Failure> {
     let args: Vec<String> = words.collect();
     if let (Some(url), Some(extra)) = (&url, args.first()) {
         let message = format!(
-            "nothing can follow the address {}",
+            "unexpected words after the URL {}",
             switchboard_config::mask::url(url)
         );
         let extra = visible(extra).into_owned();
         return Err(Failure::usage(message)
             .because(format!(
-                "a remote server has no arguments, but `{extra}` was given"
+                "a remote server takes no arguments, but got `{extra}`"
             ))
             .hint("put a command after `--`, and options before it"));
     }
@@ -127,7 +127,7 @@ fn entry(line: Line) -> Result<ServerEntry, Failure> {
         resource: line.oauth_resource,
         ..OAuthEntry::default()
     };
-    // What the address or command implies need not be written down.
+    // Omit the transport if the URL or command implies it.
     let implied = match (&command, &url) {
         (Some(_), _) => Some(Transport::Stdio),
         (None, Some(url)) => Some(Transport::of_url(url)),

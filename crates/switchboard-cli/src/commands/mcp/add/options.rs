@@ -1,6 +1,5 @@
-//! The options of `mcp add`, in the spellings of the tools whose lines it takes.
+//! The options of `mcp add`, in the spellings of all supported tools.
 
-/// What an option does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Name {
     Transport,
@@ -31,8 +30,8 @@ pub(super) enum Name {
     Color,
 }
 
-/// Whether an option is known to the tools whose lines are pasted, or only here. Once a command has begun,
-/// what those tools do not know belongs to the command.
+/// Whether other tools know an option, or only this program. After the first word of a command, only options that other
+/// tools know are parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     Elsewhere,
@@ -150,7 +149,7 @@ const OPTIONS: &[Opt] = &[
     opt(Name::Color, true, Known::OnlyHere, &["--color"]),
 ];
 
-/// The option that a word spells, and the value that is joined to it.
+/// Finds the option that a word spells, and its value after `=`.
 pub(super) fn find(word: &str) -> Option<(&'static Opt, Option<&str>)> {
     let (spelling, joined) = match word.split_once('=') {
         Some((spelling, value)) if word.starts_with("--") => (spelling, Some(value)),
@@ -162,8 +161,7 @@ pub(super) fn find(word: &str) -> Option<(&'static Opt, Option<&str>)> {
     (option.takes_value || joined.is_none()).then_some((option, joined))
 }
 
-/// The option whose short spelling a word begins with, and the value that follows in the same word, with or
-/// without `=`.
+/// Finds the short option that a word starts with, and the value joined to it, with or without `=`.
 pub(super) fn find_joined(word: &str) -> Option<(&'static Opt, Option<&str>)> {
     let (spelling, value) = word.split_at_checked(2)?;
     let option = OPTIONS
@@ -174,7 +172,6 @@ pub(super) fn find_joined(word: &str) -> Option<(&'static Opt, Option<&str>)> {
     (!value.is_empty()).then_some((option, Some(value)))
 }
 
-/// The long spellings, for suggestions.
 pub(super) fn long_spellings() -> impl Iterator<Item = &'static str> + Clone {
     OPTIONS
         .iter()

@@ -1,7 +1,7 @@
-//! What the words after the name mean: an address, a program, or something that was meant to be one of the two.
+//! Classifies the words after the name: a URL or a program.
 //!
-//! Owns the recognition of mistakes that would otherwise become a program that does not exist: an address with a mistyped
-//! scheme or none at all, a whole command line in quotes, a JSON entry.
+//! Detects mistakes that would otherwise become a missing program: a URL with a mistyped or missing scheme, a whole
+//! command line in quotes, a JSON entry.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use crate::error::Failure;
 
 const SCHEMES: [&str; 5] = ["https", "http", "ws", "wss", "unix"];
 
-/// Endings of files that programs have, and domains do not.
+/// File extensions of programs that are not top-level domains.
 const PROGRAM_ENDINGS: [&str; 20] = [
     "py", "js", "mjs", "cjs", "ts", "mts", "sh", "bash", "rb", "pl", "php", "lua", "jar", "exe",
     "bat", "cmd", "ps1", "bin", "appimage", "wasm",
 ];
 
-/// Whether a word is the address of a server and not a program.
+/// Whether a word is a server's URL rather than a program.
 pub(super) fn is_address(word: &str) -> bool {
     word.split_once("://").is_some_and(|(scheme, _)| {
         SCHEMES
@@ -29,14 +29,14 @@ pub(super) fn is_address(word: &str) -> bool {
     })
 }
 
-/// Where programs are looked for.
+/// Where programs are searched.
 pub(super) struct Place<'a> {
     pub(super) folder: &'a Path,
     pub(super) environment: &'a Environment,
 }
 
 impl Place<'_> {
-    /// Whether there is a program of that name or path. What a variable says is not looked at.
+    /// Whether a program of that name or path exists. Commands with variables are assumed to exist.
     pub(super) fn has_program(&self, command: &str) -> bool {
         if command.contains("${") {
             return true;
@@ -49,7 +49,7 @@ impl Place<'_> {
     }
 }
 
-/// Refuses a command that was meant to be something else, with the line to type instead.
+/// Rejects a command that was meant to be something else, and suggests the corrected line.
 pub(super) fn check_program(
     name: &str,
     command: &str,
@@ -69,8 +69,8 @@ pub(super) fn check_program(
         let meant = visible(&mask::url(&meant)).into_owned();
         let shown = visible(&mask::url(command)).into_owned();
         return Err(
-            Failure::usage(format!("`{shown}` is neither a program nor an address"))
-                .because("an address begins with http://, https://, ws://, wss:// or unix://")
+            Failure::usage(format!("`{shown}` is neither a program nor a URL"))
+                .because("a URL starts with http://, https://, ws://, wss:// or unix://")
                 .hint(format!(
                     "did you mean `switchboard mcp add {name} {meant}`?"
                 ))
@@ -78,8 +78,8 @@ pub(super) fn check_program(
         );
     }
     if command.contains("://") {
-        return Err(Failure::usage("the scheme of the address is not supported")
-            .because("an address begins with http://, https://, ws://, wss:// or unix://")
+        return Err(Failure::usage("the URL's scheme is not supported")
+            .because("a URL starts with http://, https://, ws://, wss:// or unix://")
             .hint("for a program of that name, add --transport stdio"));
     }
     if args.is_empty()
@@ -101,7 +101,7 @@ pub(super) fn check_program(
     Ok(())
 }
 
-/// The address that a word was meant to be, if it looks like one.
+/// The URL that a word was probably meant to be.
 fn meant_address(word: &str, args: &[String]) -> Option<String> {
     if word.contains(char::is_whitespace) {
         return None;
@@ -130,7 +130,7 @@ fn mistyped_scheme(word: &str) -> Option<String> {
     }
     let scheme = scheme.to_ascii_lowercase();
     let known = SCHEMES.into_iter().find(|known| *known == scheme);
-    // Two letters are near to too much, and so is anything more than one slip away.
+    // Short schemes are too close to other words, so only longer ones allow a single edit.
     let near = || {
         let mut long = SCHEMES.into_iter().filter(|known| known.len() > 3);
         long.find(|known| strsim::damerau_levenshtein(&scheme, known) <= 1)
@@ -182,7 +182,7 @@ mod tests {
     use super::meant_address;
 
     #[test]
-    fn what_was_meant_to_be_an_address_is_recognised() {
+    fn mistyped_urls_are_recognised() {
         for (word, expected) in [
             ("htps://x.y/z", Some("https://x.y/z")),
             ("HTTPS:/x.y/z", Some("https://x.y/z")),

@@ -1,9 +1,9 @@
-//! Decoding the messages a host sees most, ours against rmcp's message types on the same bytes.
+//! Benchmarks decoding of common messages, compared with rmcp's types on the same bytes.
 //!
-//! `cargo bench -p switchboard-protocol --bench decode`. Only ratios within one run mean anything. `cargo xtask bench`
-//! reads the estimates by the names of the cases.
+//! Run with `cargo bench -p switchboard-protocol --bench decode`. Only ratios within one run are meaningful. `cargo
+//! xtask bench` reads the estimates by the names of the cases.
 
-#![expect(clippy::panic, reason = "a benchmark on wrong data must stop")]
+#![expect(clippy::panic, reason = "a benchmark fails by panicking")]
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ use switchboard_protocol::{
     },
 };
 
-/// One message and what it must decode to.
+/// One message and its expected type.
 struct Case {
     name: &'static str,
     bytes: Vec<u8>,
@@ -67,7 +67,7 @@ fn text_result(text: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Tools of about 600 bytes each.
+/// A list of tools of about 600 bytes each.
 fn tool_list(count: usize) -> Vec<u8> {
     let tools: Vec<_> = (0..count)
         .map(|index| {
@@ -94,7 +94,7 @@ fn tool_list(count: usize) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Ours: the envelope, and the result as the method that asked decodes it.
+/// Ours: parses the envelope and decodes the result by its method.
 fn decode_ours(case: &Case) -> usize {
     let Ok(Incoming::Single(received)) = parse(&case.bytes, &Limits::DEFAULT) else {
         panic!("{}: unreadable", case.name);
@@ -153,7 +153,7 @@ fn decode(criterion: &mut Criterion) {
     }
 }
 
-/// The scan alone, since it is the price of a limit.
+/// The depth scan alone: the cost of the limit.
 fn depth(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("depth_scan");
     for case in cases() {

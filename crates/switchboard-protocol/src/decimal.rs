@@ -1,11 +1,11 @@
-//! JSON numbers compared by value, exactly.
+//! Compares JSON numbers exactly, by value.
 //!
-//! Owns the normal form of a number token: sign, significant digits, power of ten. Never goes through a
-//! binary float, because `1`, `1.0` and `10e-1` must be one id while 2^53 and 2^53 + 1 must stay two.
+//! Normalizes a number token to sign, significant digits and power of ten. Never converts to a binary float, because
+//! `1`, `1.0` and `10e-1` must be one id, while 2^53 and 2^53 + 1 must stay two.
 
 use std::borrow::Cow;
 
-/// A number without leading or trailing zeros; zero has no digits at all.
+/// A number without leading or trailing zeros; zero has no digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Decimal<'a> {
     negative: bool,
@@ -14,14 +14,14 @@ pub(crate) struct Decimal<'a> {
 }
 
 impl<'a> Decimal<'a> {
-    /// Reads a JSON number; `None` where the grammar of RFC 8259 does not hold.
+    /// Parses a JSON number; `None` if it violates the grammar of RFC 8259.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (negative, rest) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        let (whole, rest) = split_digits(rest);
-        if whole.is_empty() || (whole.len() > 1 && whole.starts_with('0')) {
+        let (integer, rest) = split_digits(rest);
+        if integer.is_empty() || (integer.len() > 1 && integer.starts_with('0')) {
             return None;
         }
         let (fraction, rest) = match rest.strip_prefix('.') {
@@ -41,9 +41,9 @@ impl<'a> Decimal<'a> {
         };
 
         let digits = if fraction.is_empty() {
-            Cow::Borrowed(whole)
+            Cow::Borrowed(integer)
         } else {
-            Cow::Owned([whole, fraction].concat())
+            Cow::Owned([integer, fraction].concat())
         };
         let digits = trim_leading_zeros(digits);
         if digits.is_empty() {
@@ -65,12 +65,12 @@ impl<'a> Decimal<'a> {
         })
     }
 
-    /// Whether the value is whole, however large.
+    /// Whether the value is an integer of any size.
     pub(crate) fn is_integer(&self) -> bool {
         self.exponent >= 0
     }
 
-    /// The value as an integer, where it is one and fits.
+    /// The value as an integer, if it is one and fits.
     pub(crate) fn to_integer(&self) -> Option<i128> {
         if self.digits.is_empty() {
             return Some(0);
@@ -90,7 +90,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// An exponent past what 64 bits hold saturates: such numbers only have to stay unequal to sane ones.
+/// Exponents that exceed 64 bits saturate: such numbers only have to stay unequal to sane ones.
 fn parse_exponent(text: &str) -> Option<i64> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_does_not_call_a_number_is_refused() {
+    fn invalid_json_numbers_are_rejected() {
         for text in [
             "", "-", "+1", "01", "1.", ".5", "1e", "1e+", "NaN", "Infinity", "0x10", "1 ", " 1",
             "1.0.0", "1e1.5", "--1", "１",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_come_out_whole_or_not_at_all() {
+    fn integers_are_exact_or_none() {
         for (text, expected) in [
             ("0", Some(0)),
             ("-0.0", Some(0)),

@@ -1,8 +1,7 @@
-//! Messages to bytes: each function appends one whole message to a buffer.
+//! Encodes messages: each function appends one complete message to a buffer.
 //!
-//! Owns the writing of the envelope. What it appends is always one line, whatever raw values it was given, so
-//! the same bytes serve stdio, SSE and HTTP; the frame around it (newline, `data:`) is the transport's. On an
-//! error the buffer is as it was before.
+//! The output is always a single line, whatever raw values it contains, so the same bytes work for stdio, SSE and HTTP;
+//! framing (newline, `data:`) is left to the transport. On an error the buffer is unchanged.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -15,17 +14,17 @@ use crate::{
     types,
 };
 
-/// For a request or notification without params.
+/// For requests and notifications without params.
 pub const NO_PARAMS: Option<&RawValue> = None;
 
-/// Why a message could not be written.
+/// The reason a message could not be encoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The params or the result do not turn into JSON.
-    #[error("the value cannot be written as JSON")]
+    /// The params or the result do not serialize.
+    #[error("cannot encode the value as JSON")]
     Value(#[source] serde_json::Error),
-    /// The params cannot carry `_meta`.
+    /// `_meta` cannot be merged into the params.
     #[error(transparent)]
     Meta(#[from] meta::MergeError),
 }
@@ -43,7 +42,7 @@ pub fn request<P: Serialize + ?Sized>(
     })
 }
 
-/// Appends a request whose params get `members` merged into their `_meta`, without an intermediate copy.
+/// Appends a request with `members` merged into the `_meta` of its params, without an intermediate copy.
 pub fn request_with_meta<'a>(
     buffer: &mut Vec<u8>,
     id: &RequestId<'_>,
@@ -62,19 +61,19 @@ pub fn request_with_meta<'a>(
     })
 }
 
-/// A call of a tool, as its request has it.
+/// The params of a `tools/call` request.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCall<'a> {
-    /// The tool.
+    /// Name of the tool.
     pub name: &'a str,
-    /// The arguments, an object.
+    /// Arguments of the tool, an object.
     pub arguments: Option<&'a RawValue>,
-    /// Whether it is to be run as a task (2025-11-25).
+    /// Whether to run it as a task (2025-11-25).
     pub as_task: bool,
 }
 
 impl ToolCall<'_> {
-    /// The params without `_meta`, for whoever needs them by themselves.
+    /// The params without `_meta`.
     pub fn params(&self) -> String {
         let mut params = vec![b'{'];
         self.write(&mut params);
@@ -82,10 +81,10 @@ impl ToolCall<'_> {
         String::from_utf8(params).unwrap_or_default()
     }
 
-    /// The members, on one line. The name comes first: it is what a server looks for.
+    /// The members, on one line. The name comes first, because servers look for it first.
     fn write(&self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(b"\"name\":");
-        // Text in memory can always be written.
+        // Encoding a string cannot fail.
         let _ = write_text(buffer, self.name);
         if let Some(arguments) = self.arguments {
             buffer.extend_from_slice(b",\"arguments\":");
@@ -101,8 +100,8 @@ impl ToolCall<'_> {
     }
 }
 
-/// Appends a call of a tool with `members` as its `_meta`: what [`request_with_meta`] makes of its params, written in one
-/// go.
+/// Appends a `tools/call` request with `members` as its `_meta`. The output equals that of [`request_with_meta`], but
+/// is written in one pass.
 pub fn tool_call<'a>(
     buffer: &mut Vec<u8>,
     id: &RequestId<'_>,
@@ -135,7 +134,7 @@ pub fn notification<P: Serialize + ?Sized>(
     })
 }
 
-/// Appends a good answer.
+/// Appends a successful response.
 pub fn response<R: Serialize + ?Sized>(
     buffer: &mut Vec<u8>,
     id: &RequestId<'_>,
@@ -148,8 +147,8 @@ pub fn response<R: Serialize + ?Sized>(
     })
 }
 
-/// Appends a bad answer. Without an id the member is left out, as MCP's schema has it; give
-/// [`RequestId::null`] to a peer that wants JSON-RPC's `null`.
+/// Appends an error response. Without an id the member is omitted, as in MCP's schema; pass [`RequestId::null`] for a
+/// peer that expects JSON-RPC's `null`.
 pub fn error(
     buffer: &mut Vec<u8>,
     id: Option<&RequestId<'_>>,
@@ -200,8 +199,8 @@ pub fn batch<'m, 'a: 'm>(
 
 /// Makes JSON one line, in place: a raw newline or carriage return becomes a space.
 ///
-/// JSON strings cannot hold either byte unescaped, so both only ever stand between tokens, where a space
-/// means the same. Nothing moves and nothing is copied.
+/// JSON strings cannot contain either byte unescaped, so both occur only between tokens, where a space is equivalent.
+/// In place: nothing is moved or copied.
 pub fn make_single_line(json: &mut [u8]) {
     let mut rest = json;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
@@ -213,7 +212,7 @@ pub fn make_single_line(json: &mut [u8]) {
     }
 }
 
-/// Runs `write`, closes the object, and keeps the promises: one line, or nothing at all.
+/// Runs `write` and closes the object; makes it one line, and restores the buffer on an error.
 fn append(
     buffer: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
@@ -241,7 +240,7 @@ fn start_request(
     write_text(buffer, method)
 }
 
-/// A text that nearly always needs no escapes: the name of a method or of a tool.
+/// Writes a string that rarely needs escapes, such as the name of a method or tool.
 fn write_text(buffer: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
     if text
         .bytes()
@@ -278,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_call_is_written_as_any_request_would_be(
+        fn a_tool_call_is_encoded_like_any_request(
             name in ".{0,12}",
             text in prop::option::of(".{0,12}"),
             as_task: bool,

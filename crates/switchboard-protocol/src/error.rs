@@ -1,8 +1,7 @@
 //! The JSON-RPC error object and its codes.
 //!
-//! Owns [`ErrorObject`] and [`ErrorCode`], read from whatever a peer put under `error` and written strictly, in a
-//! response as in a failed task.
-//! It does not decide what an error means for the era; that is [`negotiate`](crate::negotiate).
+//! [`ErrorObject`] is decoded leniently from whatever a peer sent as `error`, and encoded strictly, for responses and
+//! failed tasks. What an error means for the era is decided in [`negotiate`](crate::negotiate).
 
 use std::{borrow::Cow, fmt};
 
@@ -22,17 +21,16 @@ use crate::{
 
 /// The `error` member of a response.
 ///
-/// Reading never fails: a peer that reports an error badly still reports an error, and the call it belongs to
-/// must end.
+/// Decoding never fails: a malformed error is still an error, and its call must end.
 #[derive(Debug, Clone)]
 pub struct ErrorObject<'a> {
-    /// The numeric code; [`ErrorCode::UNSTATED`] where the peer gave none that is a number.
+    /// The numeric code; [`ErrorCode::UNSTATED`] if the peer sent none, or not a number.
     pub code: ErrorCode,
-    /// The message; the best stand-in where the peer gave none.
+    /// The message; a fallback text if the peer sent none.
     pub message: Cow<'a, str>,
-    /// The `data` member, untouched. Where `error` was neither an object nor a string, its whole value.
+    /// The `data` member, verbatim. If `error` was neither an object nor a string, its complete value.
     pub data: Option<Cow<'a, RawValue>>,
-    /// A code the peer gave as words, such as `"ECONNREFUSED"`.
+    /// A code that the peer sent as a string, such as `"ECONNREFUSED"`.
     pub named_code: Option<Cow<'a, str>>,
 }
 
@@ -41,30 +39,31 @@ pub struct ErrorObject<'a> {
 pub struct ErrorCode(pub i64);
 
 impl ErrorCode {
-    /// Stands for a code that was missing or no number; never sent by us.
+    /// A code that was missing or not a number; never sent by us.
     pub const UNSTATED: Self = Self(0);
-    /// The text was no JSON.
+    /// The text is not JSON.
     pub const PARSE_ERROR: Self = Self(-32700);
-    /// The JSON was no request.
+    /// The JSON is not a valid request.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// No such method.
+    /// The method does not exist.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
-    /// The params do not fit the method, or `_meta` lacks what the stateless era requires.
+    /// The params are invalid, or `_meta` lacks a member that the stateless era requires.
     pub const INVALID_PARAMS: Self = Self(-32602);
-    /// The receiver failed.
+    /// Internal error of the receiver.
     pub const INTERNAL_ERROR: Self = Self(-32603);
-    /// No such resource, in revisions up to 2025-11-25; later ones use [`INVALID_PARAMS`](Self::INVALID_PARAMS).
+    /// The resource does not exist, in revisions up to 2025-11-25; later ones use
+    /// [`INVALID_PARAMS`](Self::INVALID_PARAMS).
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
-    /// A URL must be visited first (2025-11-25 only).
+    /// The user must visit a URL first (2025-11-25 only).
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
     /// HTTP headers and body disagree.
     pub const HEADER_MISMATCH: Self = Self(-32020);
     /// The request needs a capability the client did not declare.
     pub const MISSING_CLIENT_CAPABILITY: Self = Self(-32021);
-    /// The protocol version is not served; the answer lists those that are.
+    /// The protocol version is not supported; the error lists those that are.
     pub const UNSUPPORTED_VERSION: Self = Self(-32022);
 
-    /// What the code means where the specification says so.
+    /// The meaning of a code that the specification defines.
     pub const fn meaning(self) -> Option<&'static str> {
         Some(match self {
             Self::PARSE_ERROR => "parse error",
@@ -81,10 +80,10 @@ impl ErrorCode {
         })
     }
 
-    /// The HTTP status a server of the stateless era sends this code with.
+    /// The HTTP status for this code in the stateless era.
     ///
-    /// Only what the specification fixes: an unknown method is 404, a malformed or refused request 400, and
-    /// everything else travels with 200.
+    /// As fixed by the specification: 404 for an unknown method, 400 for a malformed or rejected request, 200 for
+    /// everything else.
     pub const fn http_status(self) -> u16 {
         match self {
             Self::METHOD_NOT_FOUND => 404,
@@ -105,7 +104,7 @@ impl fmt::Display for ErrorCode {
 }
 
 impl<'a> ErrorObject<'a> {
-    /// An error of ours.
+    /// An error without `data`.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'a, str>>) -> Self {
         Self {
             code,
@@ -115,14 +114,14 @@ impl<'a> ErrorObject<'a> {
         }
     }
 
-    /// Adds `data`; a value that cannot be written as JSON is left out, since the error itself must go out.
+    /// Adds `data`; a value that does not serialize is omitted, since the error itself must be sent.
     #[must_use]
     pub fn with_data<T: Serialize + ?Sized>(mut self, data: &T) -> Self {
         self.data = serde_json::value::to_raw_value(data).ok().map(Cow::Owned);
         self
     }
 
-    /// The answer to a version that is not served: −32022 with the versions that are.
+    /// The error for an unsupported version: −32022 with the supported versions.
     pub fn unsupported_version(requested: &str, supported: &[Revision]) -> Self {
         #[derive(Serialize)]
         struct Data<'d> {
@@ -139,7 +138,7 @@ impl<'a> ErrorObject<'a> {
         })
     }
 
-    /// The answer to a request that needs a capability the client did not declare: −32021 naming it.
+    /// The error for a request that needs an undeclared client capability: −32021 with its name.
     pub fn missing_client_capability<T: Serialize + ?Sized>(
         message: impl Into<Cow<'a, str>>,
         required: &T,
@@ -152,7 +151,7 @@ impl<'a> ErrorObject<'a> {
         Self::new(ErrorCode::MISSING_CLIENT_CAPABILITY, message).with_data(&Data { required })
     }
 
-    /// Reads whatever stands under `error`: an object, a bare string, a bare number, anything.
+    /// Decodes any `error` member: an object, a string, a number, anything.
     pub fn from_raw(value: &'a RawValue) -> Self {
         if !raw::is_object(value) {
             return Self::from_scalar(value);
@@ -182,7 +181,7 @@ impl<'a> ErrorObject<'a> {
         }
     }
 
-    /// Detaches the error from the message it was read from.
+    /// Copies borrowed data, so that the error outlives its message.
     pub fn into_owned(self) -> ErrorObject<'static> {
         ErrorObject {
             code: self.code,
@@ -230,7 +229,7 @@ impl fmt::Display for ErrorObject<'_> {
 impl std::error::Error for ErrorObject<'_> {}
 
 impl Fields for ErrorObject<'_> {
-    // The protocol requires the first two; a peer that leaves one out still reports an error.
+    // The protocol requires the first two; an error without them is still an error.
     const FIELDS: &'static [FieldInfo] = &[
         FieldInfo::optional("code"),
         FieldInfo::optional("message"),
@@ -249,7 +248,7 @@ impl Encode for ErrorObject<'_> {
     fn encode(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         match &self.named_code {
-            // Words are passed on as they came: the next reader may know them.
+            // Encoded as received: another reader may know it.
             Some(name) => object.field("code", name),
             None => object.field("code", &self.code),
         }
@@ -299,5 +298,5 @@ fn read_message<'a>(
 }
 
 fn stand_in(code: ErrorCode) -> &'static str {
-    code.meaning().unwrap_or("the peer gave no message")
+    code.meaning().unwrap_or("the peer sent no message")
 }

@@ -1,8 +1,7 @@
-//! The HTTP headers of the protocol: what to send, and whether what came agrees with the body.
+//! HTTP headers of the protocol: which to send, and checking received ones against the body.
 //!
-//! Owns the header names, the encoding of values that HTTP cannot carry, the standard headers of both eras and
-//! the check on the serving side. Headers mirrored from tool parameters are
-//! [`param_headers`](crate::param_headers).
+//! Covers the header names, the encoding of values that HTTP cannot carry, the standard headers of both eras and the
+//! server-side check. Headers mirrored from tool parameters are in [`param_headers`](crate::param_headers).
 
 use std::{borrow::Cow, fmt};
 
@@ -21,24 +20,24 @@ use crate::{
 pub const PROTOCOL_VERSION: &str = "MCP-Protocol-Version";
 /// The method of a request (stateless era).
 pub const METHOD: &str = "Mcp-Method";
-/// The tool, prompt, resource or task a request is about (stateless era).
+/// The tool, prompt, resource or task of a request (stateless era).
 pub const NAME: &str = "Mcp-Name";
-/// The session (stateful era, from 2025-03-26).
+/// The session id (stateful era, from 2025-03-26).
 pub const SESSION_ID: &str = "Mcp-Session-Id";
-/// Where to resume a stream (stateful era, from 2025-03-26).
+/// The event after which to resume a stream (stateful era, from 2025-03-26).
 pub const LAST_EVENT_ID: &str = "Last-Event-ID";
-/// What the headers mirrored from tool parameters begin with (stateless era).
+/// Prefix of the headers mirrored from tool parameters (stateless era).
 pub const PARAM_PREFIX: &str = "Mcp-Param-";
 
 const SENTINEL_START: &str = "=?base64?";
 const SENTINEL_END: &str = "?=";
 
-/// A header to send; the value is safe to put on the wire.
+/// A header to send; the value is encoded and safe for HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The name.
+    /// In canonical case, such as `Mcp-Name`.
     pub name: Cow<'static, str>,
-    /// The value, encoded.
+    /// Encoded if necessary, see [`encode_value`].
     pub value: String,
 }
 
@@ -53,8 +52,8 @@ impl Header {
 
 /// The headers a client sends with a message, besides those of HTTP itself.
 ///
-/// In the stateful era that is the version (not with `initialize`, which is there to find it) and the session;
-/// in the stateless era version, method and name.
+/// In the stateful era these are the version (except for `initialize`, which negotiates it) and the session; in the
+/// stateless era the version, method and name.
 pub fn standard(
     revision: Revision,
     method: &str,
@@ -69,7 +68,7 @@ pub fn standard(
     if revision.has(Feature::HttpSessions)
         && let Some(session) = session
     {
-        // A session id is the server's own text and goes back as it came.
+        // A session id is opaque and sent back verbatim.
         headers.push(Header {
             name: SESSION_ID.into(),
             value: session.to_owned(),
@@ -84,10 +83,10 @@ pub fn standard(
     headers
 }
 
-/// The value as a header can carry it: as it is, or in base64 between `=?base64?` and `?=`.
+/// Encodes a header value: verbatim, or as base64 between `=?base64?` and `?=`.
 ///
-/// Encoded are values with anything but visible ASCII and inner spaces, with spaces at an end, and those that
-/// look encoded already.
+/// Base64 is used for values with anything but visible ASCII and inner spaces, with leading or trailing spaces, and for
+/// those that look encoded already.
 pub fn encode_value(value: &str) -> Cow<'_, str> {
     let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let padded = value.starts_with(' ') || value.ends_with(' ');
@@ -101,7 +100,7 @@ pub fn encode_value(value: &str) -> Cow<'_, str> {
     ))
 }
 
-/// Undoes [`encode_value`].
+/// Reverses [`encode_value`].
 pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, ValueError> {
     let text = plain_text(value)?;
     let Some(encoded) = text
@@ -116,7 +115,7 @@ pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, ValueError> {
         .map_err(|_| ValueError::Text)
 }
 
-/// A value of visible ASCII, spaces and tabs, without those around it.
+/// Checks that a value consists of visible ASCII, spaces and tabs, and trims it.
 fn plain_text(value: &[u8]) -> Result<&str, ValueError> {
     std::str::from_utf8(value)
         .ok()
@@ -125,27 +124,27 @@ fn plain_text(value: &[u8]) -> Result<&str, ValueError> {
         .ok_or(ValueError::Characters)
 }
 
-/// Why a header value cannot be read.
+/// The reason a header value cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
     /// Control or non-ASCII characters.
-    #[error("it has characters a header must not have")]
+    #[error("it contains characters not allowed in a header")]
     Characters,
-    /// Base64 that is none.
+    /// Invalid base64.
     #[error("its base64 is invalid")]
     Base64,
     /// Base64 of something other than UTF-8.
-    #[error("its base64 does not hold UTF-8 text")]
+    #[error("its base64 does not decode to UTF-8")]
     Text,
 }
 
-/// The headers of a request that matter to the protocol.
+/// The protocol's headers of a request.
 #[derive(Debug, Clone, Default)]
 pub struct ReceivedHeaders<'h>(Vec<(&'h str, &'h [u8])>);
 
 impl<'h> FromIterator<(&'h str, &'h [u8])> for ReceivedHeaders<'h> {
-    /// Takes all headers of a request and keeps those that begin with `Mcp-`, in any case.
+    /// Collects the headers that begin with `Mcp-`, in any case.
     fn from_iter<I: IntoIterator<Item = (&'h str, &'h [u8])>>(headers: I) -> Self {
         let ours = |name: &str| {
             name.get(..4)
@@ -156,10 +155,10 @@ impl<'h> FromIterator<(&'h str, &'h [u8])> for ReceivedHeaders<'h> {
 }
 
 impl<'h> ReceivedHeaders<'h> {
-    /// The value of a header; `None` if it is absent, an error if it is there twice or unreadable.
+    /// The value of a header; `None` if it is absent, an error if it is repeated or invalid.
     ///
-    /// Only `Mcp-Name` and `Mcp-Param-*` are decoded. In the others base64 stays what it says, or a proxy that
-    /// routes by the header and a server that acts on the body would read two different things.
+    /// Only `Mcp-Name` and `Mcp-Param-*` are decoded. Base64 in the others is taken literally; otherwise a proxy that
+    /// routes by the header and a server that acts on the body could read different values.
     pub fn get(&self, name: &str) -> Result<Option<Cow<'h, str>>, HeaderMismatch> {
         let mut values = self
             .0
@@ -189,7 +188,7 @@ impl<'h> ReceivedHeaders<'h> {
 
 /// Checks the standard headers of a stateless request against its body.
 ///
-/// `version` is what the body's `_meta` says; whether it is served is not this function's business.
+/// `version` is the one in the body's `_meta`; whether it is supported is not checked here.
 pub fn check_standard(
     received: &ReceivedHeaders<'_>,
     version: &str,
@@ -205,7 +204,7 @@ pub fn check_standard(
     Ok(())
 }
 
-/// The revision an HTTP request of the stateful era speaks: the header's, or that of clients from before it.
+/// The revision of an HTTP request in the stateful era: that of the header, or the last one without the header.
 pub fn stateful_revision(received: &ReceivedHeaders<'_>) -> Result<Revision, HeaderMismatch> {
     let Some(version) = received.get(PROTOCOL_VERSION)? else {
         return Ok(Revision::WITHOUT_HEADER);
@@ -221,44 +220,44 @@ pub fn stateful_revision(received: &ReceivedHeaders<'_>) -> Result<Revision, Hea
     }
 }
 
-/// A header that does not agree with the body.
+/// A header that does not match the body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub struct HeaderMismatch {
-    /// The header.
+    /// Name of the header.
     pub header: String,
-    /// What is wrong with it.
+    /// How it differs from the body.
     pub mismatch: Mismatch,
 }
 
-/// The ways a header can disagree.
+/// The ways in which a header can mismatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// The body has a value and the header is not there.
+    /// The body has a value, but the header is missing.
     Missing {
-        /// The body's value.
+        /// Value in the body.
         body: String,
     },
-    /// The header is there and the body has no value.
+    /// The header is present, but the body has no value.
     Unexpected {
-        /// The header's value.
+        /// Value of the header.
         header: String,
     },
-    /// Two values.
+    /// The values differ.
     Differs {
-        /// The header's value.
+        /// Value of the header.
         header: String,
-        /// The body's value.
+        /// Value in the body.
         body: String,
     },
-    /// The header is there more than once.
+    /// The header occurs more than once.
     Repeated,
     /// The header cannot be decoded.
     Unreadable(ValueError),
-    /// A version header that names no revision with sessions.
+    /// The version header does not name a stateful revision.
     NotStateful {
-        /// The header's value.
+        /// Value of the header.
         header: String,
     },
 }
@@ -271,7 +270,7 @@ impl HeaderMismatch {
         }
     }
 
-    /// The answer to the request: −32020, to be sent with status 400.
+    /// The error to send: −32020, with status 400.
     pub fn to_error(&self) -> ErrorObject<'static> {
         ErrorObject::new(
             ErrorCode::HEADER_MISMATCH,
@@ -287,40 +286,40 @@ impl fmt::Display for HeaderMismatch {
             Mismatch::Missing { body } => {
                 write!(
                     formatter,
-                    "{name} is missing, the body says '{}'",
-                    shown(body)
+                    "{name} is missing, the body has '{}'",
+                    excerpt(body)
                 )
             }
             Mismatch::Unexpected { header } => {
                 write!(
                     formatter,
-                    "{name} says '{}', the body has no such value",
-                    shown(header)
+                    "{name} is '{}', the body has no such value",
+                    excerpt(header)
                 )
             }
             Mismatch::Differs { header, body } => {
                 write!(
                     formatter,
-                    "{name} says '{}', the body says '{}'",
-                    shown(header),
-                    shown(body)
+                    "{name} is '{}', the body has '{}'",
+                    excerpt(header),
+                    excerpt(body)
                 )
             }
-            Mismatch::Repeated => write!(formatter, "{name} comes more than once"),
-            Mismatch::Unreadable(error) => write!(formatter, "{name} cannot be read: {error}"),
+            Mismatch::Repeated => write!(formatter, "{name} occurs more than once"),
+            Mismatch::Unreadable(error) => write!(formatter, "{name} is invalid: {error}"),
             Mismatch::NotStateful { header } => {
                 write!(
                     formatter,
-                    "{name} says '{}', which is no version with sessions",
-                    shown(header)
+                    "{name} is '{}', which is not a version with sessions",
+                    excerpt(header)
                 )
             }
         }
     }
 }
 
-/// A value from outside, short and printable.
-fn shown(value: &str) -> String {
+/// A peer's value, shortened and printable.
+fn excerpt(value: &str) -> String {
     printable(value, 80)
 }
 

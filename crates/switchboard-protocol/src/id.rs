@@ -1,8 +1,7 @@
-//! Request ids: kept as the peer wrote them, compared by what they mean.
+//! Request ids: preserved as the peer wrote them, compared by value.
 //!
-//! Owns [`RequestId`]. An id is echoed byte for byte, since a peer may match it as text, while two spellings
-//! of one number (`1`, `1.0`) are one id, since some servers answer in floats. It does not hand out ids:
-//! counting is the connection's business.
+//! An id is echoed byte for byte, since a peer may match it as text, while two spellings of one number (`1`, `1.0`) are
+//! equal, since some servers answer in floats. Ids are assigned by the connection, not here.
 
 use std::{
     borrow::Cow,
@@ -17,13 +16,13 @@ use crate::{decimal::Decimal, raw, types};
 
 /// The id of a request: a string, a number, or `null`.
 ///
-/// Equality and hash follow meaning: `1 == 1.0`, `"a" == "\u0061"`, and `"1" != 1`.
+/// Equality and hash are by value: `1 == 1.0`, `"a" == "\u0061"`, and `"1" != 1`.
 #[derive(Clone)]
 pub struct RequestId<'a>(Repr<'a>);
 
 #[derive(Clone)]
 enum Repr<'a> {
-    /// One of our own, which needs no text of its own.
+    /// One of our own ids, without text.
     Counter(u64),
     /// A JSON token: string, number or `null`.
     Token(Cow<'a, str>),
@@ -35,12 +34,12 @@ enum Meaning<'a> {
     Integer(i128),
     Number(Decimal<'a>),
     Text(Cow<'a, str>),
-    /// A string whose escapes spell no Unicode text means its own spelling.
+    /// A string with invalid escapes is compared by its spelling.
     Spelling(&'a str),
 }
 
 impl<'a> RequestId<'a> {
-    /// An id from a raw member; `None` where it is a boolean, an array or an object.
+    /// An id from a raw member; `None` for a boolean, an array or an object.
     pub fn from_raw(value: &'a RawValue) -> Option<Self> {
         Self::from_valid_token(value.get())
     }
@@ -51,7 +50,7 @@ impl<'a> RequestId<'a> {
         Self::from_raw(value)
     }
 
-    /// The `null` id, which an error answer carries when the request's own id could not be read.
+    /// The `null` id, for an error response to a request whose id could not be parsed.
     pub fn null() -> RequestId<'static> {
         RequestId(Repr::Token(Cow::Borrowed("null")))
     }
@@ -75,21 +74,21 @@ impl<'a> RequestId<'a> {
         }
     }
 
-    /// The value of a number id, float form included, that a counter of ours could have produced.
+    /// The value of a number id, in integer or float form, if it could be one of our counters.
     pub fn as_u64(&self) -> Option<u64> {
         match &self.0 {
             Repr::Counter(counter) => Some(*counter),
             Repr::Token(token) => match token.parse() {
-                // Rust accepts a leading plus where JSON does not, but a token has none.
+                // Rust accepts a leading plus sign, which a JSON token cannot have.
                 Ok(counter) => Some(counter),
                 Err(_) => u64::try_from(Decimal::parse(token)?.to_integer()?).ok(),
             },
         }
     }
 
-    /// As [`as_u64`](Self::as_u64), and a string of digits counts too: some servers stringify ids.
+    /// Like [`as_u64`](Self::as_u64), but also accepts a string of digits: some servers stringify ids.
     ///
-    /// Use it only where no string ids were handed out, or `"1"` and `1` would be confused.
+    /// Use it only if no string ids were sent, or `"1"` and `1` would be confused.
     pub fn as_u64_lenient(&self) -> Option<u64> {
         self.as_u64().or_else(|| {
             let text = self.as_str()?;
@@ -100,7 +99,7 @@ impl<'a> RequestId<'a> {
         })
     }
 
-    /// The text of a string id.
+    /// The text of a string id; `None` for numbers and `null`.
     pub fn as_str(&self) -> Option<Cow<'_, str>> {
         match &self.0 {
             Repr::Counter(_) => None,
@@ -108,12 +107,12 @@ impl<'a> RequestId<'a> {
         }
     }
 
-    /// Whether this is `null`.
+    /// Whether this is the `null` id of an error response.
     pub fn is_null(&self) -> bool {
         matches!(&self.0, Repr::Token(token) if token == "null")
     }
 
-    /// Detaches the id from the message it was read from.
+    /// Copies borrowed data, so that the id outlives its message.
     pub fn into_owned(self) -> RequestId<'static> {
         RequestId(match self.0 {
             Repr::Counter(counter) => Repr::Counter(counter),
@@ -121,7 +120,7 @@ impl<'a> RequestId<'a> {
         })
     }
 
-    /// An id from a token that is known to be JSON.
+    /// An id from a token that is known to be valid JSON.
     pub(crate) fn from_valid_token(token: &'a str) -> Option<Self> {
         match token.as_bytes().first()? {
             b'"' | b'-' | b'0'..=b'9' | b'n' => Some(Self(Repr::Token(Cow::Borrowed(token)))),
@@ -204,7 +203,7 @@ impl Serialize for RequestId<'_> {
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for RequestId<'a> {
-    /// Borrows, so it reads from JSON text (`from_str`, `from_slice`) and not from a reader.
+    /// Borrows from the input, so it needs JSON text (`from_str`, `from_slice`), not a reader.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = <&'de RawValue>::deserialize(deserializer)?;
         Self::from_raw(value)

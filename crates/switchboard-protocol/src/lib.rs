@@ -1,20 +1,20 @@
 //! JSON-RPC and MCP messages of every revision, decoded leniently and without copying.
 //!
-//! The crate owns what goes over the wire and the rules of both protocol eras. It does no I/O, starts no
-//! task, reads no clock and keeps no state: bytes and facts come in, values come out.
+//! The crate implements the wire format and the rules of both protocol eras. It does no I/O, spawns no tasks, reads no
+//! clock and holds no state.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`parse()`] | bytes to [`Incoming`] messages, with the peer's sloppiness forgiven and named |
+//! | [`parse()`] | bytes to [`Incoming`] messages, leniently; deviations are reported as quirks |
 //! | [`message`], [`id`], [`error`] | the envelope: requests, notifications, responses, ids, error objects |
-//! | [`encode`] | whole messages appended to a buffer, always on one line |
-//! | [`limits`] | size, depth and count, and the scan that measures depth |
-//! | [`method`], [`revision`] | which methods and features each revision has |
-//! | [`meta`] | the `_meta` an era wants, merged into raw params, and read back |
+//! | [`encode`] | complete messages appended to a buffer, each on one line |
+//! | [`limits`] | limits on size, depth and count, and the depth scan |
+//! | [`method`], [`revision`] | the methods and features of each revision |
+//! | [`meta`] | the `_meta` of each era, merged into raw params and parsed |
 //! | [`headers`], [`param_headers`] | HTTP headers to send and to check, `x-mcp-header` mirroring |
-//! | [`types`], [`text`] | the MCP types, the union of all revisions, and text that is unescaped only when looked at |
-//! | [`negotiate`] | what an answer means for the era and the revision (client side) |
-//! | [`serve`] | how a request opens, and how a bad opening is refused (server side) |
+//! | [`types`], [`text`] | the MCP types, the union of all revisions; strings that are unescaped lazily |
+//! | [`negotiate`] | era and revision negotiation, client side |
+//! | [`serve`] | era and revision negotiation, server side |
 
 pub mod encode;
 pub mod error;

@@ -1,33 +1,33 @@
-//! How large, how deep and how many: the bounds a message must keep.
+//! Limits on the size, depth and count of messages, and the depth scan.
 //!
-//! Owns [`Limits`] and the depth scan. Nothing here judges JSON: the scan counts brackets outside strings, so
-//! that a hostile nesting is refused before anything recursive sees it.
+//! The scan does not validate JSON: it counts brackets outside strings, so that hostile nesting is rejected before any
+//! recursive code runs.
 
 use crate::string_scan::end_of_string;
 
-/// Bounds on what a peer may send; [`Default`] gives the documented ones.
+/// Limits on what a peer may send; [`Default`] has the documented values.
 ///
-/// The first three hold for a message as [`parse()`](crate::parse()) reads it, the others for a value as the
-/// [types](crate::types) are decoded from it.
+/// The first three apply when [`parse()`](crate::parse()) reads a message, the others when the [types](crate::types)
+/// are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one message (a whole batch counts as one).
+    /// Bytes per message; a batch counts as one message.
     pub max_bytes: usize,
-    /// Arrays and objects inside one another, the envelope included.
+    /// Nesting depth of arrays and objects, including the envelope.
     pub max_depth: usize,
-    /// Members of one batch.
+    /// Messages per batch.
     pub max_batch: usize,
     /// Entries of one list or map, and unknown fields of one object.
     pub max_items: usize,
-    /// Content blocks within content blocks (`tool_result` may hold blocks).
+    /// Nesting depth of content blocks (`tool_result` may contain blocks).
     pub max_nested_content: usize,
 }
 
 impl Limits {
-    /// 16 MiB, 128 levels, a batch of 100, 100,000 items, 8 content blocks within one another.
+    /// 16 MiB, 128 levels, a batch of 100, 100,000 items, 8 nested content blocks.
     ///
-    /// 128 is also where `serde_json` stops recursing, so what passes here can be decoded further. 100,000 items
-    /// are ten times the longest tool list that Switchboard is measured with.
+    /// `serde_json` also stops recursing at 128 levels, so anything accepted here can be decoded further. 100,000 items
+    /// are ten times the longest tool list in our benchmarks.
     pub const DEFAULT: Self = Self {
         max_bytes: 16 * 1024 * 1024,
         max_depth: 128,
@@ -43,10 +43,10 @@ impl Default for Limits {
     }
 }
 
-/// Where nesting first passes `max_depth`: the offset of that opening bracket.
+/// The offset of the first opening bracket beyond `max_depth`, if any.
 ///
-/// One iterative pass; strings are skipped with a vectorised search. A text that is not JSON gets an answer
-/// too (brackets outside what looks like strings), never a panic.
+/// One iterative pass; strings are skipped with a vectorized search. Invalid JSON also gets a result (brackets outside
+/// apparent strings), never a panic.
 pub fn depth_exceeded_at(bytes: &[u8], max_depth: usize) -> Option<usize> {
     let mut depth = 0_usize;
     let mut position = 0;

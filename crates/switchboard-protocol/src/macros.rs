@@ -1,22 +1,21 @@
-//! The macros the MCP types are written with.
+//! Macros that define the MCP types.
 //!
-//! Three shapes cover the protocol: an object with known fields ([`wire_struct`]), a string out of a set that may
-//! grow ([`wire_enum`]), and an object whose variant one of its fields names ([`wire_union`]). Each gives its type
-//! `Decode`, `Encode`, `IntoOwned` and `Lint`, and serde's two traits as a bridge. They are macros and not derives
-//! because serde's `flatten` and `untagged` copy every value into a tree first, which is what this crate is built
-//! to avoid.
+//! Three shapes cover the protocol: an object with known fields ([`wire_struct`]), a string from an extensible set
+//! ([`wire_enum`]), and an object with a tag field ([`wire_union`]). Each implements `Decode`, `Encode`, `IntoOwned`
+//! and `Lint`, and serde's two traits as a bridge. They are not derives, because serde's `flatten` and `untagged` copy
+//! every value into a tree first, which this crate avoids.
 //!
 //! All types have one lifetime, that of the message they borrow from.
 
-/// Declares an object with known fields; see `types/tool.rs` for how it reads.
+/// Declares an object with known fields; see `types/tool.rs` for examples.
 ///
 /// - `tag "type" = "text"`: a field that always has this value. Decoding fails without it.
-/// - `required`: decoding fails if the field is missing or has the wrong form. These are `new`'s parameters.
-/// - `optional`: an `Option`. A value of the wrong form counts as absent and stays in `extra`.
+/// - `required`: decoding fails if the field is missing or has the wrong type. These are the parameters of `new`.
+/// - `optional`: an `Option`. A value of the wrong type counts as absent and is stored in `extra`.
 /// - `collections`: a `List` or `Map`, as lenient as `optional` and empty when absent.
 ///
-/// Every struct ends with `extra`, the fields it does not know. A field that is there twice counts once, with its
-/// last value, as in the JSON parsers of most servers.
+/// Every struct ends with `extra`, the unknown fields. If a field is repeated, its last value counts, as in most JSON
+/// parsers.
 macro_rules! wire_struct {
     (
         $(#[$attribute:meta])*
@@ -51,12 +50,12 @@ macro_rules! wire_struct {
                 $(#[$collection_attribute])*
                 pub $collection: $collection_type,
             )*)?
-            /// Fields this type does not know, and known ones whose value has the wrong form.
+            /// Unknown fields, and known ones whose value has the wrong type.
             pub extra: $crate::types::wire::Extra<$life>,
         }
 
         impl<$life> $name<$life> {
-            /// A value with nothing but what the type cannot do without.
+            /// Creates a value with the required fields only.
             pub fn new($($($required: $required_type),*)?) -> Self {
                 Self {
                     $($($required,)*)?
@@ -103,7 +102,7 @@ macro_rules! wire_struct {
                     }
                 }
                 if !extra.is_empty() {
-                    // A misfit that the peer corrected further on would come after the correction when written.
+                    // A misfit that the peer corrected later would be encoded after the correction.
                     extra.retain(|name| match name {
                         $($($optional_name => $optional.is_none(),)*)?
                         $($($collection_name => !$collection.is_present(),)*)?
@@ -156,7 +155,7 @@ macro_rules! wire_struct {
 
         impl $crate::types::wire::Lint for $name<'_> {
             fn lint(&self, linter: &mut $crate::types::wire::Linter) {
-                // A function of its own, because the fields' types name the lifetime of the input.
+                // A separate function, because the fields' types name the lifetime of the input.
                 fn misfits<$life>(
                     _extra: &$life $crate::types::wire::Extra<$life>,
                     _linter: &mut $crate::types::wire::Linter,
@@ -175,7 +174,7 @@ macro_rules! wire_struct {
     };
 }
 
-/// Gives a type `Default` where `new` takes nothing.
+/// Implements `Default` if `new` takes no parameters.
 macro_rules! default_if_nothing_required {
     ($name:ident {}) => {
         impl Default for $name<'_> {
@@ -187,7 +186,7 @@ macro_rules! default_if_nothing_required {
     ($name:ident { $($required:ident)+ }) => {};
 }
 
-/// Declares a string out of a known set. A string outside it is `Other`, which keeps it.
+/// Declares a string from a known set. Any other string is stored as `Other`.
 macro_rules! wire_enum {
     (
         $(#[$attribute:meta])*
@@ -203,15 +202,15 @@ macro_rules! wire_enum {
                 $(#[$variant_attribute])*
                 $variant,
             )*
-            /// A value no revision we know has.
+            /// A value that no known revision defines.
             Other(std::borrow::Cow<$life, str>),
         }
 
         impl<$life> $name<$life> {
-            /// The known values as they stand on the wire.
+            /// The known values, as on the wire.
             pub const VALUES: &'static [&'static str] = &[$($value),*];
 
-            /// The value as it stands on the wire.
+            /// The value, as on the wire.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $value,)*
@@ -264,9 +263,9 @@ macro_rules! wire_enum {
     };
 }
 
-/// Declares an object whose variant a field names. An object that names another variant is `Unknown`, which keeps
-/// it; one that names none fails to decode, unless the union says which variant that means (`or absent`). With
-/// `or string`, a bare string in place of the object is a variant of its own, and a defect.
+/// Declares an object whose variant is named by a tag field. An unknown tag is stored as `Unknown`; a missing one fails
+/// to decode, unless the union declares a default (`or absent`). With `or string`, a bare string instead of the object
+/// is a separate variant, and a defect.
 macro_rules! wire_union {
     (
         $(#[$attribute:meta])*
@@ -285,15 +284,15 @@ macro_rules! wire_union {
                 $variant($type),
             )*
             $(
-                /// A bare string where an object belongs.
+                /// A bare string instead of an object.
                 $bare($crate::text::JsonStr<$life>),
             )?
-            /// A variant no revision we know has, kept as it came.
+            /// A variant that no known revision defines, stored verbatim.
             Unknown($crate::types::wire::RawObject<$life>),
         }
 
         impl $name<'_> {
-            /// The values that name the known variants.
+            /// The tag values of the known variants.
             pub const VALUES: &'static [&'static str] = &[$($value),*];
         }
 
@@ -364,8 +363,8 @@ macro_rules! wire_union {
     };
 }
 
-/// Lets serde read and write a wire type. Both ways go through `serde_json`'s `RawValue`, so reading needs input to
-/// borrow from (`from_str`, `from_slice`), and only JSON can be written.
+/// Implements serde's traits for a wire type through `serde_json`'s `RawValue`, so decoding needs borrowable input
+/// (`from_str`, `from_slice`), and only JSON can be written.
 macro_rules! serde_bridge {
     ($name:ident) => {
         impl<'de: 'a, 'a> serde::Deserialize<'de> for $name<'a> {

@@ -1,7 +1,7 @@
-//! The envelope: what one message is, borrowed from the bytes it came in.
+//! The JSON-RPC envelope: message types that borrow from the received bytes.
 //!
-//! Owns the shapes; reading them is [`parse`](crate::parse()), writing them [`encode`](crate::encode). Params and
-//! results stay raw: only the method that asked knows how to decode them.
+//! Parsing is in [`parse`](crate::parse()), encoding in [`encode`](crate::encode). Params and results stay raw: their
+//! types depend on the method.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 
 use crate::{error::ErrorObject, id::RequestId, parse::ParseError};
 
-/// What one frame (a line, an HTTP body, an SSE event) held.
+/// The content of one frame (a line, an HTTP body, an SSE event).
 #[derive(Debug, PartialEq)]
 pub enum Incoming<'a> {
     /// One message.
     Single(Received<'a>),
-    /// A JSON array of messages (revision 2025-03-26), or messages that share a frame without one
-    /// ([`Quirk::SharedFrame`]). A bad member costs only itself.
+    /// A JSON array of messages (revision 2025-03-26), or several messages in one frame without an array
+    /// ([`Quirk::SharedFrame`]). An invalid member does not affect the others.
     Batch(Vec<Result<Received<'a>, ParseError>>),
 }
 
@@ -30,52 +30,52 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// A message and what was odd about it.
+/// A message and its quirks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received<'a> {
-    /// The message.
+    /// The parsed message.
     pub message: Message<'a>,
-    /// What the peer got wrong and was forgiven.
+    /// Deviations from the specification that were tolerated.
     pub quirks: Quirks,
 }
 
 /// One JSON-RPC message.
 #[derive(Debug, Clone)]
 pub enum Message<'a> {
-    /// Wants an answer.
+    /// A message that expects a response.
     Request {
-        /// To be echoed in the answer.
+        /// Echoed in the response.
         id: RequestId<'a>,
-        /// The method.
+        /// Name of the method.
         method: Cow<'a, str>,
         /// The params, an object unless the peer is sloppy; `null` counts as none.
         params: Option<&'a RawValue>,
     },
-    /// Wants none.
+    /// A message without a response.
     Notification {
-        /// The method.
+        /// Name of the method.
         method: Cow<'a, str>,
         /// The params, an object unless the peer is sloppy; `null` counts as none.
         params: Option<&'a RawValue>,
     },
-    /// A good answer.
+    /// A successful response.
     Response {
-        /// Whose answer this is.
+        /// Id of the answered request.
         id: RequestId<'a>,
-        /// The result, undecoded.
+        /// The raw result.
         result: &'a RawValue,
     },
-    /// A bad answer.
+    /// An error response.
     Error {
-        /// Whose answer this is; `None` where the peer could not tell (absent or `null`).
+        /// Id of the answered request; `None` if the peer could not determine it (absent or `null`).
         id: Option<RequestId<'a>>,
-        /// The error, read leniently.
+        /// The error, decoded leniently.
         error: ErrorObject<'a>,
     },
 }
 
 impl<'a> Message<'a> {
-    /// The id, where there is one.
+    /// The id, if any.
     pub fn id(&self) -> Option<&RequestId<'a>> {
         match self {
             Self::Request { id, .. } | Self::Response { id, .. } => Some(id),
@@ -84,7 +84,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The method, where there is one.
+    /// The method, if any.
     pub fn method(&self) -> Option<&str> {
         match self {
             Self::Request { method, .. } | Self::Notification { method, .. } => Some(method),
@@ -92,7 +92,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The params, where there are any.
+    /// The params, if any.
     pub fn params(&self) -> Option<&'a RawValue> {
         match self {
             Self::Request { params, .. } | Self::Notification { params, .. } => *params,
@@ -101,7 +101,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Raw values compare as text, since bytes are what a message must keep.
+/// Raw values are compared as text, since their bytes must be preserved.
 impl PartialEq for Message<'_> {
     fn eq(&self, other: &Self) -> bool {
         let answers_agree = match (self, other) {
@@ -120,7 +120,7 @@ impl PartialEq for Message<'_> {
     }
 }
 
-/// One thing a peer got wrong and was forgiven.
+/// A deviation from the specification that was tolerated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Quirk {
@@ -128,21 +128,21 @@ pub enum Quirk {
     NoVersion = 1,
     /// A `jsonrpc` member other than `"2.0"`.
     OtherVersion = 1 << 1,
-    /// A member of the envelope came twice; the last one counts.
+    /// A member of the envelope is repeated; the last one counts.
     RepeatedMember = 1 << 2,
-    /// A method with `"id": null`, read as a notification.
+    /// A method with `"id": null`, treated as a notification.
     NullId = 1 << 3,
-    /// Both a result and an error; a `null` among them gives way, otherwise the error counts.
+    /// Both a result and an error; a `null` one is ignored, otherwise the error counts.
     ResultAndError = 1 << 4,
-    /// A method beside a result or an error; read as a response.
+    /// A method next to a result or an error; treated as a response.
     MethodInResponse = 1 << 5,
-    /// Params that are no object (`null` or an array, say).
+    /// Params that are not an object, such as `null` or an array.
     OddParams = 1 << 6,
-    /// An error that is no object with an integer code and a message.
+    /// An error that is not an object with an integer code and a message.
     OddError = 1 << 7,
-    /// Other messages, or other text, stand in the same frame: a peer forgot a newline.
+    /// The frame contains other messages or text: the peer forgot a newline.
     SharedFrame = 1 << 8,
-    /// A result that is `null` or an empty array; read as an empty object where that is an answer.
+    /// A result that is `null` or an empty array; treated as an empty object if that is a valid result.
     EmptyResult = 1 << 9,
 }
 
@@ -151,7 +151,7 @@ pub enum Quirk {
 pub struct Quirks(u16);
 
 impl Quirks {
-    /// Every quirk, in the order of the bits.
+    /// All quirks, in the order of their bits.
     const ALL: [Quirk; 10] = [
         Quirk::NoVersion,
         Quirk::OtherVersion,
@@ -165,17 +165,17 @@ impl Quirks {
         Quirk::EmptyResult,
     ];
 
-    /// Whether the message was in order.
+    /// Whether the message had no quirks.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether this was among the things forgiven.
+    /// Whether the message had this quirk.
     pub const fn contains(self, quirk: Quirk) -> bool {
         self.0 & quirk as u16 != 0
     }
 
-    /// The things forgiven, one by one.
+    /// The quirks, one by one.
     pub fn iter(self) -> impl Iterator<Item = Quirk> {
         Self::ALL
             .into_iter()

@@ -1,8 +1,8 @@
-//! `_meta`: what each era wants in it, merged into raw params and read back.
+//! `_meta`: the members that each era requires, merged into raw params and parsed.
 //!
-//! Owns the reserved keys, [`MetaMembers`] (what to add, written once per connection) and [`DeclaredMeta`] (what
-//! a request said). Params are never decoded: one shallow pass finds `_meta`, and everything else is copied as
-//! it stands.
+//! Defines the reserved keys, [`MetaMembers`] (members to add, encoded once per connection) and [`DeclaredMeta`]
+//! (members of a received request). Params are never decoded: one shallow pass finds `_meta`, and everything else is
+//! copied verbatim.
 
 use std::borrow::Cow;
 
@@ -21,24 +21,24 @@ pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The client's name and version.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// The least severe log level to send for this request.
+/// The minimum severity of log messages for this request.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The server's name and version, in results.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// Which subscription a notification belongs to.
+/// The subscription a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// Asks for progress notifications under this token.
+/// Requests progress notifications with this token.
 pub const PROGRESS_TOKEN: &str = "progressToken";
-/// Which task a message belongs to (2025-11-25).
+/// The task a message belongs to (2025-11-25).
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// W3C trace context.
+/// W3C trace context (`traceparent`).
 pub const TRACE_PARENT: &str = "traceparent";
-/// W3C trace state.
+/// W3C trace context (`tracestate`).
 pub const TRACE_STATE: &str = "tracestate";
-/// W3C baggage.
+/// W3C baggage of the trace.
 pub const BAGGAGE: &str = "baggage";
 
-/// Members to set in `_meta`, kept as JSON text so that adding them to a call is a copy.
+/// Members to set in `_meta`, stored as JSON text so that adding them to a request is a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MetaMembers {
     keys: Vec<Cow<'static, str>>,
@@ -46,10 +46,10 @@ pub struct MetaMembers {
     text: String,
 }
 
-/// The members of one request: those that all requests of a connection carry, and the token it wants progress under.
+/// The members of one request: those of all requests on a connection, and its progress token.
 ///
-/// The token differs from request to request, so it is written beside the members and not set among them. One that is
-/// among the members already stays.
+/// The token differs per request, so it is written after the members instead of being stored among them. A token
+/// already among the members takes precedence.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestMembers<'a> {
     members: &'a MetaMembers,
@@ -65,28 +65,28 @@ impl<'a> From<&'a MetaMembers> for RequestMembers<'a> {
     }
 }
 
-/// Why `_meta` could not be set.
+/// The reason `_meta` could not be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
     /// Params are an array or a scalar.
     #[error("params must be an object to carry `_meta`")]
     ParamsNotAnObject,
-    /// `_meta` is there and is no object.
+    /// `_meta` exists and is not an object.
     #[error("`_meta` must be an object")]
     MetaNotAnObject,
-    /// The merged text is no JSON, which takes a member whose `Serialize` lies.
+    /// The merged text is not JSON, because a member's `Serialize` is broken.
     #[error("the merged params are not JSON")]
     NotJson,
 }
 
 impl MetaMembers {
-    /// None yet: what the stateful era adds by itself.
+    /// No members, as in the stateful era.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What every request of the stateless era carries.
+    /// The members of every request in the stateless era.
     pub fn stateless<C: Serialize + ?Sized, I: Serialize + ?Sized>(
         revision: Revision,
         capabilities: &C,
@@ -101,9 +101,9 @@ impl MetaMembers {
         Ok(members)
     }
 
-    /// Sets one more member, such as a progress token or a log level.
+    /// Sets another member, such as a progress token or a log level.
     ///
-    /// Setting a key again replaces it.
+    /// Setting a key again replaces its value.
     pub fn set<T: Serialize + ?Sized>(
         &mut self,
         key: impl Into<Cow<'static, str>>,
@@ -115,7 +115,7 @@ impl MetaMembers {
             serde_json::to_string(&key)?,
             serde_json::to_string(value)?
         );
-        // A message is one line, and a raw value may have several.
+        // A message is a single line, but a raw value may contain newlines.
         let pair = pair.replace(['\n', '\r'], " ");
         if self.keys.contains(&key) {
             self.remove(&key);
@@ -128,7 +128,7 @@ impl MetaMembers {
         Ok(())
     }
 
-    /// The same for one request, with the token it wants progress under.
+    /// The members of one request with this progress token.
     pub fn with_progress(&self, token: u64) -> RequestMembers<'_> {
         let has_token = self.keys.iter().any(|key| key == PROGRESS_TOKEN);
         RequestMembers {
@@ -147,13 +147,13 @@ impl MetaMembers {
         let Ok(object) = RawValue::from_string(object) else {
             return;
         };
-        let mut kept = String::new();
+        let mut remaining = String::new();
         raw::for_each_member(&object, |member| {
             if !member.is(key) {
-                push_member_text(&mut kept, member);
+                push_member_text(&mut remaining, member);
             }
         });
-        self.text = kept;
+        self.text = remaining;
         self.keys.retain(|present| present != key);
     }
 
@@ -186,10 +186,10 @@ impl RequestMembers<'_> {
     }
 }
 
-/// The params with `members` merged into their `_meta`.
+/// Returns the params with `members` merged into their `_meta`.
 ///
-/// A member of ours replaces one of the same name; every other one (a progress token, a vendor's key) stays as
-/// it is. `null` counts as absent, for the params as for `_meta`.
+/// Our members replace those of the same name; all others (a progress token, a vendor's key) stay unchanged. `null`
+/// counts as absent, for the params and for `_meta`.
 pub fn merge(
     params: Option<&RawValue>,
     members: &MetaMembers,
@@ -200,7 +200,7 @@ pub fn merge(
     RawValue::from_string(text).map_err(|_| MergeError::NotJson)
 }
 
-/// As [`merge`], appended to a buffer; on an error the buffer is as it was.
+/// Like [`merge`], appended to a buffer, which is unchanged on an error.
 pub fn merge_into<'a>(
     buffer: &mut Vec<u8>,
     params: Option<&RawValue>,
@@ -252,7 +252,7 @@ pub fn merge_into<'a>(
 
     let text = params.get();
     if let (Some(meta), 1) = (meta, occurrences) {
-        // The value is a slice of the params, so what stands before and after it can be copied whole.
+        // The value is a slice of the params, so the text before and after it can be copied.
         let start = (meta.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
         let before = text.get(..start).unwrap_or_default();
         let after = text.get(start + meta.get().len()..).unwrap_or_default();
@@ -269,8 +269,8 @@ pub fn merge_into<'a>(
             let rest = text.strip_prefix('{').unwrap_or_default();
             buffer.extend_from_slice(rest.as_bytes());
         } else {
-            // Several `_meta`: only the last one counts, and only one may go out, or two readers of the
-            // same request could see two versions.
+            // `_meta` is repeated: only the last one counts, and only one may be sent, or two readers of the request
+            // could see two versions.
             raw::for_each_member(params, |member| {
                 if !member.is("_meta") {
                     buffer.push(b',');
@@ -283,27 +283,27 @@ pub fn merge_into<'a>(
     Ok(())
 }
 
-/// What the `_meta` of a request or notification says, undecoded where a type of its own would be needed.
+/// The `_meta` of a request or notification, raw where a decoded type would be needed.
 ///
-/// Enough to serve by; [`types::meta::RequestMeta`](crate::types::meta::RequestMeta) has the same decoded.
+/// Sufficient to serve a request; [`types::meta::RequestMeta`](crate::types::meta::RequestMeta) is the decoded form.
 #[derive(Debug, Clone, Default)]
 pub struct DeclaredMeta<'a> {
-    /// The protocol version, as written.
+    /// The protocol version, verbatim.
     pub protocol_version: Option<Cow<'a, str>>,
     /// The client's capabilities, if they are an object.
     pub client_capabilities: Option<&'a RawValue>,
     /// The client's name and version.
     pub client_info: Option<&'a RawValue>,
-    /// The least severe log level to send.
+    /// The minimum severity of log messages.
     pub log_level: Option<Cow<'a, str>>,
-    /// The progress token, a string or a number, to be echoed.
+    /// The progress token to echo, a string or a number.
     pub progress_token: Option<&'a RawValue>,
-    /// Which subscription a notification belongs to.
+    /// The subscription a notification belongs to.
     pub subscription_id: Option<&'a RawValue>,
 }
 
 impl<'a> DeclaredMeta<'a> {
-    /// Reads the `_meta` of params; what is missing or of the wrong type is absent.
+    /// Parses the `_meta` of params; missing or mistyped members are `None`.
     pub fn read(params: Option<&'a RawValue>) -> Self {
         let mut read = Self::default();
         let Some(meta) = params.and_then(|params| raw::member(params, "_meta")) else {
@@ -332,9 +332,9 @@ impl<'a> DeclaredMeta<'a> {
     }
 }
 
-/// What follows the opening brace of an object that plainly has no `_meta`, which is nearly every one.
+/// The text after the opening brace of an object that certainly has no `_meta`, which is the usual case.
 ///
-/// No name means `_meta` where the text has neither those letters nor an escape that could spell one of them.
+/// A text without these letters, and without escapes that could spell them, has no such name.
 fn without_meta(params: &str) -> Option<&str> {
     let rest = params.strip_prefix('{')?;
     let bytes = rest.as_bytes();

@@ -1,13 +1,13 @@
-//! The methods of the protocol and what is fixed about each of them.
+//! The methods of the protocol and their fixed properties.
 //!
-//! Owns the names and one table: who sends a method, whether it is answered, in which revisions it exists,
-//! where its `Mcp-Name` comes from. Unknown methods are not an error here; they are simply not in the table.
+//! One table holds the name, the sender, the revisions and the source of `Mcp-Name` of each method. Unknown methods are
+//! not an error; they are just not in the table.
 
 use std::fmt;
 
 use crate::revision::Revision;
 
-/// A method the specification, or its tasks extension, defines.
+/// A method of the specification or its tasks extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each variant is its wire name")]
 pub enum Method {
@@ -49,18 +49,18 @@ pub enum Method {
     TaskChanged,
 }
 
-/// Who may send a method.
+/// The side that may send a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sender {
-    /// Only clients.
+    /// Clients only.
     Client,
-    /// Only servers.
+    /// Servers only.
     Server,
-    /// Both.
+    /// Clients and servers.
     Either,
 }
 
-/// Which member of the params names the thing a request is about (`Mcp-Name`).
+/// The member of the params that is mirrored in `Mcp-Name`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameSource {
     /// `params.name`.
@@ -83,7 +83,7 @@ impl NameSource {
 }
 
 impl Method {
-    /// The method with this name, if the specification has one.
+    /// The method with this name, if the specification defines it.
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE
             .iter()
@@ -91,7 +91,7 @@ impl Method {
             .map(|row| row.method)
     }
 
-    /// Every method.
+    /// All methods, in the order of the enum.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| row.method)
     }
@@ -101,26 +101,26 @@ impl Method {
         self.row().name
     }
 
-    /// Whether it is a notification, which is never answered.
+    /// Whether it is a notification, which has no response.
     pub fn is_notification(self) -> bool {
         self.name().starts_with("notifications/")
     }
 
-    /// Who may send it.
+    /// The side that may send it.
     pub fn sender(self) -> Sender {
         self.row().sender
     }
 
-    /// Whether a message of this method may be sent in that revision.
+    /// Whether a message with this method may be sent in a revision.
     ///
-    /// In the stateless era sampling, elicitation and roots are no messages of their own any more: they travel
-    /// inside results, so they do not exist there as methods.
+    /// In the stateless era sampling, elicitation and roots are not messages: they are embedded in results, so they do
+    /// not exist as methods.
     pub fn exists_in(self, revision: Revision) -> bool {
         let Row { first, last, .. } = self.row();
         *first <= revision && revision <= *last
     }
 
-    /// Where the `Mcp-Name` header of the request comes from, if it has one.
+    /// The source of the request's `Mcp-Name` header, if it has one.
     pub const fn name_source(self) -> Option<NameSource> {
         match self {
             Self::ToolsCall | Self::PromptsGet => Some(NameSource::Name),
@@ -130,7 +130,7 @@ impl Method {
         }
     }
 
-    /// Whether a server may answer with questions (`input_required`).
+    /// Whether the result may be a request for input (`input_required`).
     pub const fn may_require_input(self) -> bool {
         matches!(
             self,
@@ -152,7 +152,7 @@ impl Method {
     }
 
     fn row(self) -> &'static Row {
-        // The table is in the order of the enum, which a test holds it to.
+        // The table has the order of the enum, which a test checks.
         &TABLE[self as usize]
     }
 }
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Each revision's schema names its methods; the table must have the same.
+    /// The table must have the methods of each revision's schema.
     #[test]
     fn the_table_agrees_with_the_schemas() {
         for revision in Revision::ALL {
@@ -289,8 +289,8 @@ mod tests {
                 .collect();
             named.sort_unstable();
             named.dedup();
-            // Questions inside results keep their definitions after they stopped being messages; tasks moved
-            // into an extension with a schema of its own.
+            // Embedded requests are still defined in the schema although they are no longer messages; tasks moved into
+            // an extension with its own schema.
             let embedded = ["sampling/createMessage", "elicitation/create", "roots/list"];
             if revision == Revision::V2026_07_28 {
                 named.retain(|name| !embedded.contains(name));

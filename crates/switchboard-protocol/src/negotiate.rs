@@ -1,11 +1,10 @@
-//! What an answer means for the era and the revision, seen from the client.
+//! Client-side negotiation: what an answer means for the era and the revision.
 //!
-//! Owns the decisions of "choosing the era" as pure functions: an answer (or its absence) comes in, the next
-//! [`Step`] comes out. Sending, waiting, deadlines and remembering the outcome are the connection's business,
-//! and so is a bound on how often a [`Step::Retry`] is followed.
+//! Pure functions: an answer (or its absence) leads to the next [`Step`]. The connection sends, waits, enforces
+//! deadlines, caches the outcome, and limits how often a [`Step::Retry`] is followed.
 //!
-//! No step hangs on a single error code. What makes a server modern is an answer only a modern server gives (a
-//! discover result, or one of the modern errors in its proper shape); everything else leads to `initialize`.
+//! No step depends on an error code alone. A server is modern if it sends an answer that only a modern server sends (a
+//! discover result, or one of the modern errors with its required data); everything else leads to `initialize`.
 
 use serde_json::value::RawValue;
 
@@ -17,33 +16,32 @@ use crate::{
     revision::{Era, Revision},
 };
 
-/// What the client brings along.
+/// The revisions of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer<'r> {
-    /// The revisions this client is willing to speak.
+    /// The revisions this client supports.
     pub supported: &'r [Revision],
-    /// The revision the answered request was made with: that of a stateless request, or the one offered by
-    /// `initialize`.
+    /// The revision of the answered request: that of a stateless request, or the one offered by `initialize`.
     pub asked: Revision,
 }
 
-/// What came back for a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Answer<'a> {
-    /// A result.
+    /// A result, undecoded.
     Result(&'a RawValue),
-    /// An error.
+    /// A JSON-RPC error.
     Error(&'a ErrorObject<'a>),
-    /// Nothing within the deadline.
+    /// No answer before the deadline.
     Silence,
     /// The connection ended.
     Closed,
-    /// Something that is no answer.
+    /// Received data that is not an answer.
     Unreadable,
 }
 
 impl<'a> From<&'a Message<'a>> for Answer<'a> {
-    /// A message that answers nothing is unreadable as an answer.
+    /// A message that is not a response is unreadable as an answer.
     fn from(message: &'a Message<'a>) -> Self {
         match message {
             Message::Response { result, .. } => Self::Result(result),
@@ -53,40 +51,40 @@ impl<'a> From<&'a Message<'a>> for Answer<'a> {
     }
 }
 
-/// What came back for an HTTP POST.
+/// The outcome of an HTTP POST.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpAnswer<'a> {
-    /// The status.
+    /// HTTP status of the response.
     pub status: u16,
-    /// What the body or the stream answered; [`Answer::Unreadable`] if it is not a JSON-RPC response.
+    /// The answer in the body or the stream; [`Answer::Unreadable`] if it is not a JSON-RPC response.
     pub answer: Answer<'a>,
 }
 
-/// What came back for the GET that looks for the legacy HTTP+SSE transport.
+/// The outcome of the GET that probes for the legacy HTTP+SSE transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamAnswer {
     /// A stream whose first event is `endpoint`.
     Endpoint,
-    /// A stream that begins with something else, or says nothing.
+    /// A stream that begins with another event, or stays silent.
     OtherStream,
-    /// No stream.
+    /// Not a stream.
     Status(u16),
 }
 
-/// What to do next.
+/// The next step of the client.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Step {
-    /// The server is modern: go on with this revision.
+    /// The server is modern: continue with this revision.
     Stateless(Revision),
-    /// The server is modern and did not take the request: send it again with this revision. Where it is the
-    /// revision just used, something else in the request has to be corrected first.
+    /// The server is modern and rejected the request: resend it with this revision. If that is the revision just used,
+    /// something else in the request must be corrected first.
     Retry(Revision),
-    /// Shake hands, offering this revision.
+    /// Send `initialize`, offering this revision.
     Initialize {
         /// The revision to offer.
         revision: Revision,
-        /// Why.
+        /// The reason for the fallback.
         because: Because,
     },
     /// The handshake succeeded with this revision.
@@ -95,106 +93,106 @@ pub enum Step {
     TryLegacyStream,
     /// The server speaks the legacy HTTP+SSE transport.
     LegacyStream,
-    /// The server wants (other) credentials; the era is still open.
+    /// The server requires (other) credentials; the era is still undecided.
     Authorize,
-    /// The server is not able to answer now; the era is still open.
+    /// The server is temporarily unavailable; the era is still undecided.
     TryLater,
-    /// It ends here.
+    /// Negotiation failed.
     Fail(Failure),
 }
 
-/// Why the client falls back to `initialize`.
+/// The reason for falling back to `initialize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Because {
     /// The server lists only revisions with a handshake.
     OnlyStatefulRevisions,
-    /// The result was no discover result.
+    /// The result is not a discover result.
     NotADiscoverResult,
-    /// An error that is none of the modern ones.
+    /// An error other than the modern ones.
     Error(ErrorCode),
-    /// No answer in time.
+    /// No answer before the deadline.
     Silence,
-    /// The server ended on the probe: begin on a fresh connection.
+    /// The server closed the connection on the probe: use a new connection.
     Closed,
-    /// The answer could not be read.
+    /// The answer could not be parsed.
     Unreadable,
     /// An HTTP status without a modern error.
     Status(u16),
 }
 
-/// Why there is no way to speak with the server.
+/// The reason negotiation failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// No revision in common.
+    /// The client and the server have no revision in common.
     #[error("no protocol version in common, the server offers {}", listed(.offered))]
     NoCommonRevision {
-        /// What the server offers.
+        /// The versions the server offers.
         offered: Vec<String>,
     },
-    /// The server is not modern, and no revision with a handshake is enabled.
+    /// The server is not modern, and no stateful revision is enabled.
     #[error("the server needs a handshake, and no protocol version with one is enabled")]
     HandshakeNeeded(Because),
-    /// `initialize` was answered with a version that cannot be spoken.
-    #[error("the server answered initialize with {}: {why}", answered.as_deref().map_or("no version".into(), shown))]
+    /// `initialize` was answered with an unusable version.
+    #[error("the server answered initialize with {}: {why}", answered.as_deref().map_or("no version".into(), quoted))]
     Version {
         /// The version in the answer.
         answered: Option<String>,
-        /// What is wrong with it.
+        /// The reason it is unusable.
         why: VersionProblem,
     },
-    /// `initialize` was refused.
+    /// `initialize` was rejected with an error.
     #[error("the server refused initialize: {0}")]
     Refused(ErrorObject<'static>),
     /// `initialize` got no usable answer.
     #[error("the server did not answer initialize: {0}")]
     NoAnswer(NoAnswer),
-    /// Nothing at this URL speaks the protocol.
+    /// No MCP endpoint at this URL.
     #[error("nothing at this URL speaks MCP (HTTP status {status})")]
     NotMcp {
-        /// The last status.
+        /// The last HTTP status.
         status: u16,
     },
-    /// A stream, but not that of the legacy transport.
+    /// A stream, but not of the legacy transport.
     #[error("the stream at this URL does not begin with an endpoint event")]
     NoEndpoint,
 }
 
-/// What is wrong with the version a server chose.
+/// The reason the server's version is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionProblem {
-    /// There is none.
+    /// Missing or not a string.
     #[error("protocolVersion is missing or not a string")]
     Missing,
-    /// It is unknown.
+    /// Not a known revision.
     #[error("this version is unknown here")]
     Unknown,
-    /// It is known and not wanted.
+    /// Known, but not enabled.
     #[error("this version is not enabled here")]
     NotSupported,
-    /// It has no handshake.
+    /// A revision without a handshake.
     #[error("this version has no handshake")]
     Stateless,
 }
 
-/// How an answer failed to come.
+/// The reason there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// Nothing within the deadline.
-    #[error("nothing came in time")]
+    /// No answer before the deadline.
+    #[error("timed out")]
     Silence,
-    /// The connection ended.
-    #[error("the connection ended")]
+    /// The connection was closed.
+    #[error("the connection was closed")]
     Closed,
-    /// Something that is no answer.
-    #[error("the answer could not be read")]
+    /// Received data that is not an answer.
+    #[error("the answer is not valid JSON-RPC")]
     Unreadable,
 }
 
 impl Offer<'_> {
-    /// The newest revision with a handshake among those supported.
+    /// The newest supported stateful revision.
     pub fn latest_stateful(&self) -> Option<Revision> {
         newest(self.supported.iter().copied(), Era::Stateful)
     }
@@ -206,7 +204,7 @@ impl Offer<'_> {
         }
     }
 
-    /// The newest revision of that era in both lists.
+    /// The newest revision of an era in both lists.
     fn common(&self, listed: &[String], era: Era) -> Option<Revision> {
         let listed = listed.iter().filter_map(|version| version.parse().ok());
         newest(
@@ -229,12 +227,12 @@ impl Offer<'_> {
         }
     }
 
-    /// The step after a modern error; `None` if the error is none.
+    /// The step after a modern error; `None` for other errors.
     fn after_modern_error(&self, error: &ErrorObject<'_>) -> Option<Step> {
         Some(match ModernError::recognise(error)? {
             ModernError::UnsupportedVersion { supported } => {
-                // Any other version first. A server that offers nothing but what it has just refused is asked
-                // once more, since it may have been starting up.
+                // Prefers any other version. If the server offers only the version it has just rejected, the request is
+                // retried, since the server may have been starting up.
                 let asked = self.asked.as_str();
                 let (others, refused): (Vec<_>, Vec<_>) =
                     supported.into_iter().partition(|version| version != asked);
@@ -264,18 +262,18 @@ impl Offer<'_> {
 pub enum ModernError {
     /// −32020.
     HeaderMismatch,
-    /// −32021 with the capabilities that are missing.
+    /// −32021 with the missing capabilities.
     MissingClientCapability,
-    /// −32022 with the versions that are served.
+    /// −32022 with the supported versions.
     UnsupportedVersion {
-        /// The versions, as written.
+        /// The versions, as sent.
         supported: Vec<String>,
     },
 }
 
 impl ModernError {
-    /// Recognises a modern error by its code *and* the data the schema requires with it; a legacy server that
-    /// happens to use one of the numbers is not taken for a modern one.
+    /// Recognises a modern error by its code *and* its required data, so that a legacy server that happens to use the
+    /// same code is not mistaken for a modern one.
     pub fn recognise(error: &ErrorObject<'_>) -> Option<Self> {
         let data = error.data.as_deref();
         match error.code {
@@ -290,7 +288,7 @@ impl ModernError {
     }
 }
 
-/// stdio: what the answer to the first `server/discover` means.
+/// stdio: the step after the answer to the first `server/discover`.
 pub fn after_discover(offer: Offer<'_>, answer: Answer<'_>) -> Step {
     match answer {
         Answer::Result(result) => match version_list(result, "supportedVersions") {
@@ -312,7 +310,7 @@ pub fn after_discover(offer: Offer<'_>, answer: Answer<'_>) -> Step {
     }
 }
 
-/// Either transport: what the answer to `initialize` means.
+/// Both transports: the step after the answer to `initialize`.
 pub fn after_initialize(offer: Offer<'_>, answer: Answer<'_>) -> Step {
     match answer {
         Answer::Result(result) => {
@@ -326,7 +324,7 @@ pub fn after_initialize(offer: Offer<'_>, answer: Answer<'_>) -> Step {
             }
         }
         Answer::Error(error) => match offer.after_modern_error(error) {
-            // The server is modern after all, or names another revision with a handshake.
+            // The server is modern after all, or names another stateful revision.
             Some(step @ (Step::Retry(_) | Step::Initialize { .. })) => step,
             _ => Step::Fail(Failure::Refused(error.clone().into_owned())),
         },
@@ -336,7 +334,7 @@ pub fn after_initialize(offer: Offer<'_>, answer: Answer<'_>) -> Step {
     }
 }
 
-/// HTTP: what the answer to the first POST, a `server/discover` of the stateless era, means.
+/// HTTP: the step after the answer to the first POST, a stateless `server/discover`.
 pub fn after_modern_post(offer: Offer<'_>, answer: HttpAnswer<'_>) -> Step {
     if let Some(step) = beyond_the_era(answer.status) {
         return step;
@@ -348,7 +346,7 @@ pub fn after_modern_post(offer: Offer<'_>, answer: HttpAnswer<'_>) -> Step {
                 return step;
             }
             match (status, error.code) {
-                // An unknown method with status 404 is how a modern server says it: stay.
+                // 404 with an unknown method is how a modern server answers: stay.
                 (404, ErrorCode::METHOD_NOT_FOUND) => Step::Stateless(offer.asked),
                 (200..=299, code) => offer.initialize(Because::Error(code)),
                 (status, _) => offer.initialize(Because::Status(status)),
@@ -359,7 +357,7 @@ pub fn after_modern_post(offer: Offer<'_>, answer: HttpAnswer<'_>) -> Step {
     }
 }
 
-/// HTTP: what the answer to the `initialize` POST means.
+/// HTTP: the step after the answer to the `initialize` POST.
 pub fn after_initialize_post(offer: Offer<'_>, answer: HttpAnswer<'_>) -> Step {
     if let Some(step) = beyond_the_era(answer.status) {
         return step;
@@ -379,7 +377,7 @@ pub fn after_initialize_post(offer: Offer<'_>, answer: HttpAnswer<'_>) -> Step {
     }
 }
 
-/// HTTP: what the answer to the GET means.
+/// HTTP: the step after the answer to the GET.
 pub fn after_legacy_get(answer: StreamAnswer) -> Step {
     match answer {
         StreamAnswer::Endpoint => Step::LegacyStream,
@@ -390,7 +388,7 @@ pub fn after_legacy_get(answer: StreamAnswer) -> Step {
     }
 }
 
-/// Whether a client can go on with the version a server answered `initialize` with.
+/// Checks the version that a server returned for `initialize`.
 pub fn accept_version(
     answered: Option<&str>,
     supported: &[Revision],
@@ -408,7 +406,7 @@ pub fn accept_version(
     }
 }
 
-/// Statuses that say nothing about the era.
+/// Statuses that do not reveal the era.
 fn beyond_the_era(status: u16) -> Option<Step> {
     match status {
         401 | 403 => Some(Step::Authorize),
@@ -418,7 +416,7 @@ fn beyond_the_era(status: u16) -> Option<Step> {
     }
 }
 
-/// The strings of a list member; `None` if there is no list or not one string in it.
+/// The strings of a list member; `None` if it is not a list or contains no strings.
 fn version_list(value: &RawValue, name: &str) -> Option<Vec<String>> {
     let list: Vec<&RawValue> = serde_json::from_str(raw::member(value, name)?.get()).ok()?;
     let versions: Vec<String> = list
@@ -440,11 +438,11 @@ fn listed(versions: &[String]) -> String {
     let names: Vec<String> = versions
         .iter()
         .take(SHOWN)
-        .map(|version| shown(version))
+        .map(|version| quoted(version))
         .collect();
     names.join(", ")
 }
 
-fn shown(version: &str) -> String {
+fn quoted(version: &str) -> String {
     format!("`{}`", printable(version, 32))
 }

@@ -1,8 +1,8 @@
 //! `x-mcp-header`: tool parameters mirrored into `Mcp-Param-*` headers.
 //!
-//! Owns the reading of the annotations in an input schema, the headers a client sends for given arguments, and
-//! the check a server makes. Only HTTP of the stateless era uses any of it. A tool whose annotations are
-//! invalid is dropped alone, with the reason.
+//! Parses the annotations of an input schema, creates a client's headers for given arguments, and checks a server's
+//! received headers. Used only for HTTP in the stateless era. A tool with invalid annotations is set aside with the
+//! reason, without affecting the others.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -16,10 +16,10 @@ use crate::{
     raw,
 };
 
-/// The schema keyword.
+/// The schema keyword for mirrored parameters.
 pub const ANNOTATION: &str = "x-mcp-header";
 
-/// The largest integer, either way, that every peer can represent: 2^53 − 1.
+/// The largest magnitude of an integer that every peer can represent: 2^53 − 1.
 const SAFE_INTEGER: i128 = (1 << 53) - 1;
 
 /// The annotated parameters of one tool.
@@ -28,10 +28,10 @@ pub struct ParamHeaders {
     root: Node,
 }
 
-/// A property on the way to annotated ones; children are sorted by name.
+/// A property on the path to annotated ones; children are sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Node {
-    /// The whole header name.
+    /// The complete header name.
     header: Option<String>,
     children: Vec<(String, Node)>,
 }
@@ -41,18 +41,18 @@ struct Node {
 #[error("{ANNOTATION} at `{path}`: {problem}")]
 #[non_exhaustive]
 pub struct AnnotationError {
-    /// Where in the schema, as a JSON pointer.
+    /// JSON pointer into the schema.
     pub path: String,
-    /// What is wrong.
+    /// The violated rule.
     pub problem: AnnotationProblem,
 }
 
-/// The ways an annotation can be invalid.
+/// The ways in which an annotation can be invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnnotationProblem {
-    /// The schema cannot be read, being nested too deep for any validator.
-    #[error("the schema cannot be read")]
+    /// The schema cannot be parsed, usually because it is nested too deep.
+    #[error("cannot parse the schema")]
     UnreadableSchema,
     /// Not a string.
     #[error("must be a string")]
@@ -63,13 +63,13 @@ pub enum AnnotationProblem {
     /// Not an HTTP token.
     #[error("`{}` is not a valid header name", printable(.0, 80))]
     NotAToken(String),
-    /// The same name twice, whatever its case.
+    /// The name is used twice, ignoring case.
     #[error("`{0}` is used more than once")]
     Duplicate(String),
-    /// Not on a string, an integer or a boolean.
+    /// The parameter is not a string, an integer or a boolean.
     #[error("only a string, an integer or a boolean can be mirrored")]
     NotPrimitive,
-    /// Not reachable from the root by `properties` alone.
+    /// Not reachable from the root through `properties` alone.
     #[error("must be on a property that is reached from the root by `properties` alone")]
     NotReachable,
 }
@@ -79,13 +79,13 @@ pub enum AnnotationProblem {
 #[error("argument for {header}: {problem}")]
 #[non_exhaustive]
 pub struct MirrorError {
-    /// The header it was for.
+    /// The header of the parameter.
     pub header: String,
-    /// What is wrong.
+    /// The violated rule.
     pub problem: MirrorProblem,
 }
 
-/// The ways an argument can resist mirroring.
+/// The reasons an argument cannot be mirrored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MirrorProblem {
@@ -95,16 +95,16 @@ pub enum MirrorProblem {
     /// An integer beyond ±(2^53 − 1).
     #[error("the integer is beyond what every peer can represent")]
     UnsafeInteger,
-    /// A string that is no Unicode text.
+    /// A string that is not valid Unicode.
     #[error("the string is not valid Unicode")]
     NotText,
 }
 
 impl ParamHeaders {
-    /// Reads the annotations of an input schema. A schema without any costs one search and no decoding.
+    /// Parses the annotations of an input schema. A schema without any costs one search and no decoding.
     pub fn from_schema(schema: &RawValue) -> Result<Self, AnnotationError> {
         let text = schema.get().as_bytes();
-        // A key can also be spelled with escapes, which only decoding undoes.
+        // A key can be spelled with escapes, which only decoding resolves.
         if memmem::find(text, ANNOTATION.as_bytes()).is_none()
             && memmem::find(text, b"\\u").is_none()
         {
@@ -125,12 +125,12 @@ impl ParamHeaders {
         Ok(Self { root })
     }
 
-    /// Whether nothing is mirrored.
+    /// Whether no parameter is mirrored.
     pub fn is_empty(&self) -> bool {
         self.root.children.is_empty()
     }
 
-    /// The headers to send with these arguments; absent and `null` values have none.
+    /// The headers for these arguments; absent and `null` values have none.
     pub fn headers(&self, arguments: Option<&RawValue>) -> Result<Vec<Header>, MirrorError> {
         let mut headers = Vec::new();
         self.root.visit(arguments, &mut |name, value| {
@@ -151,8 +151,8 @@ impl ParamHeaders {
 
     /// Checks the headers of a request against its arguments.
     ///
-    /// Integers compare as numbers (`42.0` is `42`). An argument that cannot be mirrored expects no header: the
-    /// schema refuses it anyway.
+    /// Integers compare as numbers (`42.0` equals `42`). An argument that cannot be mirrored requires no header: it is
+    /// invalid by the schema anyway.
     pub fn check(
         &self,
         received: &ReceivedHeaders<'_>,
@@ -187,8 +187,8 @@ impl ParamHeaders {
 impl Node {
     /// Calls `visit` for each annotated property with its value in `arguments`.
     ///
-    /// One shallow pass per object on an annotated path; the recursion is as deep as the schema, which
-    /// `serde_json` bounded when it was read.
+    /// One shallow pass per object on an annotated path; the recursion is as deep as the schema, whose depth
+    /// `serde_json` has limited.
     fn visit<E>(
         &self,
         arguments: Option<&RawValue>,
@@ -226,15 +226,15 @@ enum Position {
     Property,
 }
 
-/// Walks a schema; recursion is bounded by the depth `serde_json` accepts.
+/// Walks a schema; recursion is limited by the depth `serde_json` accepts.
 struct SchemaReader {
     path: String,
-    /// Lowercased names already taken.
+    /// Lower-case names already in use.
     seen: HashSet<String>,
 }
 
 impl SchemaReader {
-    /// A schema that is the root or reached from it by `properties` alone.
+    /// The root schema, or one reachable from it through `properties` alone.
     fn reachable(
         &mut self,
         schema: &Map<String, Value>,
@@ -273,12 +273,12 @@ impl SchemaReader {
         Ok(node)
     }
 
-    /// A keyword below which no annotation is allowed.
+    /// A keyword below which annotations are not allowed.
     fn unreachable_keyword(&mut self, keyword: &str, value: &Value) -> Result<(), AnnotationError> {
         match (keyword, value) {
-            // Data, not schemas: what looks like an annotation in them is none.
+            // Data, not schemas: they cannot contain annotations.
             ("default" | "const" | "enum" | "examples" | "example" | "required", _) => Ok(()),
-            // Maps from names to schemas: a name is no keyword.
+            // Maps from names to schemas: a name is not a keyword.
             (
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
                 | "dependencies",
@@ -350,7 +350,7 @@ impl SchemaReader {
     }
 }
 
-/// `"string"`, `"integer"` or `"boolean"`; also a list of them with `"null"`, whose value `null` has no header.
+/// `"string"`, `"integer"` or `"boolean"`, or a list of them with `"null"`; a `null` value has no header.
 fn is_mirrorable_type(declared: Option<&Value>) -> bool {
     let primitive = |name: &Value| matches!(name.as_str(), Some("string" | "integer" | "boolean"));
     match declared {
@@ -370,7 +370,7 @@ fn is_token_character(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The text of a value in a header; `None` for `null`.
+/// The header text of a value; `None` for `null`.
 fn mirrored(value: &RawValue) -> Result<Option<Cow<'_, str>>, MirrorProblem> {
     let text = value.get();
     match text.as_bytes().first() {

@@ -1,13 +1,12 @@
-//! Bytes to messages, once, borrowed, and forgiving.
+//! Parses bytes into messages in one pass, borrowed and leniently.
 //!
-//! Owns the reading of the envelope and its errors. A peer's mistake costs as little as it can: what has one
-//! sensible reading is read and noted as a [`Quirk`], and what has none is an error that carries the id
-//! wherever there is one, so that the call it belongs to can be failed. Recursion never follows the input:
-//! nested values are skipped iteratively and stay raw. The common message takes the fast path of `scan`; all
-//! others go through `serde_json`, which also words the errors.
+//! A deviation with one sensible interpretation is accepted and reported as a [`Quirk`]; anything else is an error that
+//! carries the id if there is one, so that its call can be failed. Nested values are skipped iteratively and stay raw,
+//! so the input cannot cause recursion. Common messages take the fast path of `scan`; all others go through
+//! `serde_json`, which also produces the error texts.
 //!
-//! Repeated members: the last one counts, as in JavaScript, Python and Go, so that every party that sees the
-//! same bytes reads the same message.
+//! For repeated members the last one counts, as in JavaScript, Python and Go, so that every party reads the same
+//! message from the same bytes.
 
 use std::fmt;
 
@@ -28,11 +27,11 @@ use crate::{
     scan::{self, Members},
 };
 
-/// Reads one frame: a message, or a batch of them.
+/// Parses one frame: a message, or a batch of them.
 ///
-/// A leading byte order mark and surrounding whitespace are forgiven. In a batch that breaks off, the members
-/// before the break are kept and the break is the last entry. Objects that follow one another without a newline
-/// come out like a batch, and so does a message with a log line glued to its end.
+/// A leading byte order mark and surrounding whitespace are accepted. In a truncated batch, the members before the
+/// error are returned, followed by the error. Consecutive objects without a newline are returned like a batch, and so
+/// is a message followed by a log line.
 pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, ParseError> {
     let text = admit(bytes, limits)?;
     if let Some(members) = scan::envelope(text, limits.max_depth) {
@@ -54,7 +53,7 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Parse
             },
         )),
     };
-    // What was trimmed counts in the offset of a fault. Both are slices of one frame.
+    // Error offsets include the trimmed bytes. Both are slices of one frame.
     let trimmed = (text.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
     let fault = match &mut outcome {
         Err(error) => Some(error),
@@ -67,20 +66,20 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Parse
     outcome
 }
 
-/// Why a message could not be read, and which call is the poorer for it.
+/// A parse error, with the id of the affected call.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{kind}")]
 #[non_exhaustive]
 pub struct ParseError {
-    /// What was wrong.
+    /// The cause, with limits and offsets.
     pub kind: ParseErrorKind,
-    /// The id of the message, if it could be had.
+    /// The id of the message, if it could be recovered.
     pub id: Option<RequestId<'static>>,
-    /// Whether the message had a method: then the id is the peer's, and is to be answered, not failed.
+    /// Whether the message had a method: then the id is the peer's request, to be answered with an error.
     pub has_method: bool,
 }
 
-/// The ways a message can be unreadable.
+/// The ways in which a message can be invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
@@ -90,23 +89,23 @@ pub enum ParseErrorKind {
     /// More bytes than [`Limits::max_bytes`].
     #[error("message of {size} bytes is larger than the limit of {limit}")]
     TooLarge {
-        /// Bytes given.
+        /// Size of the message in bytes.
         size: usize,
-        /// Bytes allowed.
+        /// The limit in bytes.
         limit: usize,
     },
     /// Deeper than [`Limits::max_depth`].
     #[error("message is nested deeper than the limit of {limit} levels at byte {offset}")]
     TooDeep {
-        /// Levels allowed.
+        /// The limit in levels.
         limit: usize,
-        /// Offset of the first bracket too many.
+        /// Offset of the first bracket beyond the limit.
         offset: usize,
     },
     /// More members than [`Limits::max_batch`].
     #[error("batch has more members than the limit of {limit}")]
     TooManyMembers {
-        /// Members allowed.
+        /// The limit on members.
         limit: usize,
     },
     /// A batch without members.
@@ -115,17 +114,17 @@ pub enum ParseErrorKind {
     /// Not UTF-8.
     #[error("not UTF-8 at byte {offset}")]
     NotUtf8 {
-        /// Offset of the first bad byte.
+        /// Offset of the first invalid byte.
         offset: usize,
     },
     /// Not JSON.
     #[error("not JSON at byte {offset}: {reason}, near `{excerpt}`")]
     NotJson {
-        /// Offset of the fault, give or take a byte.
+        /// Approximate offset of the error.
         offset: usize,
-        /// What the parser says.
+        /// Error text of the parser.
         reason: String,
-        /// The text around the fault, control characters made visible.
+        /// The text around the error, with control characters escaped.
         excerpt: String,
     },
     /// JSON, but a string, number, boolean or `null`; in a batch, also an array.
@@ -134,22 +133,22 @@ pub enum ParseErrorKind {
     /// The id is a boolean, an array or an object.
     #[error("the id is neither a string nor a number")]
     InvalidId,
-    /// The method is no string.
+    /// The method is not a string.
     #[error("the method is not a string")]
     InvalidMethod,
-    /// A result that does not say whose it is.
+    /// A result without an id.
     #[error("a result without an id")]
     ResultWithoutId,
-    /// An id with neither a result nor an error.
+    /// An id without a result and an error.
     #[error("a response with neither a result nor an error")]
     NoResultNorError,
-    /// An object with nothing that makes it a message.
+    /// An object that is not a message.
     #[error("neither a request nor a response")]
     Ambiguous,
 }
 
 impl ParseError {
-    /// The code to answer a peer's request with.
+    /// The error code for the response to a peer's request.
     pub const fn code(&self) -> ErrorCode {
         match self.kind {
             ParseErrorKind::Empty
@@ -167,7 +166,7 @@ impl ParseError {
         }
     }
 
-    /// Cold on purpose: the scan for the id must not weigh on the good path.
+    /// Cold, so that the scan for the id does not slow down valid messages.
     #[cold]
     fn salvaged(kind: ParseErrorKind, bytes: &[u8]) -> Self {
         let Salvaged { id, has_method } = salvage(bytes);
@@ -179,7 +178,7 @@ impl ParseError {
     }
 }
 
-/// Checks what can be checked before any parsing, and trims.
+/// Checks size and encoding before parsing, and trims.
 fn admit<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, ParseError> {
     if bytes.len() > limits.max_bytes {
         let kind = ParseErrorKind::TooLarge {
@@ -201,9 +200,9 @@ fn admit<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, ParseError> {
     Ok(text.trim_matches([' ', '\t', '\r', '\n']))
 }
 
-/// The depth of what the fast path did not take.
+/// Checks the depth of input that the fast path did not accept.
 fn check_depth(bytes: &[u8], max_depth: usize) -> Result<(), ParseError> {
-    // A text needs a bracket to open and one to close each level, so a short one cannot be too deep.
+    // Each level needs an opening and a closing bracket, so a short text cannot be too deep.
     if bytes.len() <= max_depth.saturating_mul(2) {
         return Ok(());
     }
@@ -219,7 +218,7 @@ fn check_depth(bytes: &[u8], max_depth: usize) -> Result<(), ParseError> {
     }
 }
 
-/// Reads an object the slow way, which words the errors and takes what the fast one does not.
+/// Parses an object through `serde_json`, which produces the error texts and accepts more than the fast path.
 fn read_object(text: &str) -> Result<Received<'_>, ParseError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let members = deserializer
@@ -229,7 +228,7 @@ fn read_object(text: &str) -> Result<Received<'_>, ParseError> {
     classify(&members)
 }
 
-/// Decides what kind of message the members make.
+/// Determines the kind of message from its members.
 fn classify<'a>(members: &Members<'a>) -> Result<Received<'a>, ParseError> {
     let mut quirks = Quirks::default();
     match members.jsonrpc.map(RawValue::get) {
@@ -312,7 +311,7 @@ fn classify<'a>(members: &Members<'a>) -> Result<Received<'a>, ParseError> {
     Ok(Received { message, quirks })
 }
 
-/// Whether an error object is as the specification wants it: an integer code and a message.
+/// Whether an error object has an integer code and a message, as specified.
 fn is_tidy(error: Option<&RawValue>) -> bool {
     let Some(error) = error else { return false };
     let integer = |value: &RawValue| value.get().parse::<i64>().is_ok();
@@ -332,7 +331,7 @@ impl<'a> Visitor<'a> for EnvelopeVisitor {
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Members<'a>, A::Error> {
         let mut members = Members::default();
         while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            // A key whose escapes spell no text is unknown like any other.
+            // A key with invalid escapes is treated as unknown.
             let Some(name) = raw::string(key) else {
                 continue;
             };
@@ -375,7 +374,7 @@ fn read_batch(
         })
         .collect();
     match broken {
-        // A log line such as `[INFO] ready` starts like a batch and is none.
+        // A log line such as `[INFO] ready` starts like a batch, but is not one.
         Some(kind) if members.iter().all(Result::is_err) => Err(ParseError::bare(kind)),
         Some(kind) => {
             members.push(Err(ParseError::bare(kind)));
@@ -386,10 +385,9 @@ fn read_batch(
     }
 }
 
-/// Reads messages that follow one another without a newline, or one that other text follows.
+/// Parses consecutive messages without a newline, or a message followed by other text.
 ///
-/// `None` where the frame is not that: the first object does not end before the text does, or nothing in it is a
-/// message.
+/// `None` if the frame is neither: the first object extends to the end of the text, or nothing in it is a message.
 #[cold]
 fn read_shared_frame(
     text: &str,
@@ -423,7 +421,7 @@ fn read_shared_frame(
     (members.len() > 1 && members.iter().any(Result::is_ok)).then_some(Ok(members))
 }
 
-/// Collects into a vector outside, so that what came before a break survives it.
+/// Collects into an external vector, so that the members before an error are preserved.
 struct BatchVisitor<'v, 'a> {
     values: &'v mut Vec<&'a RawValue>,
     max_batch: usize,
@@ -465,7 +463,7 @@ fn not_json(text: &str, error: &serde_json::Error) -> ParseErrorKind {
     }
 }
 
-/// `serde_json` counts lines from one and columns in bytes, the column being how many bytes were consumed.
+/// `serde_json` counts lines from one; the column is the number of bytes consumed in the line.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let line_start = match line.checked_sub(2) {
         None => 0,
@@ -476,7 +474,7 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
     (line_start + column.saturating_sub(1)).min(text.len())
 }
 
-/// A few characters on either side of `offset`, safe to print.
+/// A few characters around `offset`, printable.
 fn excerpt(text: &str, offset: usize) -> String {
     const BEFORE: usize = 16;
     const LENGTH: usize = 40;

@@ -1,6 +1,6 @@
-//! Text from a peer, made fit for an error message.
+//! Sanitizes text from a peer for error messages.
 
-/// At most `limit` characters, with control, bidirectional and invisible ones escaped and quotes left alone.
+/// At most `limit` characters, with control, bidirectional and invisible ones escaped and quotes unchanged.
 pub(crate) fn printable(text: &str, limit: usize) -> String {
     let mut printable = String::new();
     let mut rest = text.chars();
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_disturb_a_terminal_is_escaped() {
+    fn terminal_control_characters_are_escaped() {
         for (text, expected) in [
             (r#"{"a":"\n"}"#, r#"{"a":"\n"}"#),
             ("é世界", "é世界"),

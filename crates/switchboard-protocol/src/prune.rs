@@ -1,27 +1,27 @@
-//! A page of a list that is nested too deep, made readable by leaving out what is.
+//! Prunes items that are nested too deep from a page of a list, so that the rest can be parsed.
 //!
-//! Owns one iterative pass over an answer that [`parse()`](crate::parse()) refused. Only whoever asked for a list may use
-//! it: in any other answer something would be missing without a word. An item that is too deep is replaced by an object
-//! that says so ([`TOO_DEEP`]), so that it costs that item and not its neighbours.
+//! One iterative pass over an answer that [`parse()`](crate::parse()) rejected. Only for lists: any other answer would
+//! silently lose data. An item that is too deep is replaced by an object with the member [`TOO_DEEP`], so that the
+//! other items are unaffected.
 
 use std::fmt::Write as _;
 
 use crate::{scan, string_scan::end_of_string};
 
-/// The member of an object that stands for an item that was nested too deep; its value is the limit.
+/// The member of an object that replaces an item nested too deep; its value is the limit.
 pub const TOO_DEEP: &str = "io.switchboard/too-deep";
 
-/// The result of a message, with every list item that lies deeper than `max_depth` replaced; `None` if the message is no
-/// response, or not JSON.
+/// The result of a message, with every list item nested deeper than `max_depth` replaced; `None` if the message is not
+/// a response, or not JSON.
 ///
-/// With `keeps_name` an item that is left out keeps its name. Other members of the result that are too deep become null.
+/// With `keeps_name`, the replacement has the item's name. Other members of the result that are too deep become null.
 pub fn shallow_page(frame: &[u8], max_depth: usize, keeps_name: bool) -> Option<String> {
     let text = std::str::from_utf8(frame).ok()?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let members = scan::envelope(text.trim_matches([' ', '\t', '\r', '\n']), usize::MAX)?;
     members.id?;
     let page = members.result?.get();
-    // The envelope is one level, the page another.
+    // The envelope and the page are one level each.
     let room = max_depth.checked_sub(2)?;
     let mut shallow = String::with_capacity(page.len().min(1 << 20));
     let mut values = Values::within(page).filter(|_| page.starts_with('{'))?;
@@ -71,14 +71,14 @@ fn push_items(
             shallow.push_str(name);
             shallow.push(',');
         }
-        // Writing into a text does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(shallow, "\"{TOO_DEEP}\":{limit}}}");
     }
     shallow.push(']');
     Some(())
 }
 
-/// The last name of an object, if it is a string.
+/// The last `name` member of an object, if it is a string.
 fn name_of(object: &str) -> Option<&str> {
     if !object.starts_with('{') {
         return None;
@@ -94,7 +94,7 @@ fn name_of(object: &str) -> Option<&str> {
     name
 }
 
-/// The values within an object or array that is known to be JSON.
+/// The values in an object or array that is known to be valid JSON.
 struct Values<'a> {
     text: &'a str,
     position: usize,
@@ -102,7 +102,7 @@ struct Values<'a> {
 
 struct Found<'a> {
     text: &'a str,
-    /// Arrays and objects inside one another, the value itself included.
+    /// Nesting depth of arrays and objects, including the value itself.
     depth: usize,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Values<'a> {
     }
 
     /// The next key with its quotation marks; the inner `None` at the end.
-    #[expect(clippy::option_option, reason = "what cannot be read is not the end")]
+    #[expect(clippy::option_option, reason = "a syntax error is not the end")]
     fn next_key(&mut self) -> Option<Option<&'a str>> {
         if !self.has_more()? {
             return Some(None);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_is_too_deep_costs_that_item() {
+    fn only_the_item_that_is_too_deep_is_replaced() {
         let check = |items: &str, expected: &str| {
             let frame = format!(
                 "\u{feff} {{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{{ \"tools\" : [{items}],\"nextCursor\":\"x\"}}}}\n"
@@ -210,7 +210,7 @@ mod tests {
                 &format!(r#"{{"name":"a"}},{replaced},{{"name":"d"}}"#),
             );
         }
-        // Just within the limit, and an item that is no object.
+        // Exactly at the limit, and an item that is not an object.
         let just = format!(r#"{{"name":"e","s":{}}}"#, nested(4));
         check(&just, &just);
         let brackets = "[".repeat(9) + &"]".repeat(9);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_none() {
+    fn other_messages_give_none() {
         let deep = nested(10);
         for frame in [
             format!(r#"{{"id":1,"result":[{deep}]}}"#),

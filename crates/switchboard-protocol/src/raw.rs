@@ -1,7 +1,7 @@
-//! Shallow reading of raw JSON: the members of one object, the text of one string.
+//! Shallow access to raw JSON: the members of one object, the text of one string.
 //!
-//! Owns the one way this crate looks into a [`RawValue`] without building a tree. Each look is one iterative
-//! pass over text that has been checked; nested values stay raw, so depth costs no stack.
+//! Reads a [`RawValue`] without building a tree, in one iterative pass over validated text; nested values stay raw, so
+//! depth costs no stack.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::{limits::Limits, types::wire::Reader};
 
-/// One member of an object: the key as written, with its quotes, and the value.
+/// One member of an object: the key verbatim, with its quotes, and the value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member<'a> {
     pub(crate) key: &'a RawValue,
@@ -18,13 +18,13 @@ pub(crate) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Whether the key means `name`, escapes undone.
+    /// Whether the unescaped key equals `name`.
     pub(crate) fn is(&self, name: &str) -> bool {
         string(self.key).is_some_and(|key| key == name)
     }
 }
 
-/// Calls `visit` for each member in order; `false` where the value is not an object.
+/// Calls `visit` for each member in order; returns `false` if the value is not an object.
 pub(crate) fn for_each_member<'a>(value: &'a RawValue, mut visit: impl FnMut(Member<'a>)) -> bool {
     let mut read = || {
         let mut reader = Reader::new(value, &Limits::DEFAULT);
@@ -40,7 +40,7 @@ pub(crate) fn for_each_member<'a>(value: &'a RawValue, mut visit: impl FnMut(Mem
     is_object(value) && read().is_some()
 }
 
-/// The value of the last member called `name`, the one every common JSON parser keeps.
+/// The value of the last member called `name`, which also counts in all common JSON parsers.
 pub(crate) fn member<'a>(value: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     let mut found = None;
     for_each_member(value, |member| {
@@ -51,13 +51,12 @@ pub(crate) fn member<'a>(value: &'a RawValue, name: &str) -> Option<&'a RawValue
     found
 }
 
-/// The text of a string value, borrowed unless it has escapes; `None` for any other type and for escapes
-/// that spell no Unicode text.
+/// The text of a string value, borrowed unless it has escapes; `None` for other types and invalid escapes.
 pub(crate) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
     string_token(value.get())
 }
 
-/// As [`string`], for a token that is known to be JSON.
+/// Like [`string`], for a token that is known to be valid JSON.
 pub(crate) fn string_token(token: &str) -> Option<Cow<'_, str>> {
     let inner = token.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
@@ -66,27 +65,25 @@ pub(crate) fn string_token(token: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(token).ok().map(Cow::Owned)
 }
 
-/// Text that is known to be one JSON value, as a [`RawValue`] and without reading it again.
+/// Wraps text that is known to be one JSON value in a [`RawValue`], without parsing it again.
 ///
-/// `serde_json` makes a borrowed `RawValue` from a map of one entry, a private key and the text. Its own parser
-/// offers that map after skipping over a value; this offers the same for a value that has been checked already.
-/// The key is the name `serde_json` itself asks for, so nothing is assumed of it, and should the exchange ever
-/// change, `None` sends the caller to the ordinary way.
+/// `serde_json` creates a borrowed `RawValue` from a map with one entry, a private key and the text. Its parser
+/// provides that map after skipping a value; this function provides it for a value that has been validated already. The
+/// key is the name that `serde_json` itself requests, so nothing is assumed about it; should the mechanism ever change,
+/// `None` makes the caller parse as usual.
 pub fn trusted(text: &str) -> Option<&RawValue> {
     serde::Deserialize::deserialize(Trusted { text, name: None }).ok()
 }
 
-/// Whether the value is an object.
 pub(crate) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
 
-/// Whether the value is `null`.
 pub(crate) fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
 }
 
-/// Whether the value is what a sloppy peer writes for an empty object: `null`, or an array without entries.
+/// Whether the value is what a sloppy peer sends for an empty object: `null`, or an empty array.
 pub(crate) fn says_nothing(value: &RawValue) -> bool {
     let array = value
         .get()
@@ -95,10 +92,10 @@ pub(crate) fn says_nothing(value: &RawValue) -> bool {
     is_null(value) || array.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
-/// A deserializer that knows nothing but how to hand out a raw value.
+/// A deserializer that only provides a raw value.
 struct Trusted<'a> {
     text: &'a str,
-    /// The key, once it has been asked for and until it has been given.
+    /// The key, between its request and its use.
     name: Option<&'static str>,
 }
 
@@ -106,7 +103,7 @@ impl<'de> serde::Deserializer<'de> for Trusted<'de> {
     type Error = serde::de::value::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
-        Err(serde::de::Error::custom("only a raw value can be had"))
+        Err(serde::de::Error::custom("only a raw value is supported"))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -158,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_equal_keys_counts_however_it_is_spelled() {
+    fn the_last_of_equal_keys_counts() {
         let value = raw(r#"{"a":1,"b":{"a":9},"\u0061":2}"#);
         assert_eq!(member(value, "a").map(RawValue::get), Some("2"));
         assert_eq!(member(value, "b").map(RawValue::get), Some(r#"{"a":9}"#));
@@ -167,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_no_unicode_costs_only_itself() {
+    fn a_key_with_invalid_unicode_is_skipped() {
         let value = raw(r#"{"\ud800":1,"a":2}"#);
         assert_eq!(member(value, "a").map(RawValue::get), Some("2"));
     }
 
     #[test]
-    fn trusted_text_becomes_a_raw_value_without_being_read() {
+    fn trusted_text_becomes_a_raw_value_without_parsing() {
         let text = r#"{"a":1}"#;
         let value = trusted(text).unwrap();
         assert_eq!(value.get().as_ptr(), text.as_ptr());

@@ -1,7 +1,7 @@
-//! The protocol's revisions, their eras, and what each of them has.
+//! The protocol's revisions, their eras and features.
 //!
-//! Owns the one table that says which feature exists in which revision. Code elsewhere asks
-//! [`Revision::has`] and never compares dates.
+//! One table defines which feature exists in which revision. Other code calls [`Revision::has`] and never compares
+//! dates.
 
 use std::{fmt, str::FromStr};
 
@@ -18,47 +18,47 @@ pub enum Revision {
     V2025_03_26,
     /// 2025-06-18: structured output, elicitation, the version header.
     V2025_06_18,
-    /// 2025-11-25: icons, URL elicitation, tasks as an experiment.
+    /// 2025-11-25: icons, URL elicitation, experimental tasks.
     V2025_11_25,
     /// 2026-07-28: stateless.
     V2026_07_28,
 }
 
-/// The two ways of speaking the protocol.
+/// The two variants of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Era {
-    /// A handshake opens a session; either side may ask the other.
+    /// A handshake opens a session; both sides may send requests.
     Stateful,
-    /// Every request says all there is to know; only clients ask.
+    /// Every request is self-contained; only clients send requests.
     Stateless,
 }
 
-/// Something a revision has or has not.
+/// A feature that depends on the revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Feature {
     /// The `initialize` handshake.
     Handshake,
-    /// `ping`.
+    /// The `ping` request.
     Ping,
     /// Requests from server to client.
     ServerRequests,
     /// `resources/subscribe` and `resources/unsubscribe`.
     ResourceSubscribe,
-    /// `logging/setLevel`.
+    /// The `logging/setLevel` request.
     SetLogLevel,
     /// JSON arrays of messages.
     Batches,
-    /// One HTTP endpoint for everything.
+    /// A single HTTP endpoint.
     StreamableHttp,
     /// The `Mcp-Session-Id` header and DELETE.
     HttpSessions,
-    /// A GET stream for what no request asked for.
+    /// A GET stream for messages outside of requests.
     GetStream,
-    /// `Last-Event-ID`.
+    /// The `Last-Event-ID` header.
     StreamResumption,
-    /// Tool annotations.
+    /// `annotations` of tools.
     ToolAnnotations,
-    /// Audio content.
+    /// Content blocks with audio.
     AudioContent,
     /// The `message` of progress notifications.
     ProgressMessage,
@@ -68,43 +68,43 @@ pub enum Feature {
     StructuredOutput,
     /// `resource_link` content.
     ResourceLinks,
-    /// `title` beside `name`.
+    /// `title` in addition to `name`.
     Titles,
-    /// `elicitation/create`.
+    /// The `elicitation/create` request.
     Elicitation,
     /// Elicitation by URL.
     UrlElicitation,
-    /// Icons.
+    /// `icons` of tools, prompts, resources and implementations.
     Icons,
-    /// Tools inside sampling.
+    /// Tools in sampling requests.
     SamplingTools,
-    /// Tasks in the core protocol; later they are an extension.
+    /// Tasks in the core protocol; later an extension.
     CoreTasks,
     /// `_meta` with version and capabilities on every request.
     RequestMeta,
-    /// `server/discover`.
+    /// The `server/discover` request.
     Discover,
-    /// `subscriptions/listen`.
+    /// The `subscriptions/listen` request.
     Subscriptions,
-    /// `resultType`, and questions inside results.
+    /// `resultType`, and requests for input in results.
     ResultType,
     /// `ttlMs` and `cacheScope`.
     CacheHints,
     /// `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*`.
     StandardHeaders,
-    /// `capabilities.extensions`.
+    /// The `capabilities.extensions` member.
     Extensions,
     /// `structuredContent` of any JSON type.
     AnyStructuredContent,
 }
 
-/// A protocol version this crate does not know.
+/// An unknown protocol version, as sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown protocol version `{}`", printable(.0, 32))]
 pub struct UnknownRevision(pub String);
 
 impl Revision {
-    /// All of them, oldest first.
+    /// All revisions, oldest first.
     pub const ALL: [Self; 5] = [
         Self::V2024_11_05,
         Self::V2025_03_26,
@@ -113,13 +113,13 @@ impl Revision {
         Self::V2026_07_28,
     ];
 
-    /// The newest.
+    /// The newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
 
-    /// The newest that begins with `initialize`.
+    /// The newest revision with a handshake.
     pub const LATEST_STATEFUL: Self = Self::V2025_11_25;
 
-    /// What a server assumes of an HTTP request without a version header.
+    /// The revision of an HTTP request without a version header.
     pub const WITHOUT_HEADER: Self = Self::V2025_03_26;
 
     /// The date, as on the wire.
@@ -133,7 +133,7 @@ impl Revision {
         }
     }
 
-    /// The era.
+    /// The era of this revision.
     pub const fn era(self) -> Era {
         match self {
             Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => {
@@ -143,7 +143,7 @@ impl Revision {
         }
     }
 
-    /// Whether this revision has that feature.
+    /// Whether this revision has a feature.
     pub fn has(self, feature: Feature) -> bool {
         let (first, last) = feature.span();
         first <= self && self <= last
@@ -151,7 +151,7 @@ impl Revision {
 }
 
 impl Feature {
-    /// The first and the last revision that has the feature.
+    /// The first and the last revision with the feature.
     pub const fn span(self) -> (Revision, Revision) {
         use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
         match self {

@@ -1,24 +1,24 @@
-//! The id of a message that cannot be read.
+//! Recovers the id of a message that cannot be parsed.
 //!
-//! Owns one best-effort scan: over text that is cut off, too large, too deep, not UTF-8 or not quite JSON, it
-//! finds the top-level `id`, so that one call fails at once instead of hanging until its deadline. What it
-//! finds is a hint to end a call by, never a message.
+//! A best-effort scan over text that is truncated, too large, too deep, not UTF-8 or not quite JSON. It finds the
+//! top-level `id`, so that the call fails at once instead of waiting for its deadline. The result is only a hint for
+//! failing a call.
 
 use crate::{id::RequestId, string_scan::end_of_string};
 
-/// What could still be told of a broken message.
+/// What could be recovered from a broken message.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Salvaged {
     /// The first top-level `id`, if it is complete and is a string or a number.
     pub id: Option<RequestId<'static>>,
-    /// Whether a top-level `method` was seen: then the id is the peer's own, not that of a call of ours.
+    /// Whether a top-level `method` was found: then the id belongs to a request of the peer, not to a call of ours.
     pub has_method: bool,
 }
 
-/// Looks for the top-level `id` and `method` of a broken or cut-off object, in one iterative pass.
+/// Finds the top-level `id` and `method` of a broken or truncated object, in one iterative pass.
 ///
-/// The first `id` wins here, unlike in a whole message, because after a break the depth can no longer be
-/// trusted and a later `id` may well belong to something nested.
+/// Unlike in a complete message, the first `id` counts: after a syntax error the depth is unreliable, and a later `id`
+/// may be nested.
 pub fn salvage(bytes: &[u8]) -> Salvaged {
     let mut salvaged = Salvaged::default();
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -51,7 +51,7 @@ pub fn salvage(bytes: &[u8]) -> Salvaged {
     salvaged
 }
 
-/// Takes note where the string at `key` is a key, and one of the two that matter.
+/// Records the member if the string at `key` is one of the two keys.
 fn note_member(bytes: &[u8], key: std::ops::Range<usize>, salvaged: &mut Salvaged) {
     let after = skip_whitespace(bytes, key.end);
     if bytes.get(after) != Some(&b':') {
@@ -65,7 +65,7 @@ fn note_member(bytes: &[u8], key: std::ops::Range<usize>, salvaged: &mut Salvage
     }
 }
 
-/// A whole scalar at `start`, followed by something: a number that runs to the end may have been cut.
+/// A complete scalar at `start`, followed by something: a number at the end may have been truncated.
 fn read_id(bytes: &[u8], start: usize) -> Option<RequestId<'static>> {
     let end = if bytes.get(start) == Some(&b'"') {
         end_of_string(bytes, start + 1)?.position

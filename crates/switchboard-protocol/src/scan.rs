@@ -1,8 +1,8 @@
-//! The fast path of the parser: one pass that checks a message's JSON, its depth, and finds its members.
+//! Fast path of the parser: one pass validates the JSON, checks its depth, and finds the members of a message.
 //!
-//! Owns a validating scanner for the common case. It may give up on anything (`None`), and then the message goes
-//! the slow way through `serde_json`, which also words the errors; it must never accept what `serde_json` would
-//! refuse. It exists because the slow way reads a message twice and long strings eight bytes at a time.
+//! It may give up on anything (`None`); `serde_json` then parses the message and produces the error texts. It must
+//! never accept what `serde_json` would reject. It exists because `serde_json` reads a message twice, and long strings
+//! eight bytes at a time.
 
 use serde_json::value::RawValue;
 
@@ -11,7 +11,7 @@ use crate::{
     string_scan::{StringEnd, end_of_checked_string},
 };
 
-/// The members of an envelope, as written.
+/// The members of an envelope, verbatim.
 #[derive(Default)]
 pub(crate) struct Members<'a> {
     pub(crate) jsonrpc: Option<&'a RawValue>,
@@ -20,12 +20,12 @@ pub(crate) struct Members<'a> {
     pub(crate) params: Option<&'a RawValue>,
     pub(crate) result: Option<&'a RawValue>,
     pub(crate) error: Option<&'a RawValue>,
-    /// Whether one of them came more than once.
+    /// Whether a member is repeated.
     pub(crate) repeated: bool,
 }
 
 impl<'a> Members<'a> {
-    /// Where the member of this name goes; `None` for a name the envelope does not know.
+    /// The slot of a member; `None` for an unknown name.
     pub(crate) fn slot(&mut self, name: &[u8]) -> Option<&mut Option<&'a RawValue>> {
         Some(match name {
             b"jsonrpc" => &mut self.jsonrpc,
@@ -39,16 +39,16 @@ impl<'a> Members<'a> {
     }
 }
 
-/// How nearly every message begins. What follows is a member, or it is no JSON.
+/// The usual start of a message. A member must follow.
 const USUAL_START: &str = r#"{"jsonrpc":"2.0","#;
 
-/// How the results of nearly all calls begin, in either era: the start of any value that does is known before it is read.
+/// The usual starts of call results, in either era. A value that starts like this need not be scanned up to there.
 const USUAL_RESULTS: [&[u8]; 2] = [
     br#"{"content":[{"type":"text","text":""#,
     br#"{"resultType":"complete","content":[{"type":"text","text":""#,
 ];
 
-/// The members of the object that `text` is, if it is JSON and at most `max_depth` deep.
+/// The members of an object, if it is valid JSON and at most `max_depth` deep.
 pub(crate) fn envelope(text: &str, max_depth: usize) -> Option<Members<'_>> {
     let mut members = Members::default();
     let mut scanner = Scanner {
@@ -104,7 +104,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Skips whitespace and looks at what follows.
+    /// Skips whitespace and returns the next byte.
     #[inline]
     fn next_token(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.position)?;
@@ -133,17 +133,17 @@ impl Scanner<'_> {
         self.bytes.get(self.position..).unwrap_or_default()
     }
 
-    /// Whether nothing but whitespace is left.
+    /// Whether only whitespace is left.
     fn ends(&mut self) -> bool {
         self.next_token().is_none()
     }
 
-    /// Steps over one value, checking it.
+    /// Validates and skips one value.
     fn value(&mut self) -> Option<()> {
         let mut nesting = Nesting::default();
         let rest = self.rest();
         if let Some(start) = USUAL_RESULTS.iter().find(|start| rest.starts_with(start)) {
-            // What this opens is an object in a list in an object, and the string that its last byte begins is next.
+            // The prefix opens an object in a list in an object; its last byte starts a string.
             for container in [Container::Object, Container::Array, Container::Object] {
                 nesting.enter(container, self.max_depth)?;
             }
@@ -179,7 +179,7 @@ impl Scanner<'_> {
                 b'n' => self.literal(b"null")?,
                 _ => return None,
             }
-            // A value has ended: close what closes with it, then go to the next one.
+            // A value has ended: close finished containers, then go to the next value.
             loop {
                 let Some(container) = nesting.innermost() else {
                     return Some(());
@@ -248,7 +248,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// One digit or more.
+    /// One or more digits.
     fn digits(&mut self) -> Option<()> {
         let start = self.position;
         while self
@@ -268,7 +268,7 @@ enum Container {
     Object,
 }
 
-/// The containers around a value, one bit each; nothing is allocated for the first 64.
+/// The containers around a value, one bit each; the first 64 need no allocation.
 #[derive(Default)]
 struct Nesting {
     depth: usize,

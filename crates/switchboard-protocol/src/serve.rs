@@ -1,8 +1,7 @@
-//! How a request opens, seen from the server: stateless, a handshake, or within a session.
+//! Server-side negotiation: whether a request is stateless, a handshake, or part of a session.
 //!
-//! Owns the decision of a server that serves both eras on one endpoint, the answer to `initialize`, and the
-//! refusals the specification prescribes with their HTTP status. Sessions themselves, and who owns them, are
-//! the server's business.
+//! Classifies requests for a server that supports both eras on one endpoint, chooses the version for `initialize`, and
+//! creates the prescribed errors with their HTTP status. Sessions are managed by the server.
 
 use serde_json::value::RawValue;
 
@@ -15,23 +14,23 @@ use crate::{
     revision::{Era, Revision},
 };
 
-/// What the server serves, and where the request came in.
+/// The state of the server when a request arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Serving<'r> {
-    /// The revisions served.
+    /// The supported revisions.
     pub supported: &'r [Revision],
-    /// The revision an `initialize` has settled for this process (stdio) or session (HTTP), if one has.
+    /// The revision negotiated by `initialize` for this process (stdio) or session (HTTP), if any.
     pub settled: Option<Revision>,
 }
 
-/// How a request is to be served.
+/// How a request is served.
 #[derive(Debug)]
 pub enum Opening<'a> {
-    /// By itself, as its own `_meta` says.
+    /// Stateless, by its own `_meta`.
     Stateless {
-        /// The revision it speaks.
+        /// Revision of the request.
         revision: Revision,
-        /// What it says of its client.
+        /// The parsed `_meta` of the request.
         meta: DeclaredMeta<'a>,
     },
     /// As a handshake.
@@ -39,15 +38,15 @@ pub enum Opening<'a> {
         /// The revision to answer with.
         revision: Revision,
     },
-    /// Within what a handshake settled.
+    /// As part of a session.
     Stateful {
-        /// The revision settled; `None` for a `ping` before any handshake, which is allowed.
+        /// The negotiated revision; `None` for a `ping` before the handshake, which is allowed.
         revision: Option<Revision>,
     },
 }
 
 impl Opening<'_> {
-    /// The decision alone, to pass on.
+    /// The decision without the request's `_meta`.
     pub const fn opened(&self) -> Opened {
         match *self {
             Self::Stateless { revision, .. } => Opened::Stateless(revision),
@@ -57,31 +56,31 @@ impl Opening<'_> {
     }
 }
 
-/// An [`Opening`] without what the request declares: what one layer decided, so that the next does not decide it again.
+/// An [`Opening`] without the request's `_meta`, to be passed to the next layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
-    /// By itself, in this revision.
+    /// Stateless, in this revision.
     Stateless(Revision),
     /// As a handshake, to be answered with this revision.
     Handshake(Revision),
-    /// Within what a handshake settled; `None` for a `ping` before any handshake.
+    /// As part of a session; `None` for a `ping` before the handshake.
     Stateful(Option<Revision>),
 }
 
-/// A request that is not served.
+/// A request that is rejected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{error}")]
 #[non_exhaustive]
 pub struct Refusal {
-    /// What to answer.
+    /// The error to send.
     pub error: ErrorObject<'static>,
-    /// The status to answer with over HTTP.
+    /// The HTTP status of the response.
     pub http_status: u16,
 }
 
-/// Decides how a request opens.
+/// Classifies a request.
 ///
-/// A version in `_meta` makes a request stateless wherever it comes in, so both eras live on one endpoint.
+/// A version in `_meta` makes any request stateless, so that both eras can share one endpoint.
 pub fn classify<'a>(
     serving: Serving<'_>,
     method: &str,
@@ -89,7 +88,7 @@ pub fn classify<'a>(
 ) -> Result<Opening<'a>, Refusal> {
     let known = Method::from_name(method);
     let meta = DeclaredMeta::read(params);
-    // A handshake is one whatever else it carries: no stateless revision has the method.
+    // A handshake is always one, whatever else it contains: no stateless revision has the method.
     if known == Some(Method::Initialize) {
         let requested = params
             .and_then(|params| raw::member(params, "protocolVersion"))
@@ -107,7 +106,7 @@ pub fn classify<'a>(
                 }
                 Ok(Opening::Stateless { revision, meta })
             }
-            // Some clients of the stateful era put their settled version there too.
+            // Some stateful clients put their negotiated version there too.
             Ok(revision) if serving.settled == Some(revision) => Ok(Opening::Stateful {
                 revision: Some(revision),
             }),
@@ -125,10 +124,10 @@ pub fn classify<'a>(
     }
 }
 
-/// As [`classify`], for HTTP: the standard headers of a stateless request must agree with its body.
+/// Like [`classify`], for HTTP: the standard headers of a stateless request must match its body.
 ///
-/// A request within a session must not claim a stateless revision in its header: whoever routes by headers would
-/// trust the others, and nobody has compared those with the body.
+/// A request of a session must not claim a stateless revision in its header: a proxy that routes by headers would trust
+/// the other headers, which were not checked against the body.
 pub fn classify_http<'a>(
     serving: Serving<'_>,
     received: &ReceivedHeaders<'_>,
@@ -148,10 +147,10 @@ pub fn classify_http<'a>(
     Ok(opening)
 }
 
-/// The revision to answer `initialize` with: the one asked for if it is served, else the newest that is.
+/// The revision for the answer to `initialize`: the requested one if supported, else the newest supported.
 ///
-/// A server without any revision with a handshake refuses, naming what it serves: to an older client that text
-/// may be the only hint.
+/// A server without stateful revisions returns an error that lists its revisions: for an older client that text may be
+/// the only hint.
 pub fn answer_version(
     requested: Option<&str>,
     supported: &[Revision],

@@ -1,31 +1,30 @@
-//! Where a JSON string ends, found fast for keys, for long texts and for texts full of escapes.
+//! Finds the end of a JSON string: fast for keys, for long texts and for texts with many escapes.
 //!
-//! Owns the one loop that most bytes of a message go through. Three kinds of strings call for three ways: a key
-//! ends within a block of 16 bytes; a long run without escapes is the business of a vectorised search; a
-//! text with an escape every few bytes would stop either at each of them, so it is read in blocks of 64 bytes, with
-//! one bit for each quote and each backslash.
+//! Most bytes of a message pass through this loop. It uses three strategies: a key ends within a block of 16 bytes; a
+//! long run without escapes uses a vectorized search; a text with an escape every few bytes, which would stop both, is
+//! read in blocks of 64 bytes, with one bit per quote and backslash.
 
 use wide::u8x16;
 
-/// How a string ends.
+/// The end of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StringEnd {
-    /// The offset just past the closing quote.
+    /// The offset after the closing quote.
     pub position: usize,
-    /// Whether a backslash stands before it. Without one, what is between the quotes is the text.
+    /// Whether the string contains a backslash. Without one, the bytes between the quotes are the text.
     pub escaped: bool,
 }
 
-/// The end of a string whose inside starts at `start`; `None` if no quote ends it.
+/// The end of a string whose content starts at `start`; `None` if it has no closing quote.
 ///
-/// For text that has been checked, or that nobody will rely on: an escape is two bytes, whatever they are.
+/// For validated text, or if the result need not be reliable: an escape is any two bytes.
 #[inline]
 pub fn end_of_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end::<false>(bytes, start)
 }
 
-/// As [`end_of_string`]; `None` too where the string is not one of JSON, for a control character or an escape
-/// that is none.
+/// Like [`end_of_string`]; also `None` if the string is invalid JSON, because of a control character or an invalid
+/// escape.
 #[inline]
 pub(crate) fn end_of_checked_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end::<true>(bytes, start)
@@ -57,10 +56,10 @@ fn end<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end_of_long_string::<CHECK>(bytes, Stretch::Plain(position))
 }
 
-/// Blocks to look at before a string counts as long.
+/// Number of blocks before a string counts as long.
 const SHORT_BLOCKS: usize = 2;
 
-/// Goes on at the first quote or backslash.
+/// Continues at the first quote or backslash.
 #[inline]
 fn at_special<const CHECK: bool>(bytes: &[u8], position: usize) -> Option<StringEnd> {
     match bytes.get(position)? {
@@ -72,7 +71,7 @@ fn at_special<const CHECK: bool>(bytes: &[u8], position: usize) -> Option<String
     }
 }
 
-/// Goes on where less than a block is left.
+/// Continues where less than a block is left.
 fn end_near_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
     let Some(word) = chunk::<8>(bytes, start) else {
         return end_in_tail::<CHECK>(bytes, start);
@@ -88,14 +87,14 @@ fn end_near_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<String
     at_special::<CHECK>(bytes, start + special.trailing_zeros() as usize / 8)
 }
 
-/// What a long string goes on with, and where.
+/// How a long string continues, and where.
 #[derive(Debug, PartialEq)]
 enum Stretch {
-    /// No escape has been seen for a while.
+    /// No escapes for a while.
     Plain(usize),
-    /// An escape stands here.
+    /// An escape at this offset.
     Dense(usize),
-    /// The string has ended before this offset.
+    /// The string ends before this offset.
     End(usize),
 }
 
@@ -118,7 +117,7 @@ fn read_plain<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
     let mut position = start;
     loop {
         let rest = bytes.get(position..)?;
-        // In windows, so that the second look at the bytes finds them in the nearest cache.
+        // In windows, so that the second pass finds the bytes in the L1 cache.
         let window = rest.get(..WINDOW).unwrap_or(rest);
         let found = memchr::memchr2(b'"', b'\\', window);
         let run = window.get(..found.unwrap_or(window.len()))?;
@@ -136,7 +135,7 @@ fn read_plain<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
 
 const WINDOW: usize = 16 * 1024;
 
-/// Reads blocks until two in a row have no escape.
+/// Reads blocks until two in a row have no escapes.
 fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> {
     let in_tail =
         |position| end_in_tail::<CHECK>(bytes, position).map(|end| Stretch::End(end.position));
@@ -144,7 +143,7 @@ fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
     let mut plain_blocks = 0;
     while let Some(block) = chunk::<64>(bytes, position).map(Block::new) {
         if CHECK && block.has_control() {
-            // It may stand past the end of the string, where whitespace is fine; look at each byte.
+            // It may be after the end of the string, where whitespace is allowed; check each byte.
             return in_tail(position);
         }
         let backslashes = block.equal_to(b'\\');
@@ -167,7 +166,7 @@ fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
             plain_blocks = 0;
         }
         position += 64;
-        // An odd run at the very end escapes the byte after the block.
+        // An odd run at the end escapes the byte after the block.
         if backslashes.leading_ones() % 2 == 1 {
             if CHECK && !is_escape(bytes, position) {
                 return None;
@@ -178,10 +177,10 @@ fn read_dense<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<Stretch> 
     in_tail(position)
 }
 
-/// The bytes that follow a run of backslashes of odd length: those that are escaped and no backslash themselves.
+/// The bytes that follow a run of backslashes of odd length, that is, the escaped bytes other than backslashes.
 ///
-/// Adding a run's first bit to it carries through the run and leaves one bit just past its end. A run is odd where
-/// the parity of that place differs from the parity of its start.
+/// Adding a run's first bit carries through the run and leaves one bit after its end. A run is odd if the parity of
+/// that position differs from the parity of its start.
 fn after_odd_runs(backslashes: u64) -> u64 {
     const EVEN: u64 = u64::from_ne_bytes([0b0101_0101; 8]);
     let starts = backslashes & !(backslashes << 1);
@@ -189,7 +188,7 @@ fn after_odd_runs(backslashes: u64) -> u64 {
     (ends_of(starts & EVEN) & !EVEN) | (ends_of(starts & !EVEN) & EVEN)
 }
 
-/// Checks the escapes whose letters are marked.
+/// Validates the escapes whose letters are marked.
 #[inline]
 fn check_escapes(bytes: &[u8], position: usize, letters: u64) -> Option<()> {
     let mut rest = letters;
@@ -202,7 +201,7 @@ fn check_escapes(bytes: &[u8], position: usize, letters: u64) -> Option<()> {
     Some(())
 }
 
-/// Goes on byte by byte.
+/// Continues byte by byte.
 fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEnd> {
     let mut position = start;
     let mut escaped = false;
@@ -227,7 +226,7 @@ fn end_in_tail<const CHECK: bool>(bytes: &[u8], start: usize) -> Option<StringEn
     }
 }
 
-/// Whether the letter at `position` makes an escape. Hexadecimal digits are then read as ordinary characters.
+/// Whether the letter at `position` is a valid escape. Hexadecimal digits are then read as ordinary characters.
 fn is_escape(bytes: &[u8], position: usize) -> bool {
     match bytes.get(position) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,
@@ -238,12 +237,12 @@ fn is_escape(bytes: &[u8], position: usize) -> bool {
     }
 }
 
-/// Written as a minimum, the loop is vectorised.
+/// Computes a minimum, so that the loop is vectorized.
 fn has_control(bytes: &[u8]) -> bool {
     bytes.iter().fold(u8::MAX, |least, &byte| least.min(byte)) < b' '
 }
 
-/// Whether a control character stands before the first of the `special` bytes.
+/// Whether there is a control character before the first of the `special` bytes.
 fn has_control_before(word: u64, special: u64) -> bool {
     // A byte below 0x20 stays below 0x80 when 0x60 is added; no byte carries into the next.
     let controls = !((word & !HIGHS).wrapping_add(ONES * 0x60) | word) & HIGHS;
@@ -261,7 +260,7 @@ fn equal_to(word: u64, byte: u8) -> u64 {
     !(((zero_where_equal & !HIGHS) + !HIGHS) | zero_where_equal) & HIGHS
 }
 
-/// 64 bytes that are looked at together. The masks have one bit for each byte, the first byte's lowest.
+/// 64 bytes examined together. The masks have one bit per byte, the first byte in the lowest bit.
 struct Block([u8x16; 4]);
 
 impl Block {
@@ -276,7 +275,7 @@ impl Block {
         self.mask(|part| part.simd_eq(u8x16::splat(byte)))
     }
 
-    /// The letters that make an escape of two bytes.
+    /// The letters of two-byte escapes.
     #[inline]
     fn simple_escape_letters(&self) -> u64 {
         self.mask(|part| {
@@ -312,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_end_at_the_first_quote_that_is_not_escaped() {
+    fn strings_end_at_the_first_unescaped_quote() {
         for length in 0..200 {
             let plain = "x".repeat(length);
             for (inside, ends) in [
@@ -360,7 +359,7 @@ mod tests {
         assert_eq!(end_of_checked_string(text.as_bytes(), 0), Some(expected));
     }
 
-    /// Long strings over an alphabet where everything matters.
+    /// Long strings over an alphabet of special characters.
     fn dense() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             8 => Just(b'x'),
@@ -376,7 +375,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_way_finds_the_same_end(bytes in dense()) {
+        fn all_strategies_find_the_same_end(bytes in dense()) {
             prop_assert_eq!(end_of_checked_string(&bytes, 0), end_in_tail::<true>(&bytes, 0));
             prop_assert_eq!(end_of_string(&bytes, 0), end_in_tail::<false>(&bytes, 0));
             let position = |end: Option<StringEnd>| end.map(|end| end.position);

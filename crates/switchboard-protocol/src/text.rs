@@ -1,8 +1,7 @@
-//! JSON strings that are kept as they were written.
+//! JSON strings that stay escaped until they are read.
 //!
-//! Owns [`JsonStr`], the borrowed form of a string that may be large (a tool's text, a base64 blob), and the
-//! escaping rules the rest of the crate encodes strings with. It must not parse JSON values: whoever makes a
-//! [`JsonStr`] from the wire has already found the two quotation marks.
+//! [`JsonStr`] is the borrowed form of a string that may be large (a tool's text, a base64 blob). Also has the escaping
+//! rules for all encoders. It does not parse JSON values: the caller has already found the two quotation marks.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,21 +10,20 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A JSON string, held in its escaped form and decoded only when somebody reads it.
+/// A JSON string in its escaped form, decoded lazily.
 ///
-/// A megabyte of text is neither copied nor unescaped while a message is taken apart, and it is written out again
-/// byte for byte, including escapes that no encoder of ours would choose. Two strings are equal when they decode
-/// to the same text.
+/// A megabyte of text is neither copied nor unescaped while a message is parsed, and it is encoded byte for byte,
+/// including unusual escapes. Two strings are equal if they decode to the same text.
 #[derive(Clone, Default)]
 pub struct JsonStr<'a> {
-    /// What stands between the quotation marks, escapes included.
+    /// The text between the quotation marks, including escapes.
     contents: Cow<'a, str>,
-    /// Whether `contents` has any backslash. Without one, the contents are the text.
+    /// Whether `contents` has a backslash. Without one, the contents are the text.
     escaped: bool,
 }
 
 impl<'a> JsonStr<'a> {
-    /// Takes what stood between the quotation marks of a valid JSON string.
+    /// `contents` is the text between the quotation marks of a valid JSON string.
     pub(crate) fn from_contents(contents: &'a str, escaped: bool) -> Self {
         Self {
             contents: Cow::Borrowed(contents),
@@ -33,9 +31,9 @@ impl<'a> JsonStr<'a> {
         }
     }
 
-    /// The text, unescaped. Borrowed when the string has no escapes.
+    /// The unescaped text, borrowed if the string has no escapes.
     ///
-    /// A lone surrogate (half of an emoji, left by a JavaScript server that cut a string in two) becomes U+FFFD.
+    /// A lone surrogate (half of an emoji that a JavaScript server has split) becomes U+FFFD.
     pub fn decode(&self) -> Cow<'_, str> {
         if self.escaped {
             Cow::Owned(unescape(&self.contents))
@@ -44,7 +42,7 @@ impl<'a> JsonStr<'a> {
         }
     }
 
-    /// The text, for as long as the input lives where that needs no copy.
+    /// The unescaped text, borrowed from the input if possible.
     pub fn into_decoded(self) -> Cow<'a, str> {
         if self.escaped {
             Cow::Owned(unescape(&self.contents))
@@ -53,27 +51,27 @@ impl<'a> JsonStr<'a> {
         }
     }
 
-    /// The text, where it needs no unescaping.
+    /// The text, if the string has no escapes.
     pub fn as_plain(&self) -> Option<&str> {
         (!self.escaped).then_some(&*self.contents)
     }
 
-    /// What stands between the quotation marks, exactly as written.
+    /// The text between the quotation marks, verbatim.
     pub fn as_escaped(&self) -> &str {
         &self.contents
     }
 
-    /// Whether reading the text needs no copy.
+    /// Whether the text can be read without a copy.
     pub fn is_borrowed(&self) -> bool {
         !self.escaped && matches!(self.contents, Cow::Borrowed(_))
     }
 
-    /// Whether the text is empty.
+    /// Whether the text has no characters.
     pub fn is_empty(&self) -> bool {
         self.contents.is_empty()
     }
 
-    /// Detaches the string from the input, still in its escaped form.
+    /// Copies the string, still in its escaped form, so that it outlives its input.
     pub fn into_owned(self) -> JsonStr<'static> {
         JsonStr {
             contents: Cow::Owned(self.contents.into_owned()),
@@ -217,7 +215,7 @@ pub(crate) fn escape_into(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Decodes what stands between the quotation marks of a valid JSON string.
+/// Unescapes the text between the quotation marks of a valid JSON string.
 pub(crate) fn unescape(contents: &str) -> String {
     let mut text = String::with_capacity(contents.len());
     let mut rest = contents;
@@ -247,7 +245,7 @@ pub(crate) fn unescape(contents: &str) -> String {
     text
 }
 
-/// Reads the hexadecimal digits after `\u`, and the second half of a surrogate pair where there is one.
+/// Parses the hexadecimal digits after `\u`, and the second half of a surrogate pair, if any.
 fn unicode_escape(digits: &str) -> (char, &str) {
     let Some((unit, rest)) = hex_unit(digits) else {
         return (char::REPLACEMENT_CHARACTER, "");
@@ -282,13 +280,13 @@ mod tests {
         assert_eq!(
             serde_json::to_string(&read).expect("written"),
             literal,
-            "written back byte for byte"
+            "encoded byte for byte"
         );
         assert_eq!(read.clone().into_owned(), read);
     }
 
     #[test]
-    fn strings_decode_and_are_written_back_as_they_came() {
+    fn strings_decode_and_encode_verbatim() {
         check(r#""""#, "");
         check(r#""plain""#, "plain");
         check(r#""a\/b\\c\"d\n\t\r\b\f""#, "a/b\\c\"d\n\t\r\u{8}\u{c}");

@@ -1,13 +1,12 @@
-//! The specification's own examples: each decodes as its type with nothing set aside, and is written back as the
-//! same JSON.
+//! Decodes and encodes the specification's examples: no defects, and the same JSON.
 //!
-//! They live outside the repository; without them the test says so and passes. `HAND_WRITTEN` covers the same
-//! ground and what the examples leave out, on any machine.
+//! They are not part of the repository; without them the test is skipped. `HAND_WRITTEN` covers the same types, and
+//! more, on any machine.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    reason = "helpers of a test fail by panicking"
+    reason = "a test fails by panicking"
 )]
 
 use std::fs;
@@ -25,10 +24,10 @@ use switchboard_protocol::types::{
 };
 use switchboard_test::shared::protocol_data;
 
-/// Decodes a value, checks that nothing was set aside, and writes it again, detached from its input.
+/// Decodes a value, checks that it has no defects, and encodes an owned copy.
 type Check = fn(&RawValue) -> String;
 
-/// `check::<Tool>` cannot be written for a type with a lifetime, so each type gets a function of its own.
+/// `check::<Tool>` is not possible for a type with a lifetime, so each type gets its own function.
 macro_rules! check {
     ($type:ident) => {
         |raw| {
@@ -56,7 +55,7 @@ macro_rules! check_result {
     };
 }
 
-/// Which part of an example is the value, and what it is.
+/// Which part of an example is the value, and its type.
 enum Kind {
     Value(Check),
     Message(&'static str, Check),
@@ -189,7 +188,7 @@ fn check_example(name: &str, folder: &str, text: &str) {
                 let object: RawObject<'_> = serde_json::from_str(&text).ok()?;
                 object.field(field).map(|raw| raw.get().to_owned())
             });
-            // A notification may come without parameters, which are empty then.
+            // A notification may lack parameters, which then count as empty.
             (part.unwrap_or_else(|| "{}".to_owned()), check)
         }
     };
@@ -201,7 +200,7 @@ fn check_example(name: &str, folder: &str, text: &str) {
 }
 
 #[test]
-fn the_specifications_examples_survive() {
+fn the_specifications_examples_round_trip() {
     let Some(folder) = protocol_data("2026-07-28") else {
         return;
     };
@@ -219,7 +218,7 @@ fn the_specifications_examples_survive() {
     assert!(count >= 129, "only {count} examples");
 }
 
-/// Values of types and forms that the specification's examples leave out.
+/// Values of types and forms that the specification's examples lack.
 const HAND_WRITTEN: &[(&str, &str)] = &[
     (
         "InitializeRequestParams",
@@ -322,7 +321,7 @@ const HAND_WRITTEN: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn hand_written_examples_survive() {
+fn hand_written_examples_round_trip() {
     for (folder, text) in HAND_WRITTEN {
         check_example(text, folder, text);
     }
@@ -356,7 +355,7 @@ fn methods_decode_by_name() {
     assert_eq!(
         result::<method::GetTaskResult>(r#"{"content":[],"isError":true}"#),
         r#"{"content":[],"isError":true}"#,
-        "what a task's own method answers is kept whole"
+        "the result of the task's own method is preserved"
     );
     let raw: &RawValue = serde_json::from_str(r#"{"taskId":"1","status":"failed"}"#).expect("JSON");
     let task = method::TaskChanged::decode_params(Some(raw)).expect("a task");
@@ -365,7 +364,7 @@ fn methods_decode_by_name() {
     assert!(params.get("a").is_some());
 }
 
-/// Decoding from text, for tests that build on the traits alone.
+/// Decodes from text, for tests that use only the traits.
 trait DecodeText<'a>: Decode<'a> {
     fn decode_text(text: &'a str) -> Self {
         decode(serde_json::from_str(text).expect("valid JSON")).expect("decodes")

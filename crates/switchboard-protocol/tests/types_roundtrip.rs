@@ -1,6 +1,6 @@
-//! Round trips of arbitrary values, and arbitrary JSON against every type.
+//! Property tests: round trips of arbitrary values, and arbitrary JSON decoded as every type.
 
-#![expect(clippy::expect_used, reason = "helpers of a test fail by panicking")]
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Names that types know, so that arbitrary objects get past the first field.
+/// Known field names, so that arbitrary objects get past the first field.
 fn field_name() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => prop::sample::select(vec![
@@ -73,7 +73,7 @@ fn field_name() -> impl Strategy<Value = String> {
     ]
 }
 
-/// JSON in which words that name variants are likely.
+/// JSON that is likely to contain tag values.
 fn plausible_json() -> impl Strategy<Value = Value> {
     let word = prop::sample::select(vec![
         "text",
@@ -254,7 +254,7 @@ fn sampling() -> impl Strategy<Value = CreateMessageRequestParams<'static>> {
         )
 }
 
-/// Writes and reads a value; the outcome is the value, and nothing was set aside.
+/// Encodes and decodes a value; asserts that it is unchanged and has no defects.
 macro_rules! survives {
     ($type:ident, $value:expr) => {{
         let value: $type<'static> = $value;
@@ -331,9 +331,9 @@ proptest! {
         prop_assert_eq!(read, tool);
     }
 
-    /// Whatever decodes at all means the same when it is written again.
+    /// Anything that decodes is equivalent after encoding.
     #[test]
-    fn any_json_is_refused_or_kept(value in plausible_json(), pretty in any::<bool>()) {
+    fn any_json_is_rejected_or_preserved(value in plausible_json(), pretty in any::<bool>()) {
         let text = if pretty {
             serde_json::to_string_pretty(&value).expect("JSON")
         } else {
@@ -348,7 +348,7 @@ proptest! {
         }
     }
 
-    /// An error is read from anything, and written so that it is read as the same again.
+    /// An error decodes from anything, and round-trips.
     #[test]
     fn any_json_is_an_error_object(value in plausible_json(), code in plausible_json(), message in plausible_json()) {
         for text in [value.to_string(), serde_json::json!({ "code": code, "message": message, "data": value }).to_string()] {
@@ -360,7 +360,7 @@ proptest! {
         }
     }
 
-    /// Whatever is a valid list costs its bad entries alone.
+    /// A valid list loses only its invalid entries.
     #[test]
     fn any_list_keeps_every_entry(entries in prop::collection::vec(plausible_json(), 0..6)) {
         let text = serde_json::json!({ "tools": entries }).to_string();
@@ -368,8 +368,8 @@ proptest! {
         let list: ListToolsResult<'_> = decode(raw).expect("a list");
         prop_assert_eq!(list.tools.len() + list.tools.set_aside.len(), entries.len());
         for entry in &list.tools.set_aside {
-            let kept: Value = entry.raw.deserialize().expect("valid JSON");
-            prop_assert_eq!(&kept, &entries[entry.index]);
+            let stored: Value = entry.raw.deserialize().expect("valid JSON");
+            prop_assert_eq!(&stored, &entries[entry.index]);
         }
     }
 }
@@ -380,7 +380,7 @@ fn reread<'a, T: Decode<'a> + Encode + Lint + IntoOwned<Owned: Encode>>(
     raw: &'a RawValue,
 ) -> Option<String> {
     let value: T = decode(raw).ok()?;
-    // Looking it over must not fail either.
+    // Reporting defects must not fail either.
     let _ = defects(&value);
     let text = encode(&value);
     assert_eq!(encode(&value.into_owned()), text);
@@ -391,7 +391,7 @@ macro_rules! every {
     ($($type:ident),* $(,)?) => {
         &[
             $((stringify!($type), |raw| reread::<$type<'_>>(raw)),)*
-            // What says nothing is read as an empty object, and written as one.
+            // `null` and `[]` are decoded as an empty object, and encoded as one.
             ("result of tools/call", |raw| match decode_result::<CallToolResult<'_>>(raw).ok()? {
                 Outcome::Complete(_) if matches!(raw.get(), "null" | "[]") => None,
                 Outcome::Complete(result) => Some(encode(&result)),

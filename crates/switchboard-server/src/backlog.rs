@@ -1,49 +1,46 @@
-//! Frames on their way to a client that may read slowly.
+//! Queue of outgoing frames for a client that may read slowly.
 //!
-//! Owns the order and the bound. What must arrive is always taken: answers and questions come of requests that are
-//! running, and those are bounded where they are taken in. What may be left out is, once the client is too far behind.
+//! Answers and requests to the client are always queued: they belong to running requests, which are bounded elsewhere.
+//! Progress reports are dropped once the queue exceeds its limit; duplicate change notifications are coalesced.
 
 use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 use switchboard::service::Purpose;
 
-/// What a frame costs beside its bytes: its places in the queue and in the set of changes.
+/// Memory per queued frame beyond its bytes: its slots in the queue and in the set of changes.
 const OVERHEAD: usize = 64;
 
-/// Frames that wait to be written, oldest first.
+/// Queued frames, oldest first.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     waiting: VecDeque<Waiting>,
-    /// Their bytes.
+    /// Total cost of the queued frames.
     bytes: usize,
-    /// From how many waiting bytes on reports are left out.
+    /// Reports are dropped while more bytes than this are queued.
     limit: usize,
-    /// The changes among them: one of several that are the same is enough.
+    /// Queued change notifications, to skip duplicates.
     changes: HashSet<Bytes>,
-    /// The number of the next frame.
     next: u64,
 }
 
-/// A frame that waits.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    /// The frame.
     pub(crate) frame: Bytes,
-    /// Its place in the order of all frames ever taken.
+    /// Sequence number over all frames ever queued.
     pub(crate) number: u64,
     purpose: Purpose,
 }
 
 impl Waiting {
-    /// What it costs to keep.
+    /// Bytes counted against the limit.
     pub(crate) fn cost(&self) -> usize {
         self.frame.len() + OVERHEAD
     }
 }
 
 impl Backlog {
-    /// Leaves reports out from so many waiting bytes on.
+    /// Drops reports while more than `limit` bytes are queued.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -54,7 +51,7 @@ impl Backlog {
         }
     }
 
-    /// Takes a frame; `false` where it is left out.
+    /// Queues a frame; returns `false` if it was dropped.
     pub(crate) fn push(&mut self, frame: Bytes, purpose: Purpose) -> bool {
         let is_left_out = match purpose {
             Purpose::Answer(_) | Purpose::Message => false,
@@ -75,7 +72,6 @@ impl Backlog {
         true
     }
 
-    /// The oldest frame.
     pub(crate) fn pop(&mut self) -> Option<Waiting> {
         let waiting = self.waiting.pop_front()?;
         self.bytes -= waiting.cost();
@@ -85,32 +81,31 @@ impl Backlog {
         Some(waiting)
     }
 
-    /// Puts a frame back in front, for it has to be written again.
+    /// Returns a frame to the front of the queue, to be written again.
     pub(crate) fn put_back(&mut self, waiting: Waiting) {
         self.bytes += waiting.cost();
         self.waiting.push_front(Waiting {
-            // A change that comes now is news: what is put back was written before it.
+            // Clears the purpose so that a later change is not taken for a duplicate: this frame was written before it.
             purpose: Purpose::Message,
             ..waiting
         });
     }
 
-    /// What the oldest frame is for.
+    /// The purpose of the oldest frame.
     pub(crate) fn purpose(&self) -> Option<Purpose> {
         self.waiting.front().map(|waiting| waiting.purpose)
     }
 
-    /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// How many bytes wait.
+    /// Total cost of the queued frames.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether the client is too far behind.
+    /// Whether more bytes are queued than the limit allows.
     pub(crate) fn is_over(&self) -> bool {
         self.bytes > self.limit
     }
@@ -155,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_waits_already_is_not_told_twice() {
+    fn a_queued_change_is_not_queued_twice() {
         let mut backlog = Backlog::new(1_000);
         assert!(backlog.push("tools".into(), Purpose::Change));
         assert!(!backlog.push("tools".into(), Purpose::Change));
         assert!(backlog.push("prompts".into(), Purpose::Change));
         let first = backlog.pop().unwrap();
         assert_eq!(&first.frame[..], b"tools");
-        // It is written now, so the next one is news.
+        // No longer queued, so the next one is not a duplicate.
         assert!(backlog.push("tools".into(), Purpose::Change));
         backlog.put_back(first);
         assert_eq!(

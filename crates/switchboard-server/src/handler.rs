@@ -1,11 +1,9 @@
-//! What stands behind a front end.
+//! The interface between a front end and what it serves.
 //!
-//! A [`Handler`] begins an [`Exchange`] for each client; the front end gives the exchange the frames that come in, each
-//! with the [`Sink`] its answers go to, and takes from the sinks what goes out. A frame that comes in is parsed by the
-//! front end, once, within its limits; what goes out is bytes, with a [`Purpose`](switchboard::service::Purpose) beside
-//! them that says all a front end needs to know. A [`Service`] is served through its [`Conversation`].
-//!
-//! What a client is depends on the front end:
+//! A [`Handler`] opens an [`Exchange`] per client. The front end passes it each incoming frame, with the [`Sink`] for
+//! its answers, and writes what the sinks receive. Incoming frames are parsed once, by the front end; outgoing frames
+//! are bytes with a [`Purpose`](switchboard::service::Purpose). A [`Service`] is served through its [`Conversation`].
+//! The scope of an exchange depends on the front end:
 //!
 //! | front end | one exchange is | it ends |
 //! |---|---|---|
@@ -24,15 +22,15 @@ use switchboard_protocol::param_headers::ParamHeaders;
 use switchboard_protocol::types::method::{CallTool, Request as _};
 use switchboard_protocol::{ErrorCode, ErrorObject, Method, Revision, trusted};
 
-/// What stands behind a front end.
+/// Opens an [`Exchange`] for each client of a front end.
 pub trait Handler: Send + Sync + 'static {
-    /// Begins an exchange with a client. What no request asked for goes to `sink`. Called within a tokio runtime, and for
-    /// each request of the stateless era over HTTP, so it has to be cheap.
+    /// Opens an exchange with a client. Messages that belong to no request go to `sink`. Called within a tokio runtime.
+    /// Must be cheap: over HTTP, it runs for each request of the stateless era.
     fn open(&self, client: &Client, sink: Arc<dyn Sink>) -> Box<dyn Exchange>;
 
-    /// Takes up a session that this process has not begun, as after a restart, with the revision it had settled on.
+    /// Resumes a session that another process opened, for example after a restart, and returns its negotiated revision.
     ///
-    /// Without one the client is told that the session is gone (404) and begins anew, as the specification says.
+    /// With `None`, the client gets 404 and must start a new session, as the specification requires.
     fn resume(
         &self,
         session: &SessionKey,
@@ -42,19 +40,19 @@ pub trait Handler: Send + Sync + 'static {
         None
     }
 
-    /// A client has ended its session: it must not be taken up again.
+    /// Called when a client ends its session, which must not be resumed afterwards.
     fn forget(&self, session: &SessionKey) {
         let _ = session;
     }
 }
 
-/// The exchange with one client. Dropping it cancels what is running.
+/// The exchange with one client. Dropping it cancels its running requests.
 pub trait Exchange: Send + Sync + 'static {
-    /// Takes a frame in: one message, or a batch. Answers, and all that belongs to them, go to `sink`, which is let go of
-    /// when nothing will follow. Must not block.
+    /// Handles a frame: one message or a batch. Answers and related messages go to `sink`, which is dropped after the
+    /// last one. Must not block.
     fn receive(&self, frame: ClientFrame, sink: &Arc<dyn Sink>);
 
-    /// Compares the headers of a stateless request with its body, as far as only the handler can (`Mcp-Param-*`).
+    /// Checks the headers of a stateless request against its body, for headers only the handler knows (`Mcp-Param-*`).
     fn check_headers(
         &self,
         headers: &ReceivedHeaders<'_>,
@@ -65,21 +63,21 @@ pub trait Exchange: Send + Sync + 'static {
         Ok(())
     }
 
-    /// How many requests are running.
+    /// The number of running requests.
     fn in_flight(&self) -> usize;
 
-    /// Cancels everything and takes nothing in any longer.
+    /// Cancels all requests and ignores further frames.
     fn close(&self);
 
-    /// Ends when nothing is running any longer, after [`close`](Self::close).
+    /// Completes when no request is running, after [`close`](Self::close).
     fn ended(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Who is at the other end, as far as a front end can tell.
+/// The kind of client, as far as the front end knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Client {
-    /// The process at the other end of a pair of streams. Which era it speaks shows with its first message.
+    /// The process at the other end of a pair of streams. Its first message determines the era.
     Stdio,
     /// A session over HTTP (stateful era).
     Session(SessionKey),
@@ -87,19 +85,19 @@ pub enum Client {
     Request,
 }
 
-/// The name of a session. It is as good as a password while the session lives, so it is never shown whole.
+/// The id of a session. It works like a password while the session lives, so `Debug` shows only a prefix.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SessionKey(Arc<str>);
 
 impl SessionKey {
-    /// The key with this text; `None` unless it is visible ASCII, not empty and of a reasonable length.
+    /// Returns `None` unless the text is 1 to 128 characters of visible ASCII.
     pub fn new(text: &str) -> Option<Self> {
-        let is_fit =
+        let is_valid =
             (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-        is_fit.then(|| Self(text.into()))
+        is_valid.then(|| Self(text.into()))
     }
 
-    /// The text, as it goes over the wire.
+    /// The text as sent in `Mcp-Session-Id`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -107,8 +105,8 @@ impl SessionKey {
 
 impl fmt::Debug for SessionKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: String = self.0.chars().take(6).collect();
-        write!(formatter, "SessionKey({shown}…)")
+        let prefix: String = self.0.chars().take(6).collect();
+        write!(formatter, "SessionKey({prefix}…)")
     }
 }
 
@@ -119,7 +117,7 @@ pub struct ServiceHandler {
 }
 
 impl ServiceHandler {
-    /// Serves this.
+    /// Serves every client with `service`.
     pub fn new(service: Arc<dyn Service>) -> Self {
         Self { service }
     }
@@ -143,7 +141,6 @@ impl Handler for ServiceHandler {
     }
 }
 
-/// A conversation with a service.
 struct ServiceExchange {
     conversation: Conversation,
     service: Arc<dyn Service>,
@@ -163,7 +160,7 @@ impl Exchange for ServiceExchange {
         if Method::from_name(method) != Some(Method::ToolsCall) {
             return Ok(());
         }
-        // What cannot be read is refused when the call is made, and so is a tool that is not there.
+        // Invalid params and unknown tools are rejected when the call is made.
         let Ok(call) = CallTool::decode_params(params) else {
             return Ok(());
         };

@@ -1,20 +1,19 @@
-//! What MCP clients connect to: the front ends of Switchboard, over stdio and Streamable HTTP.
+//! Front ends for MCP clients, over stdio and Streamable HTTP.
 //!
-//! A front end carries whole JSON-RPC messages between clients and a [`Handler`], and knows the rules of its
-//! transport: lines, sessions, streams, headers, tokens. What a message means is the handler's business, so the agent,
-//! the gateway and any [`Service`](switchboard::service::Service) stand on the same front ends, and what goes out is
-//! never parsed here.
+//! A front end carries whole JSON-RPC messages between clients and a [`Handler`] and implements the rules of its
+//! transport: lines, sessions, streams, headers, tokens. It does not interpret messages, so the agent, the gateway and
+//! any [`Service`](switchboard::service::Service) share the same front ends. Outgoing messages are never parsed here.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`agent`] | the agent as something to serve |
-//! | [`handler`] | what stands behind a front end, and how a `Service` does |
+//! | [`agent`] | the agent as a `Service` |
+//! | [`handler`] | the interface behind a front end, and its implementation for a `Service` |
 //! | [`stdio`] | one client over a pair of byte streams |
 //! | [`http`] | many clients over Streamable HTTP: sessions of the stateful era and single requests of the stateless one |
-//! | `backlog` | frames on their way to a client that may read slowly |
+//! | `backlog` | outgoing frames for clients that may read slowly |
 //!
-//! Whoever reads slowly costs bounded memory; whoever goes away leaves nothing behind. No task here outlives the future
-//! or the handle it belongs to.
+//! A slow client costs bounded memory, and a disconnected one is cleaned up. No task here outlives the future or the
+//! handle that owns it.
 
 pub mod agent;
 pub mod handler;

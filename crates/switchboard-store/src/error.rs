@@ -1,23 +1,23 @@
-//! What can go wrong with a store, told apart as far as somebody can act on it.
+//! Errors of a store, classified by what a user can do about them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::Revision;
 
-/// An operation of a store failed. Whatever was stored before is still there.
+/// A failed store operation. Stored data is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct StoreError {
-    /// What kind of failure it is.
+    /// The class, which determines the hint.
     pub kind: ErrorKind,
-    /// What happened, for people: a lowercase fragment.
+    /// What failed: a lowercase fragment for users.
     pub message: String,
-    /// The file it is about, where there is one.
+    /// The affected file, if any.
     pub path: Option<PathBuf>,
 }
 
 impl StoreError {
-    /// An error of that kind.
+    /// Creates an error without a path.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -26,18 +26,18 @@ impl StoreError {
         }
     }
 
-    /// Names the file it is about.
+    /// Sets the path, unless it is already set.
     #[must_use]
     pub fn at(mut self, path: &Path) -> Self {
         self.path.get_or_insert_with(|| path.to_owned());
         self
     }
 
-    /// What the person can do about it.
+    /// How to fix it, if known.
     pub fn hint(&self) -> Option<&'static str> {
         match self.kind {
             ErrorKind::Corrupt => Some(
-                "move the file aside, together with the ones that end in -wal and -shm; a new one is made on the next start",
+                "move the file aside, together with the ones that end in -wal and -shm; a new one is created on the next start",
             ),
             ErrorKind::Foreign => Some("choose another path; the file belongs to another program"),
             ErrorKind::NewerSchema { .. } => Some(
@@ -50,9 +50,7 @@ impl StoreError {
             ErrorKind::Full => {
                 Some("free some space, and check the quota and limits on file sizes")
             }
-            ErrorKind::Busy => {
-                Some("another process holds the file for long: look for one that hangs")
-            }
+            ErrorKind::Busy => Some("another process has the file locked: look for one that hangs"),
             ErrorKind::TooLarge { .. }
             | ErrorKind::Conflict { .. }
             | ErrorKind::InvalidKey
@@ -70,41 +68,41 @@ impl fmt::Display for StoreError {
     }
 }
 
-/// What kind of failure it is.
+/// The class of a [`StoreError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The record is not as the author of the change has seen it.
+    /// The record was changed since the caller read it.
     Conflict {
-        /// The write it comes from now; `None` when there is no record.
+        /// The current revision; `None` if the record does not exist.
         current: Option<Revision>,
     },
-    /// The value is over the limit on size.
+    /// The value exceeds the size limit.
     TooLarge {
-        /// Its size in bytes.
+        /// In bytes.
         size: u64,
     },
     /// The key is empty, too long or contains NUL.
     InvalidKey,
-    /// The file is damaged, or no database at all.
+    /// The file is damaged or not a database.
     Corrupt,
     /// The file is a database of another program.
     Foreign,
-    /// The file was made by a newer version of this program.
+    /// The file was created by a newer version of this program.
     NewerSchema {
-        /// Its version.
+        /// Its schema version.
         found: i64,
-        /// The newest this program knows.
+        /// The newest schema version this program supports.
         known: i64,
     },
-    /// A folder stands where the file should be.
+    /// The path is a folder.
     NotAFile,
     /// The file cannot be opened by this user, or the file or its folder cannot be written.
     ReadOnly,
-    /// The file system takes no more: full, over a quota or a limit.
+    /// The file system is full, or a quota or file size limit is reached.
     Full,
-    /// Another process did not let go of the file in time.
+    /// Another process did not release its lock in time.
     Busy,
-    /// Anything else: the store cannot be reached.
+    /// Any other failure: the store cannot be used.
     Unavailable,
 }

@@ -1,17 +1,17 @@
-//! Durable state behind one trait.
+//! Durable key-value records and append-only logs behind one trait.
 //!
-//! A [`Store`] keeps *records*: bytes under a [`Space`] and a [`Key`], each with a revision, the time it was written
-//! and, if wanted, the time it ends. What the bytes mean is the caller's business; this crate knows nothing of MCP.
-//! Several processes may use one store at once: a write can be made to depend on the revision its author has seen,
-//! and [`update`] turns that into "change this record" with nothing lost.
+//! A [`Store`] holds *records*: bytes under a [`Space`] and a [`Key`], each with a revision, the time it was written
+//! and an optional expiry. Values are opaque; this crate does not depend on MCP. Several processes may share a store: a
+//! write can require the revision that its author has read, and [`update`] uses that for read-modify-write without lost
+//! updates.
 //!
-//! Beside records it keeps *logs*: entries that are only added, bounded by age and size, and read from the newest on.
+//! It also holds *logs*: append-only entries, bounded by age and size, read newest first.
 //!
-//! - [`MemoryStore`] keeps everything in this process, for tests and for embedders that want no file.
-//! - [`SqliteStore`] (feature `sqlite`, on by default) keeps it in one file, shared by all processes of a person.
-//! - [`UnavailableStore`] stands for one that cannot be used: every operation fails with the reason.
+//! - [`MemoryStore`] is in memory, for tests and for embedders without a file.
+//! - [`SqliteStore`] (feature `sqlite`, on by default) is one file, shared by all processes of a user.
+//! - [`UnavailableStore`] replaces a store that cannot be opened: every operation fails with the reason.
 //!
-//! Time comes from one [`Clock`], which a test replaces.
+//! The time comes from a [`Clock`], which tests replace.
 
 mod error;
 mod log;

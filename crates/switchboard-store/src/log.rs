@@ -1,7 +1,6 @@
-//! Logs: entries that are only ever added, in the order they come, and dropped when they are old or too many.
+//! Types of logs: append-only entries that are dropped when they are too old or too many.
 //!
-//! Owns what an entry, a bound and a question are. A log has a space of its own; it shares nothing with the records of
-//! that name.
+//! A log and the records of a space with the same name are independent.
 
 use std::time::Duration;
 
@@ -9,49 +8,49 @@ use bytes::Bytes;
 
 use crate::{ErrorKind, StoreError, Timestamp};
 
-/// The largest entry of a log.
+/// Maximum size of a log entry.
 pub const MAX_ENTRY_BYTES: usize = 1 << 20;
 
-/// The most entries that one question brings.
+/// Maximum number of entries that one query returns.
 pub const LOG_PAGE_ENTRIES: usize = 1000;
 
-/// One entry to add.
+/// An entry to append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
-    /// When it happened, by its author's clock.
+    /// Time of the event, by its author's clock.
     pub at: Timestamp,
-    /// What it says.
+    /// Opaque content.
     pub value: Bytes,
 }
 
-/// One entry as it was kept.
+/// An entry as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
-    /// Its number. A later entry has a higher one, whichever process added it, and none comes twice.
+    /// Sequence number, unique and increasing across all processes.
     pub number: i64,
-    /// When it happened, by its author's clock.
+    /// Time of the event, by its author's clock.
     pub at: Timestamp,
-    /// What it says.
+    /// Opaque content.
     pub value: Bytes,
 }
 
-/// How much of a log is kept. The oldest goes first.
+/// How much of a log to retain. The oldest entries are dropped first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Entries older than this go.
+    /// Entries older than this are dropped.
     pub max_age: Duration,
-    /// When all values together have more bytes, the oldest go.
+    /// Maximum size of all values together.
     pub max_bytes: u64,
 }
 
-/// Which entries of a log are wanted: the newest come first.
+/// Selects entries of a log, newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogQuery {
-    /// Only those that happened then or later.
+    /// Only entries at or after this time.
     pub since: Option<Timestamp>,
-    /// Only those with a lower number, to go on from the last one of the page before.
+    /// Only entries with a lower number: the last one of the previous page.
     pub before: Option<i64>,
-    /// At most so many, and at most [`LOG_PAGE_ENTRIES`]; that many if not stated.
+    /// At most this many; capped at [`LOG_PAGE_ENTRIES`], which is the default.
     pub limit: Option<usize>,
 }
 
@@ -61,7 +60,7 @@ impl LogQuery {
     }
 }
 
-/// Refuses entries over the limit, before anything is touched.
+/// Rejects entries over the size limit, before anything is written.
 pub(crate) fn check_sizes(entries: &[LogEntry]) -> Result<(), StoreError> {
     let too_large = entries
         .iter()

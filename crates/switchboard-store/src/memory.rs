@@ -1,6 +1,4 @@
-//! Records in this process, gone with it.
-//!
-//! Owns nothing but a map. It exists to be replaced by a file without anybody noticing: both pass the same tests.
+//! An in-memory store, for tests and embedders. It passes the same conformance tests as the SQLite store.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -15,7 +13,7 @@ use crate::{
     Revision, Space, Store, StoreError, Summary, SystemClock, Timestamp, Write,
 };
 
-/// A store that lives as long as its last handle. Clones share their records.
+/// An in-memory store, dropped with its last handle. Clones share their records.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
@@ -23,12 +21,12 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store that uses the system clock.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock))
     }
 
-    /// An empty store that goes by this clock.
+    /// Creates an empty store that uses `clock`.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
             state: Arc::default(),
@@ -37,7 +35,7 @@ impl MemoryStore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that holds this lock can panic half-way through a change.
+        // No panic is possible in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,7 +128,7 @@ impl Store for MemoryStore {
 #[derive(Debug, Default)]
 struct State {
     spaces: BTreeMap<Space, BTreeMap<Key, Record>>,
-    /// When which record ends, so that dropping those past their end does not look at the others.
+    /// Expiry times in order, so that a sweep only touches expired records.
     ends: BTreeSet<(Timestamp, Space, Key)>,
     latest: i64,
     logs: BTreeMap<Space, Log>,
@@ -261,7 +259,7 @@ impl State {
         swept
     }
 
-    /// Takes a record out, dead or alive.
+    /// Removes a record, expired or not.
     fn take(&mut self, space: Space, key: &Key) {
         let Some(record) = self
             .spaces

@@ -1,11 +1,11 @@
-//! Names of records: the space, fixed in code, and the key, which may come from anywhere.
+//! Names of records: the space, a constant in code, and the key, which may be untrusted input.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{ErrorKind, StoreError};
 
-/// The longest key.
+/// Maximum length of a key.
 pub const MAX_KEY_BYTES: usize = 1024;
 
 /// A kind of record, such as `catalogue`. Spaces are constants of the code that owns them, never input.
@@ -13,28 +13,28 @@ pub const MAX_KEY_BYTES: usize = 1024;
 pub struct Space(&'static str);
 
 impl Space {
-    /// A space of that name: 1 to 64 characters of `a-z`, `0-9` and `-`.
+    /// Creates a space. The name has 1 to 64 characters of `a-z`, `0-9` and `-`.
     ///
     /// # Panics
-    /// With any other name. Write it as a `const`, and that is an error of the build.
+    /// If the name is invalid. In a `const`, this is a compile error.
     pub const fn new(name: &'static str) -> Self {
         let bytes = name.as_bytes();
         assert!(
             !bytes.is_empty() && bytes.len() <= 64,
-            "a space's name has 1 to 64 characters"
+            "the name of a space must have 1 to 64 characters"
         );
         let mut rest = bytes;
         while let [first, tail @ ..] = rest {
             assert!(
                 first.is_ascii_lowercase() || first.is_ascii_digit() || *first == b'-',
-                "a space's name consists of a-z, 0-9 and -"
+                "the name of a space must consist of a-z, 0-9 and -"
             );
             rest = tail;
         }
         Self(name)
     }
 
-    /// The name as text.
+    /// The name as passed to [`Space::new`].
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -51,7 +51,7 @@ impl fmt::Display for Space {
 pub struct Key(Arc<str>);
 
 impl Key {
-    /// A key of 1 to [`MAX_KEY_BYTES`] bytes without NUL, which PostgreSQL could not keep.
+    /// Checks a key: 1 to [`MAX_KEY_BYTES`] bytes without NUL, which PostgreSQL cannot store.
     pub fn new(name: impl Into<Arc<str>>) -> Result<Self, StoreError> {
         let name = name.into();
         let problem = if name.is_empty() {
@@ -66,7 +66,7 @@ impl Key {
         Err(StoreError::new(ErrorKind::InvalidKey, problem))
     }
 
-    /// The key as text.
+    /// The text as passed to [`Key::new`].
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_no_store_could_keep_are_refused() {
+    fn invalid_keys_are_rejected() {
         let check = |name: &str, expected: Result<(), ErrorKind>| {
             let found = Key::new(name).map(|key| assert_eq!(key.as_str(), name));
             assert_eq!(found.map_err(|error| error.kind), expected, "{name:?}");

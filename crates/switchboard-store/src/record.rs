@@ -1,58 +1,57 @@
-//! What a store keeps, what it is given, and what it tells.
+//! Types of records: values, revisions, conditional writes, size limits.
 
 use bytes::Bytes;
 
 use crate::{ErrorKind, Key, StoreError, Timestamp};
 
-/// The largest value. A catalogue of 10,000 tools has about 6 MB.
+/// Maximum size of a value. A catalogue of 10,000 tools has about 6 MB.
 pub const MAX_VALUE_BYTES: usize = 32 << 20;
 
-/// How many entries [`Store::list`](crate::Store::list) tells at once.
+/// Maximum number of entries per page of [`Store::list`](crate::Store::list).
 pub const PAGE_ENTRIES: usize = 1000;
 
-/// Which of all the writes of a store a record comes from. No two writes of one store have the same, not even of a
-/// record that was removed in between.
+/// Identifies a write. Unique within a store, even for a key that was removed and written again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub(crate) i64);
 
-/// One record as it was read.
+/// A record as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its bytes.
+    /// Opaque content.
     pub value: Bytes,
-    /// Which write it comes from.
+    /// The write that created this version.
     pub revision: Revision,
-    /// When it was written.
+    /// By the store's clock.
     pub written_at: Timestamp,
-    /// From when on it is no longer there.
+    /// The record is absent from this time on; `None`: never expires.
     pub expires_at: Option<Timestamp>,
 }
 
-/// One record without its value, as a list has it.
+/// A record without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Its name.
+    /// Unique within its space.
     pub key: Key,
-    /// How many bytes its value has.
+    /// Size of the value.
     pub size: u64,
-    /// Which write it comes from.
+    /// The write that created this version.
     pub revision: Revision,
-    /// When it was written.
+    /// By the store's clock.
     pub written_at: Timestamp,
-    /// From when on it is no longer there.
+    /// The record is absent from this time on; `None`: never expires.
     pub expires_at: Option<Timestamp>,
 }
 
-/// One page of a space's records, in the order of their keys' bytes.
+/// One page of a space's records, ordered by the bytes of their keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
-    /// The records, at most [`PAGE_ENTRIES`].
+    /// At most [`PAGE_ENTRIES`] records.
     pub entries: Vec<Summary>,
-    /// Whether more follow; ask again with the last key.
+    /// Whether more follow: list again after the last key.
     pub more: bool,
 }
 
-/// What is to be written, and on which condition.
+/// A value to write, its expiry and its precondition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
     pub(crate) value: Bytes,
@@ -61,7 +60,7 @@ pub struct Write {
 }
 
 impl Write {
-    /// This value, for good, whatever was there before.
+    /// Writes unconditionally, without expiry.
     pub fn new(value: impl Into<Bytes>) -> Self {
         Self {
             value: value.into(),
@@ -70,21 +69,21 @@ impl Write {
         }
     }
 
-    /// The record is there until this moment, and from it on no longer.
+    /// Sets the time from which the record is absent.
     #[must_use]
     pub fn expires_at(mut self, moment: Timestamp) -> Self {
         self.expires_at = Some(moment);
         self
     }
 
-    /// Write only if this is still so.
+    /// Writes only if the current record matches.
     #[must_use]
     pub fn expecting(mut self, expected: Expected) -> Self {
         self.expected = expected;
         self
     }
 
-    /// Refuses what is over the limit, before anything is touched.
+    /// Rejects a value over the size limit, before anything is written.
     pub(crate) fn check_size(&self) -> Result<(), StoreError> {
         if self.value.len() <= MAX_VALUE_BYTES {
             return Ok(());
@@ -101,24 +100,24 @@ impl Write {
     }
 }
 
-/// What must be there for a change to happen. A record past its end counts as absent.
+/// The precondition of a change. An expired record counts as absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Anything or nothing.
+    /// No condition.
     Anything,
-    /// Nothing.
+    /// The record must not exist.
     Absent,
-    /// The record of exactly this write.
+    /// The record must have this revision.
     Revision(Revision),
 }
 
 impl Expected {
-    /// What the author of a change has seen.
+    /// Requires that the record is still as it was read.
     pub fn seen(record: Option<&Record>) -> Self {
         record.map_or(Self::Absent, |record| Self::Revision(record.revision))
     }
 
-    /// Compares with what is there; the difference is a [`ErrorKind::Conflict`].
+    /// Returns [`ErrorKind::Conflict`] if the condition does not hold.
     pub(crate) fn check(self, current: Option<Revision>) -> Result<(), StoreError> {
         let holds = match self {
             Self::Anything => true,
@@ -130,7 +129,7 @@ impl Expected {
         }
         Err(StoreError::new(
             ErrorKind::Conflict { current },
-            "the record was changed by somebody else in the meantime",
+            "the record was changed by another writer",
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! The trait, and the one algorithm that stands on it.
+//! The [`Store`] trait, and [`update`], a read-modify-write on top of it.
 
 use std::fmt;
 
@@ -12,32 +12,31 @@ use crate::{
 
 /// Durable records, shared by every process that opens the same store.
 ///
-/// Each operation happens wholly or not at all, and sees every one that ended before it began. A future that is
-/// dropped does not take its change back: it may still happen. No operation waits without end: a store that cannot
-/// be reached says so.
+/// Operations are atomic, and each sees all that completed before it started. Dropping a future does not undo its
+/// change, which may still happen. Every operation has a timeout: a store that cannot be reached returns an error.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Reads one record, unless it is past its end.
+    /// Reads one record; `None` if it does not exist or has expired.
     fn get<'a>(
         &'a self,
         space: Space,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Option<Record>, StoreError>>;
 
-    /// Reads several records at one moment; the answer has the order of the question.
+    /// Reads several records from one snapshot, in the order of `keys`.
     fn get_many<'a>(
         &'a self,
         space: Space,
         keys: &'a [Key],
     ) -> BoxFuture<'a, Result<Vec<Option<Record>>, StoreError>>;
 
-    /// Tells which records a space has, a page at a time, beginning after that key.
+    /// Lists the records of a space, one page at a time, starting after the given key.
     fn list<'a>(
         &'a self,
         space: Space,
         after: Option<&'a Key>,
     ) -> BoxFuture<'a, Result<Listing, StoreError>>;
 
-    /// Writes one record and drops those past their end.
+    /// Writes one record and drops expired ones.
     fn put<'a>(
         &'a self,
         space: Space,
@@ -45,7 +44,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         write: Write,
     ) -> BoxFuture<'a, Result<Revision, StoreError>>;
 
-    /// Removes one record; tells whether there was one.
+    /// Removes one record; returns whether it existed.
     fn remove<'a>(
         &'a self,
         space: Space,
@@ -53,10 +52,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         expected: Expected,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Drops every record past its end; tells how many. Every [`put`](Store::put) does this too.
+    /// Drops expired records and returns their number. Every [`put`](Store::put) does this too.
     fn sweep(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
 
-    /// Adds entries to a log, in this order and all or none, and drops what is then too old or too much.
+    /// Appends entries to a log atomically, in this order, then drops those over the retention limits.
     fn append(
         &self,
         log: Space,
@@ -67,7 +66,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         ready(Err(no_logs())).boxed()
     }
 
-    /// Reads a log, the newest entries first.
+    /// Reads a log, newest entries first.
     fn read_log(
         &self,
         log: Space,
@@ -79,14 +78,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 }
 
 fn no_logs() -> StoreError {
-    StoreError::new(ErrorKind::Unavailable, "this store keeps no logs")
+    StoreError::new(ErrorKind::Unavailable, "this store does not support logs")
 }
 
-/// Changes one record so that no other writer's change is lost.
+/// Changes one record without losing concurrent writes (optimistic concurrency).
 ///
-/// `change` sees the record and says what to write, or `None` to leave it. It is called again whenever somebody else
-/// was faster. Each such round means that another writer has got on, so the rounds are at most as many as there are
-/// other writes; a caller for whom that is too long drops the future.
+/// `change` gets the current record and returns the new one, or `None` to leave it. It is called again after each
+/// conflict. Every conflict means that another writer has made progress, so there are at most as many retries as other
+/// writes; drop the future to give up.
 pub async fn update<Change>(
     store: &dyn Store,
     space: Space,

@@ -1,24 +1,24 @@
-//! Time as a value, and the one place it comes from.
+//! Timestamps and the clock they come from.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment: milliseconds since 1970, UTC.
+/// A point in time, in milliseconds since the Unix epoch (UTC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// That many milliseconds after the beginning of 1970.
+    /// From milliseconds since the Unix epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since the beginning of 1970.
+    /// Milliseconds since the Unix epoch.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// This long after; at the end of time it stays there.
+    /// Adds a duration, saturating.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
@@ -27,7 +27,7 @@ impl Timestamp {
 }
 
 impl Timestamp {
-    /// This long before; at the beginning of time it stays there.
+    /// Subtracts a duration, saturating.
     #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
@@ -45,13 +45,13 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// Where a store learns what time it is.
+/// Source of the current time of a store.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The clock of the machine.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

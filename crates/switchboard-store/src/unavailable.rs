@@ -1,7 +1,7 @@
-//! The store of a program whose real one cannot be used: every operation fails, at once and with the same reason.
+//! A store on which every operation fails at once, with the reason the real one could not be opened.
 //!
-//! It exists so that no caller takes a broken store for an empty one. What protects (pins, the audit log) fails closed
-//! on it, and what is a convenience (caches) goes on without.
+//! It prevents callers from taking a broken store for an empty one: security features (pins, the audit log) fail closed
+//! on it, and caches are skipped.
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
@@ -11,12 +11,12 @@ use crate::{
     StoreError, Write,
 };
 
-/// A store that cannot be used, and why.
+/// Fails every operation with the error it was created with.
 #[derive(Debug, Clone)]
 pub struct UnavailableStore(StoreError);
 
 impl UnavailableStore {
-    /// A store that fails with this error, whatever is asked of it.
+    /// Fails every operation with this error.
     pub fn new(error: StoreError) -> Self {
         Self(error)
     }

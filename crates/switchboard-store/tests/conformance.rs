@@ -1,4 +1,4 @@
-//! What every store must do, whatever it is made of.
+//! Conformance tests that every store must pass.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ async fn sqlite_store_conforms() {
     .await;
 }
 
-/// Runs every case against a store of its own.
+/// Runs every case against its own store.
 async fn conforms(make: impl Fn(Arc<ManualClock>) -> Arc<dyn Store>) {
     let fresh = || {
         let clock = Arc::new(ManualClock(AtomicI64::new(1000)));
@@ -48,16 +48,16 @@ async fn conforms(make: impl Fn(Arc<ManualClock>) -> Arc<dyn Store>) {
         }
     };
     an_empty_store_answers(fresh()).await;
-    what_is_put_is_got(fresh()).await;
+    a_written_record_is_read_back(fresh()).await;
     values_of_every_size_survive(fresh()).await;
     odd_keys_are_keys(fresh()).await;
-    spaces_are_apart(fresh()).await;
+    spaces_are_independent(fresh()).await;
     revisions_only_grow(fresh()).await;
-    conditions_are_kept(fresh()).await;
+    preconditions_are_checked(fresh()).await;
     removal_has_conditions_too(fresh()).await;
     many_are_read_in_the_order_asked(fresh()).await;
     lists_come_in_order_and_in_pages(fresh()).await;
-    records_end_when_they_say(fresh()).await;
+    records_expire_on_time(fresh()).await;
     an_end_can_be_moved_and_taken_back(fresh()).await;
     a_record_past_its_end_counts_as_absent(fresh()).await;
     sweeping_drops_what_has_ended_and_nothing_else(fresh()).await;
@@ -80,7 +80,7 @@ fn entry(at: i64, text: &str) -> LogEntry {
     }
 }
 
-/// The texts of a log's entries, the newest first.
+/// The texts of a log's entries, newest first.
 async fn texts(store: &dyn Store, log: Space, query: LogQuery) -> Vec<String> {
     let entries = store.read_log(log, query).await.unwrap();
     assert!(entries.is_sorted_by(|first, second| first.number > second.number));
@@ -189,7 +189,7 @@ async fn an_empty_store_answers(Context { store, .. }: Context) {
     assert_eq!(store.sweep().await, Ok(0));
 }
 
-async fn what_is_put_is_got(Context { store, clock }: Context) {
+async fn a_written_record_is_read_back(Context { store, clock }: Context) {
     clock.set(1234);
     let revision = store
         .put(FRUIT, &key("apple"), Write::new("red").expires_at(at(5000)))
@@ -265,7 +265,7 @@ async fn odd_keys_are_keys(Context { store, .. }: Context) {
     }
 }
 
-async fn spaces_are_apart(Context { store, .. }: Context) {
+async fn spaces_are_independent(Context { store, .. }: Context) {
     store
         .put(FRUIT, &key("a"), Write::new("fruit"))
         .await
@@ -297,7 +297,7 @@ async fn revisions_only_grow(Context { store, .. }: Context) {
     );
 }
 
-async fn conditions_are_kept(Context { store, .. }: Context) {
+async fn preconditions_are_checked(Context { store, .. }: Context) {
     let apple = key("apple");
     let put = |value: &'static str, expected| {
         store.put(FRUIT, &apple, Write::new(value).expecting(expected))
@@ -319,7 +319,7 @@ async fn conditions_are_kept(Context { store, .. }: Context) {
     );
     assert_eq!(value(&*store, FRUIT, "apple").await.unwrap(), "2");
 
-    // Removed and made again, it is another record, whatever its value.
+    // A record that was removed and written again has another revision, even with the same value.
     store
         .remove(FRUIT, &apple, Expected::Anything)
         .await
@@ -434,7 +434,7 @@ async fn lists_come_in_order_and_in_pages(Context { store, clock }: Context) {
     assert_eq!(names, expected);
 }
 
-async fn records_end_when_they_say(Context { store, clock }: Context) {
+async fn records_expire_on_time(Context { store, clock }: Context) {
     store
         .put(FRUIT, &key("a"), Write::new("1").expires_at(at(2000)))
         .await
@@ -505,10 +505,10 @@ async fn sweeping_drops_what_has_ended_and_nothing_else(Context { store, clock }
     assert_eq!(store.sweep().await, Ok(2));
     assert_eq!(store.sweep().await, Ok(0));
     clock.set(4000);
-    // A write sweeps by itself.
+    // A write sweeps, too.
     store.put(STONE, &key("e"), Write::new("e")).await.unwrap();
     assert_eq!(store.sweep().await, Ok(0));
-    // The clock goes back: what was swept stays away.
+    // Swept records stay absent when the clock goes back.
     clock.set(1000);
     assert_eq!(store.list(FRUIT, None).await, Ok(Listing::default()));
     assert_eq!(value(&*store, STONE, "d").await.unwrap(), "d");
@@ -547,7 +547,7 @@ struct Context {
     clock: Arc<ManualClock>,
 }
 
-/// A clock that stands until it is set.
+/// A clock that only advances when set.
 #[derive(Debug)]
 struct ManualClock(AtomicI64);
 

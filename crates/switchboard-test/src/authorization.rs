@@ -1,7 +1,7 @@
-//! An MCP server behind a login, with its authorization server, on one loopback port.
+//! A fake MCP server that requires a login, with its authorization server, on one loopback port.
 //!
-//! It does what a script says and counts what it sees. Refresh tokens rotate, and one that is used twice takes the whole
-//! login with it, as RFC 9700 wants it. Plain threads and the standard library, so that every crate's tests can have it.
+//! It follows a script and counts requests. Refresh tokens rotate, and reuse of an old one revokes the login, as RFC
+//! 9700 recommends. It uses plain threads and the standard library only, so that every crate's tests can use it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,54 +11,54 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What the authorization page does with whoever comes.
+/// What the authorization page does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consent {
-    /// The person agrees.
+    /// The user consents.
     #[default]
     Given,
-    /// The person says no.
+    /// The user denies access.
     Refused,
-    /// An answer with another state comes first, then the right one.
+    /// Redirects with a wrong state first, then with the right one.
     AfterAStranger,
-    /// The person goes away.
+    /// The user never answers.
     Never,
 }
 
-/// What the server does, and what it has seen.
+/// The behaviour of the server, and the requests it has counted.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    /// What the authorization page does.
+    /// Behaviour of the authorization page.
     pub consent: Consent,
-    /// How many seconds the tokens of a login live: none, unless told otherwise.
+    /// Lifetime of the tokens of a login, in seconds: 0 by default.
     pub login_lifetime: u32,
-    /// How many seconds renewed tokens live.
+    /// Lifetime of refreshed tokens, in seconds.
     pub renewed_lifetime: u32,
-    /// How long a renewal takes.
+    /// Duration of a refresh request.
     pub renewal_takes: Duration,
-    /// Whether `/mcp` wants a token at all.
+    /// Whether `/mcp` can be used without a token.
     pub is_open: bool,
-    /// How many logins there were.
+    /// Number of logins.
     pub logins: usize,
-    /// How many renewals there were.
+    /// Number of refreshes.
     pub renewals: usize,
-    /// How many refresh tokens were used twice.
+    /// Number of refresh tokens that were used twice.
     pub reuses: usize,
-    /// How many requests to `/mcp` carried a token, right or wrong.
+    /// Number of requests to `/mcp` with a token, valid or not.
     pub presented: usize,
-    /// How many tokens were revoked by the client.
+    /// Number of tokens revoked by the client.
     pub revocations: usize,
-    /// The scopes that the last login asked for.
+    /// The scopes requested by the last login.
     pub scopes: String,
-    /// The last address that the browser was sent back to.
+    /// The last redirect URI that the browser was sent to.
     pub redirected_to: String,
-    /// Every token that was ever given: to be found nowhere.
+    /// Every token ever issued, to check that none leaks.
     pub given: Vec<String>,
-    /// What only the server looks at.
+    /// Internal state of the server.
     pub memory: Memory,
 }
 
-/// What the server knows of the one login there is.
+/// Internal state: the tokens of the one login.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     access: Option<String>,
@@ -68,7 +68,7 @@ pub struct Memory {
     has_ended: bool,
 }
 
-/// The running server. It ends when it is dropped.
+/// The running server, stopped on drop.
 #[derive(Debug)]
 pub struct AuthorizationServer {
     address: SocketAddr,
@@ -77,15 +77,15 @@ pub struct AuthorizationServer {
 }
 
 impl AuthorizationServer {
-    /// Starts it.
+    /// Starts the server.
     ///
     /// # Panics
-    /// Where there is no loopback.
-    #[expect(clippy::expect_used, reason = "without a loopback there is no test")]
+    /// If the loopback interface is not available.
+    #[expect(clippy::expect_used, reason = "the test needs a loopback interface")]
     pub fn start(script: Script) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-        let listener = listener.expect("a loopback");
-        let address = listener.local_addr().expect("a loopback");
+        let listener = listener.expect("a loopback interface");
+        let address = listener.local_addr().expect("a loopback interface");
         let script = Arc::new(Mutex::new(script));
         let shared = Arc::clone(&script);
         let thread = std::thread::spawn(move || {
@@ -105,12 +105,12 @@ impl AuthorizationServer {
         }
     }
 
-    /// The MCP server's address.
+    /// The URL of the MCP endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// What the server does, to be changed, and what it has seen.
+    /// The behaviour, which can be changed, and the counters.
     pub fn script(&self) -> MutexGuard<'_, Script> {
         held(&self.script)
     }
@@ -119,7 +119,7 @@ impl AuthorizationServer {
 impl Drop for AuthorizationServer {
     fn drop(&mut self) {
         self.script().memory.has_ended = true;
-        // The thread waits for a call; this is the last one.
+        // Unblocks the `accept` of the thread.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -221,7 +221,7 @@ fn answer(request: &Request, address: SocketAddr, script: &Mutex<Script>) -> Res
     }
 }
 
-/// A server of the stateful era with two tools, for those who have a token.
+/// A stateful MCP server with two tools, for clients with a token.
 fn mcp(request: &Request, issuer: &str, script: &Mutex<Script>) -> Response {
     let mut script = held(script);
     script.presented += usize::from(request.token.is_some());
@@ -250,7 +250,7 @@ fn mcp(request: &Request, issuer: &str, script: &Mutex<Script>) -> Response {
         }
         Some("\"ping\"") => "{}",
         _ => {
-            let error = r#"{"code":-32601,"message":"no such method"}"#;
+            let error = r#"{"code":-32601,"message":"method not found"}"#;
             let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
             return json("400 Bad Request", body);
         }
@@ -306,18 +306,18 @@ fn token(form: &HashMap<String, String>, script: &Mutex<Script>) -> Response {
             let takes = held(script).renewal_takes;
             std::thread::sleep(takes);
             let mut script = held(script);
-            let shown = parameter("refresh_token").to_owned();
-            if script.memory.used.contains(&shown) {
-                // Somebody has a token that was replaced: a thief or a race. Nobody keeps the login.
+            let presented_token = parameter("refresh_token").to_owned();
+            if script.memory.used.contains(&presented_token) {
+                // An old refresh token was used again, by theft or a race: the login is revoked.
                 script.reuses += 1;
                 script.memory.access = None;
                 script.memory.refresh = None;
                 return refused("invalid_grant");
             }
-            if script.memory.refresh.as_ref() != Some(&shown) {
+            if script.memory.refresh.as_ref() != Some(&presented_token) {
                 return refused("invalid_grant");
             }
-            script.memory.used.push(shown);
+            script.memory.used.push(presented_token);
             script.renewals += 1;
             script.renewed_lifetime
         }
@@ -338,7 +338,7 @@ fn token(form: &HashMap<String, String>, script: &Mutex<Script>) -> Response {
     json("200 OK", body)
 }
 
-/// Fetches an address and follows where it leads, as a browser would; the last page.
+/// Fetches a URL, following redirects like a browser, and returns the last page.
 pub fn fetch(url: &str) -> String {
     let page = page(url);
     match location(&page) {
@@ -347,7 +347,7 @@ pub fn fetch(url: &str) -> String {
     }
 }
 
-/// Where an address leads, for those who do not follow.
+/// The redirect target of a URL, if any.
 pub fn leads_to(url: &str) -> Option<String> {
     location(&page(url))
 }
@@ -379,7 +379,7 @@ fn json(status: &'static str, body: String) -> Response {
     }
 }
 
-/// The raw value of a member that is a number or a text, wherever it stands.
+/// The raw value of a number or string member, at any depth.
 fn member<'b>(body: &'b str, name: &str) -> Option<&'b str> {
     let (_, rest) = body.split_once(&format!("\"{name}\":"))?;
     let end = rest.find([',', '}'])?;

@@ -1,17 +1,17 @@
-//! What the clients of `cargo xtask bench` have in common: the tasks they are given, and how they are timed.
+//! Shared code of the benchmark clients of `cargo xtask bench`: their tasks and timing.
 //!
-//! Each client is a program of its own, so that no two share an allocator, a runtime or a warm cache. All are built in
-//! one profile, run on one thread, and print lines of JSON with times in nanoseconds and memory in bytes. What the
-//! times mean next to each other is worked out by `xtask`.
+//! Each client is a separate program, so that none shares an allocator, a runtime or a warm cache. All use the same
+//! build profile and one thread, and print lines of JSON with times in nanoseconds and memory in bytes. `xtask`
+//! compares them.
 //!
-//! A machine that others use as well is now faster and now slower, for some ten milliseconds or more. Calls are therefore
-//! made in short turns, one for each line of input, and the clients take turns: neighbours meet the same machine.
+//! The speed of a shared machine varies over tens of milliseconds. Calls are therefore made in short rounds, one per
+//! line of input, and the clients alternate, so that adjacent rounds see the same conditions.
 //!
 //! ```text
-//! CLIENT calls COUNT SERVER [ARGUMENT…]   at each line so many calls one after the other, then some with 64 under way at a time
-//! CLIENT count COUNT SERVER [ARGUMENT…]   exactly that many calls, for a tool that counts instructions
+//! CLIENT calls COUNT SERVER [ARGUMENT…]   per line of input: COUNT sequential calls, then some with 64 in flight
+//! CLIENT count COUNT SERVER [ARGUMENT…]   exactly COUNT calls, for a tool that counts instructions
 //! CLIENT list SERVER [ARGUMENT…]          connect and list all tools
-//! CLIENT start COUNT SERVER [ARGUMENT…]   connect to that many servers at once, until the tools of all are known
+//! CLIENT start COUNT SERVER [ARGUMENT…]   connect to COUNT servers at once, until the tools of all are known
 //! ```
 
 use std::ffi::OsString;
@@ -24,61 +24,61 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 
-/// The tool that is called.
+/// The tool of the echo server that is called.
 pub const TOOL: &str = "echo_0";
 
-/// What it is called with.
+/// Arguments of every call.
 pub const ARGUMENTS: &str = r#"{"text":"hello"}"#;
 
-/// How many calls are under way at a time, where it is many.
+/// Number of concurrent calls.
 const IN_FLIGHT: u64 = 64;
 
-/// Calls before the clock runs.
+/// Calls before the measurement.
 const WARM_UP: u64 = 500;
 
-/// Calls in a turn of those that are under way together.
+/// Concurrent calls per round.
 const TOGETHER: u64 = 3_200;
 
-/// Calls whose caller is the thread itself.
+/// Calls made from the thread itself, not from a task.
 const LAST_CALLS: u64 = 10_000;
 
-/// How long a client may do in the background what it does once, before its instructions are counted.
+/// Time for one-off background work of a client before its instructions are counted.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// What goes wrong in a client ends it, so only its text matters.
+/// An error ends the client, so only its text matters.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How the server is started. It gets the environment of the client.
+/// The command of the server, which inherits the environment of the client.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// The program.
+    /// Path or name of the executable.
     pub program: OsString,
-    /// Its arguments.
+    /// Command line arguments.
     pub arguments: Vec<OsString>,
 }
 
 /// A client to be measured.
 pub trait Contestant: Sized + Send + 'static {
-    /// What it is called in the tables.
+    /// Its name in the result tables.
     const NAME: &'static str;
 
-    /// Connects to so many servers at once, until the tools of all of them are known.
+    /// Connects to `count` servers at once and waits until the tools of all are known.
     fn open(server: Server, count: usize) -> impl Future<Output = Result<Self, Failure>> + Send;
 
-    /// Calls [`TOOL`] of the first server with [`ARGUMENTS`], and makes sure that there is a result.
+    /// Calls [`TOOL`] of the first server with [`ARGUMENTS`] and checks that there is a result.
     fn call(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// How many tools are known.
+    /// Number of known tools.
     fn tools(&self) -> usize;
 
-    /// The same client once more, for calls at the same time; `None` if it can make only one.
+    /// A handle for concurrent calls; `None` if the client can make only one call at a time.
     fn share(&self) -> Option<Self>;
 
-    /// Ends the connections.
+    /// Closes the connections.
     fn close(self) -> impl Future<Output = ()> + Send;
 }
 
-/// Does what the command line says.
+/// Runs the task of the command line.
 pub fn run<C: Contestant>() -> ExitCode {
     match measure::<C>() {
         Ok(()) => ExitCode::SUCCESS,
@@ -89,22 +89,22 @@ pub fn run<C: Contestant>() -> ExitCode {
     }
 }
 
-/// One line of output.
+/// One line of output, times in nanoseconds.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     client: &'static str,
-    /// From the start to tools that are known.
+    /// From the start until the tools are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     open: Option<u64>,
-    /// One call, its caller being a task: the median.
+    /// Median time of a call made from a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     sequential: Option<u64>,
-    /// One call, its caller being the thread itself: the median.
+    /// Median time of a call made from the thread itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocking: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<usize>,
-    /// How much memory came to be used, at the most.
+    /// Peak memory, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<u64>,
 }
@@ -114,13 +114,13 @@ fn measure<C: Contestant>() -> Result<(), Failure> {
     let task = words.next().unwrap_or_default();
     let has_count = task != "list";
     let count = if has_count {
-        let count = words.next().ok_or("a count is missing")?;
+        let count = words.next().ok_or("missing count")?;
         count.to_string_lossy().parse()?
     } else {
         1
     };
     let server = Server {
-        program: words.next().ok_or("the server is missing")?,
+        program: words.next().ok_or("missing server")?,
         arguments: words.collect(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -143,7 +143,7 @@ fn measure<C: Contestant>() -> Result<(), Failure> {
         }
         Some("list") => runtime.block_on(open::<C>(server, 1))?,
         Some("start") => runtime.block_on(open::<C>(server, usize::try_from(count)?))?,
-        _ => return Err("the task is `calls`, `count`, `list` or `start`".into()),
+        _ => return Err("the task must be `calls`, `count`, `list` or `start`".into()),
     };
     let report = Report {
         client: C::NAME,
@@ -153,7 +153,7 @@ fn measure<C: Contestant>() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Connects, until all tools are known.
+/// Connects and waits until all tools are known.
 async fn open<C: Contestant>(server: Server, count: usize) -> Result<Report, Failure> {
     let before = memory("VmRSS:");
     let start = Instant::now();
@@ -209,7 +209,7 @@ fn calls<C: Contestant>(
     })
 }
 
-/// The median time of a call.
+/// Runs calls sequentially and returns the median time.
 async fn one_by_one<C: Contestant>(client: &mut C, count: u64) -> Result<u64, Failure> {
     let mut times = Vec::with_capacity(usize::try_from(count)?);
     for _ in 0..count {
@@ -220,7 +220,7 @@ async fn one_by_one<C: Contestant>(client: &mut C, count: u64) -> Result<u64, Fa
     Ok(middle(times))
 }
 
-/// The time of a call when many are under way, if the client can do that.
+/// The time per call with many in flight; `None` if the client does not support that.
 async fn many_at_once<C: Contestant>(client: &mut C, count: u64) -> Result<Option<u64>, Failure> {
     let each = count / IN_FLIGHT;
     let finished = Arc::new(Finished::default());
@@ -244,15 +244,14 @@ async fn many_at_once<C: Contestant>(client: &mut C, count: u64) -> Result<Optio
     Ok(Some(finished.median()))
 }
 
-/// When calls were finished, one moment for so many calls: other work on the machine spoils some of the times between
-/// these moments, and the median is not among them.
+/// Timestamps taken every few calls: other load on the machine distorts some intervals, but not their median.
 #[derive(Default)]
 struct Finished {
     count: AtomicU64,
     moments: Mutex<Vec<Instant>>,
 }
 
-/// Calls between two moments.
+/// Calls between two timestamps.
 const STRIDE: u64 = 256;
 
 impl Finished {
@@ -265,7 +264,7 @@ impl Finished {
         }
     }
 
-    /// The median time of a call.
+    /// The median time per call.
     fn median(&self) -> u64 {
         let moments = self.moments.lock();
         let moments = moments.unwrap_or_else(PoisonError::into_inner);
@@ -278,7 +277,6 @@ impl Finished {
     }
 }
 
-/// The median.
 fn middle(mut times: Vec<u64>) -> u64 {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
@@ -288,7 +286,7 @@ fn nanoseconds(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What the system says of this process's memory, where it says anything.
+/// A value of `/proc/self/status`, in bytes; `None` on other systems.
 fn memory(what: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(what))?;

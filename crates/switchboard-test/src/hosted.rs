@@ -1,7 +1,7 @@
-//! A host in a test: servers as it wants them, what it tells, and what it must not leave behind.
+//! Support for tests with a host: server specs, waiting for events, and leak checks.
 //!
-//! Owns the way from a scripted or installed server to a [`ServerSpec`], the waiting for states, and the counting of
-//! tasks, descriptors and processes. What is right is for the tests to say.
+//! Turns scripted and installed servers into [`ServerSpec`]s, waits for states, and counts tasks, descriptors and
+//! processes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::scripted::{Endpoint, Over, Running};
 
-/// How long anything is waited for. It is only ever used up by a test that fails.
+/// Timeout of every wait; only reached by a failing test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that runs, as a host wants it. Its messages may have so many bytes.
+/// The spec of a running server, with a limit on the size of its messages.
 pub fn spec(name: &str, server: &Running, over: Over, max_message_bytes: usize) -> ServerSpec {
     match &server.endpoint {
         Endpoint::Command { program, arguments } => {
@@ -37,7 +37,7 @@ pub fn spec(name: &str, server: &Running, over: Over, max_message_bytes: usize) 
     }
 }
 
-/// A server that is a command.
+/// The spec of a stdio server.
 pub fn spec_of_command(
     name: &str,
     program: PathBuf,
@@ -64,11 +64,11 @@ pub fn spec_of_command(
     spec_of(name, Arc::new(connector), &key)
 }
 
-/// A server at an address.
+/// The spec of a server at a URL.
 ///
 /// # Panics
 ///
-/// If the address is none: the test is wrong then.
+/// If the URL is invalid.
 pub fn spec_of_url(name: &str, url: &str, over: Over, max_message_bytes: usize) -> ServerSpec {
     let made = || -> Result<Arc<dyn Connector>, switchboard::transport::TransportError> {
         let client = HttpClient::new(HttpSettings {
@@ -83,17 +83,17 @@ pub fn spec_of_url(name: &str, url: &str, over: Over, max_message_bytes: usize) 
         })
     };
     #[expect(clippy::expect_used, reason = "a test fails by panicking")]
-    let connector = made().expect("the address of a test server can be used");
+    let connector = made().expect("the URL of a test server is valid");
     spec_of(name, connector, url)
 }
 
-/// A server behind a connector of the test's own.
+/// The spec of a server behind a custom connector.
 pub fn spec_of(name: &str, connector: Arc<dyn Connector>, key: &str) -> ServerSpec {
     let key = ConnectionKey::of(&[name.as_bytes(), key.as_bytes()]);
     ServerSpec::new(name, connector, key)
 }
 
-/// Calls a tool and waits for silence no longer than this.
+/// Calls a tool with this idle timeout.
 pub async fn call(
     host: &Host,
     tool: &str,
@@ -109,7 +109,7 @@ pub async fn call(
     .await
 }
 
-/// What a host tells, from the moment this was made.
+/// The events of a host since this was created.
 #[derive(Debug)]
 pub struct Told {
     events: broadcast::Receiver<Event>,
@@ -117,7 +117,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Listens from now on.
+    /// Subscribes to the events from now on.
     pub fn by(host: &Host) -> Self {
         Self {
             events: host.events(),
@@ -125,11 +125,11 @@ impl Told {
         }
     }
 
-    /// Waits until something is told that is looked for. What was told before counts too.
+    /// Waits until `look` finds something in the events, including earlier ones.
     ///
     /// # Panics
     ///
-    /// If it does not come.
+    /// On timeout.
     pub async fn until<T>(&mut self, look: impl Fn(&[Event]) -> Option<T>) -> T {
         let search = async {
             loop {
@@ -145,10 +145,10 @@ impl Told {
         };
         let found = timeout(PATIENCE, search).await.ok().flatten();
         #[expect(clippy::panic, reason = "a test fails by panicking")]
-        found.unwrap_or_else(|| panic!("not told; told so far: {:#?}", self.seen))
+        found.unwrap_or_else(|| panic!("no such event; events so far: {:#?}", self.seen))
     }
 
-    /// Waits until the server has gone through so many states, and gives them.
+    /// Waits until the server has gone through `count` states and returns them.
     pub async fn states(&mut self, server: &str, count: usize) -> Vec<&'static str> {
         self.until(|events| {
             let states = states_of(events, server);
@@ -162,7 +162,7 @@ impl Told {
         states_of(self.so_far(), server)
     }
 
-    /// Everything told so far.
+    /// All events so far.
     pub fn so_far(&mut self) -> &[Event] {
         loop {
             match self.events.try_recv() {
@@ -182,19 +182,19 @@ fn states_of(events: &[Event], name: &str) -> Vec<&'static str> {
     states.collect()
 }
 
-/// What a host could leave behind.
+/// Resources that a host could leak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     /// Tasks of this runtime.
     pub tasks: usize,
-    /// Open descriptors of this process.
+    /// Open file descriptors of this process.
     pub descriptors: usize,
     /// Child processes of this process.
     pub children: usize,
 }
 
 impl Held {
-    /// What is held now. Only tasks can be counted everywhere.
+    /// Counts the current resources. Outside Linux only tasks are counted.
     pub fn now() -> Self {
         Self {
             tasks: tokio::runtime::Handle::current()
@@ -205,7 +205,7 @@ impl Held {
         }
     }
 
-    /// Waits until no more is held than this: what ends does so in its own time, and tells nobody.
+    /// Waits until no more is held than this, because cleanup is asynchronous. The error is what is still held.
     pub async fn again(self) -> Result<(), Self> {
         let over = wait_until(|| {
             let now = Self::now();
@@ -217,16 +217,15 @@ impl Held {
     }
 }
 
-/// Waits for something that no event announces, such as a descriptor that the system has closed. The caller bounds
-/// the time.
+/// Waits for a condition that no event announces, such as a descriptor closed by the system. The caller sets a timeout.
 pub async fn wait_until(mut condition: impl FnMut() -> bool) {
     while !condition() {
         sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Resident memory of this process in bytes, its code aside: the first call brings in pages of the program that no
-/// message is to blame for. Zero where it cannot be read.
+/// Resident memory of this process in bytes, without its code, whose pages are loaded on demand. 0 if it cannot be
+/// read.
 pub fn resident_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status
@@ -240,7 +239,7 @@ fn children() -> usize {
     let own = std::process::id();
     let parents = entries("/proc").into_iter().filter_map(|folder| {
         let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
-        // The name may have spaces and parentheses, so the fields are counted from its end.
+        // The name may contain spaces and parentheses, so fields are counted from its end.
         let (_, fields) = stat.rsplit_once(')')?;
         fields.split_whitespace().nth(1)?.parse::<u32>().ok()
     });

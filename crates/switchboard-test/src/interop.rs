@@ -1,7 +1,6 @@
-//! The servers of others: how each is started, once `cargo xtask test` has installed them.
+//! Starts third-party servers and clients that `cargo xtask test` has installed.
 //!
-//! Owns the commands and the waiting until a server listens; what is installed is fixed by the lock files in
-//! `tests/interop`. It installs nothing itself.
+//! The lock files in `tests/interop` fix the versions; this module installs nothing.
 
 use std::io;
 use std::net::TcpListener;
@@ -12,46 +11,46 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// How long a server may take until it listens; a slow machine needs most of it for Node and Python.
+/// Timeout until a server listens; on a slow machine, Node and Python need most of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A command that a client starts and talks to over stdio.
+/// A command that a client starts and connects to over stdio.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// The program.
+    /// Path of the executable.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Command line arguments.
     pub arguments: Vec<String>,
 }
 
-/// A server that listens. Dropping it ends it.
+/// A listening server, killed on drop.
 #[derive(Debug)]
 pub struct Listening {
-    /// Where.
+    /// Endpoint for clients.
     pub url: String,
-    /// The process, which is killed when this is dropped.
+    /// Killed on drop.
     _process: Child,
 }
 
-/// Why a server is not there.
+/// The reason a server cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InteropError {
-    /// It is not installed.
+    /// Run `cargo xtask test` to install it.
     #[error("not installed: {} is missing; run `cargo xtask test`, or `cargo xtask model` for the model", path.display())]
     NotInstalled {
-        /// What is missing.
+        /// The missing file.
         path: PathBuf,
     },
-    /// It did not start, or not in time.
+    /// It exited or did not listen in time.
     #[error("{program} does not listen: {reason}")]
     NotListening {
-        /// The program.
+        /// The executable.
         program: String,
-        /// What happened instead.
+        /// Its output so far.
         reason: String,
     },
-    /// The system would not.
+    /// The operating system returned an error.
     #[error("cannot start a server")]
     System(#[from] io::Error),
 }
@@ -115,7 +114,7 @@ pub fn python_sdk() -> Result<Launch, InteropError> {
     python_program(&[&script("sdk_server.py")?])
 }
 
-/// llama.cpp's server with a small model, which `cargo xtask model` installs. Its address is a base URL.
+/// llama.cpp's server with a small model, installed by `cargo xtask model`. Its URL is a base URL.
 pub async fn small_model() -> Result<Listening, InteropError> {
     let port = free_port()?;
     let script = existing(root().join("tests/interop/model/serve.py"))?;
@@ -149,13 +148,13 @@ pub fn own_server() -> Result<Launch, InteropError> {
     })
 }
 
-/// The program `conformance-server` of this crate, over Streamable HTTP, for those who show this token.
+/// The program `conformance-server` of this crate, over Streamable HTTP, with this token.
 pub async fn own_server_http(token: &str) -> Result<Listening, InteropError> {
     let program = crate::scripted::fixture::program("conformance-server")?;
     first_line_says_where(Command::new(&program).args(["--token", token])).await
 }
 
-/// The TypeScript SDK's client, as a script of ours.
+/// Our script for the TypeScript SDK's client.
 pub fn typescript_client() -> Result<Launch, InteropError> {
     let script = existing(root().join("tests/interop/clients/typescript_client.mjs"))?;
     Ok(Launch {
@@ -164,23 +163,23 @@ pub fn typescript_client() -> Result<Launch, InteropError> {
     })
 }
 
-/// The Python SDK's client, as a script of ours.
+/// Our script for the Python SDK's client.
 pub fn python_client() -> Result<Launch, InteropError> {
     let script = existing(root().join("tests/interop/clients/python_client.py"))?;
     python_program(&[&script.to_string_lossy()])
 }
 
-/// Where the packages of npm are, for scripts of ours.
+/// Folder of the installed npm packages.
 pub fn node_modules() -> Result<PathBuf, InteropError> {
     installed("npm/node_modules")
 }
 
-/// Node 22 of the installed packages, for scripts of ours.
+/// The installed Node 22.
 pub fn node() -> Result<PathBuf, InteropError> {
     installed("npm/node_modules/node/bin/node")
 }
 
-/// Python of the installed packages, for scripts of ours.
+/// The installed Python.
 pub fn python() -> Result<PathBuf, InteropError> {
     installed("pypi/venv/bin/python")
 }
@@ -213,7 +212,7 @@ async fn listening_everything(transport: &str, path: &str) -> Result<Listening, 
     listen(launch, &[("PORT", port.to_string())], url, "on port").await
 }
 
-/// Starts a server and waits until it says on standard error that it listens.
+/// Starts a server and waits until its standard error contains `sign`.
 async fn listen(
     launch: Launch,
     environment: &[(&str, String)],
@@ -229,11 +228,11 @@ async fn listen(
         .kill_on_drop(true)
         .spawn()?;
     let mut lines = BufReader::new(process.stderr.take().ok_or_else(no_output)?).lines();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let waiting = async {
         while let Ok(Some(line)) = lines.next_line().await {
             let is_up = line.contains(sign);
-            said.push(line);
+            output.push(line);
             if is_up {
                 return true;
             }
@@ -244,10 +243,10 @@ async fn listen(
     if !matches!(is_up, Ok(true)) {
         return Err(InteropError::NotListening {
             program: launch.arguments.join(" "),
-            reason: said.join("\n"),
+            reason: output.join("\n"),
         });
     }
-    // What it says from here on is read and dropped, so that it never waits for a reader.
+    // Further output is read and dropped, so that the server never blocks on a full pipe.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     Ok(Listening {
         url,
@@ -255,7 +254,7 @@ async fn listen(
     })
 }
 
-/// Starts a server of ours, whose first line is its address. It ends with its input, too.
+/// Starts one of our servers, whose first line is its URL. It also exits when its standard input ends.
 async fn first_line_says_where(command: &mut Command) -> Result<Listening, InteropError> {
     let mut process = command
         .stdin(Stdio::piped())
@@ -274,7 +273,7 @@ fn no_output() -> io::Error {
     io::Error::other("the process has no output to read")
 }
 
-/// A port that was free a moment ago; these servers cannot tell which one they were given.
+/// A port that was free a moment ago: these servers cannot report which port they were assigned.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

@@ -1,18 +1,19 @@
-//! Support for the tests and benchmarks of the other crates, and a dependency of nothing else.
+//! Support for the tests and benchmarks of the other crates; used as a dev-dependency only.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`shared`] | the protocol's schemas and examples, where they lie beside the repository |
-//! | [`mod@skipped`] | checks that cannot be made on this machine, and how that is told |
-//! | [`authorization`] | an MCP server behind a login, with its authorization server |
-//! | [`scripted`] | servers that do what a script says, over every transport, with faults to arm |
-//! | `hosted` | a host in a test: its servers, what it tells, what it holds (feature `host`) |
-//! | [`model`] | a model that says what a script says, in the wire formats of both kinds of endpoint |
-//! | [`interop`] | the servers of others, from npm and `PyPI` |
-//! | [`mod@bench`] | what the clients of `cargo xtask bench` have in common |
+//! | [`shared`] | the protocol's schemas and examples, if they are next to the repository |
+//! | [`mod@skipped`] | reports checks that are skipped on this machine |
+//! | [`authorization`] | a fake MCP server that requires a login, with its authorization server |
+//! | [`scripted`] | scripted MCP servers over every transport, with fault injection |
+//! | `hosted` | tests with a host: server specs, events, leak checks (feature `host`) |
+//! | [`model`] | a scripted model endpoint in the wire formats of Anthropic and `OpenAI` |
+//! | [`interop`] | third-party servers, from npm and `PyPI` |
+//! | [`mod@bench`] | shared code of the benchmark clients of `cargo xtask bench` |
 //! | `src/bin` | `scripted-server`, `rmcp-server`, `echo-server`, `conformance-client`, `conformance-server`, and the clients of the benchmark |
 //!
-//! All but [`shared`], [`mod@skipped`] and [`authorization`] is behind the feature `servers`, so that the tests of small crates stay cheap.
+//! All but [`shared`], [`mod@skipped`] and [`authorization`] needs the feature `servers`, so that the tests of small
+//! crates build fast.
 
 pub mod authorization;
 pub mod shared;

@@ -1,8 +1,7 @@
-//! Data that others have made, where it is at hand.
+//! Finds external test data: the protocol's schemas and examples, and corpora.
 //!
-//! The specification's schemas and examples and the sets that tool search is measured on are no part of the repository.
-//! They may lie beside it, in `shared/data`; a test that uses them asks here, and passes without them. This module finds
-//! folders and must not read what is in them.
+//! The data is not part of the repository. It may be next to it, in `shared/data`; a test without its data is skipped.
+//! This module finds folders but does not read their contents.
 
 use std::path::{Path, PathBuf};
 
@@ -10,40 +9,40 @@ use crate::skipped::skipped;
 
 /// The folder with the data of one revision, such as `2026-07-28`.
 ///
-/// It is looked for beside this repository and beside every folder the repository lies in, so that a second working
-/// tree finds it too. Without it the check counts as skipped, and this is `None`.
+/// Searches next to the repository and next to each of its parent folders, so that a second working tree finds the data
+/// too. If it is missing, reports the check as skipped and returns `None`.
 pub fn protocol_data(revision: &str) -> Option<PathBuf> {
     let folder = Path::new("mcp").join(revision);
     let found = find(Path::new(env!("CARGO_MANIFEST_DIR")), &folder);
     if found.is_none() {
         skipped(&format!(
-            "the data of the protocol's revision {revision} is not beside the repository"
+            "no data of protocol revision {revision} next to the repository"
         ));
     }
     found
 }
 
-/// The folder with tools and questions that tool search is measured on: `tools.jsonl` and `queries-dev.jsonl`.
+/// The folder with the tool search benchmark: `tools.jsonl` and `queries-dev.jsonl`.
 ///
-/// It is looked for as [`protocol_data`] is.
+/// Searches like [`protocol_data`].
 pub fn tool_search_data() -> Option<PathBuf> {
     let found = find(
         Path::new(env!("CARGO_MANIFEST_DIR")),
         Path::new("tool-search"),
     );
     if found.is_none() {
-        skipped("the data for tool search is not beside the repository");
+        skipped("no tool search data next to the repository");
     }
     found
 }
 
-/// The folder with poisoned and ordinary definitions: `tools.jsonl`.
+/// The folder with poisoned and ordinary tool definitions: `tools.jsonl`.
 ///
-/// It is looked for as [`protocol_data`] is.
+/// Searches like [`protocol_data`].
 pub fn poison_data() -> Option<PathBuf> {
     let found = find(Path::new(env!("CARGO_MANIFEST_DIR")), Path::new("poison"));
     if found.is_none() {
-        skipped("the poisoned definitions of others are not beside the repository");
+        skipped("no public corpus of poisoned definitions next to the repository");
     }
     found
 }

@@ -1,21 +1,17 @@
-//! Checks that a test leaves out, because something is missing on this machine, and how that is told.
+//! Reports checks that a test skips because something is missing on this machine.
 //!
-//! Test runners hide what a test prints when it passes. So a test that leaves something out says so here: it is printed,
-//! for those who run that test by hand, and noted in a file for `cargo xtask test`, which shows all such notes in its
-//! last lines. Whether a check can be made is for the test to find out.
+//! Test runners hide the output of a passing test. So a skipped check is both printed, for manual runs, and written to
+//! a file for `cargo xtask test`, which lists all of them at the end.
 
-#![expect(
-    clippy::print_stderr,
-    reason = "a test that checks less than it could must say so"
-)]
+#![expect(clippy::print_stderr, reason = "a skipped check must be visible")]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The variable that names the folder for notes. Without it nothing is noted.
+/// Environment variable with the folder for the notes. If unset, nothing is written.
 pub const FOLDER: &str = "SWITCHBOARD_SKIPPED_CHECKS";
 
-/// Says that this test leaves out a check: what, and why, on one line.
+/// Reports a skipped check: what and why, on one line.
 pub fn skipped(what: &str) {
     let what = what.replace('\n', " ");
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
@@ -25,7 +21,7 @@ pub fn skipped(what: &str) {
     }
 }
 
-/// Notes it, in a file of this process, so that tests that run side by side do not disturb each other.
+/// Appends to a file per process, so that parallel tests do not interfere.
 fn note(folder: &Path, test: &str, what: &str) {
     let file = folder.join(format!("{}.txt", std::process::id()));
     let noted = std::fs::create_dir_all(folder).and_then(|()| {
@@ -36,11 +32,11 @@ fn note(folder: &Path, test: &str, what: &str) {
         writeln!(file, "{what} ({test})")
     });
     if let Err(error) = noted {
-        eprintln!("the skipped check could not be noted: {error}");
+        eprintln!("cannot record the skipped check: {error}");
     }
 }
 
-/// All notes in a folder, each once, in order.
+/// All notes in a folder, sorted and without duplicates.
 pub fn notes(folder: &Path) -> std::io::Result<Vec<String>> {
     let mut notes = Vec::new();
     let entries = match std::fs::read_dir(folder) {
@@ -64,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_noted_is_found_once_and_in_order() {
+    fn notes_are_sorted_and_unique() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("skipped");
         assert_eq!(notes(&folder).unwrap(), [] as [String; 0]);

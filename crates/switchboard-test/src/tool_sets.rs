@@ -1,7 +1,7 @@
-//! Tools and questions of public benchmarks, with the tools that each question needs.
+//! Public tool search benchmarks: tools, and queries with the tools that each needs.
 //!
-//! Read from the folder that [`tool_search_data`] finds: the tools of `LiveMCPBench` with half of its questions at the top, other
-//! sets in `sets/`. Nothing here is part of the repository.
+//! Read from the folder that [`tool_search_data`] finds: the tools of `LiveMCPBench` with half of its queries at the
+//! top level, other sets in `sets/`. None of the data is part of the repository.
 
 use std::path::Path;
 
@@ -9,24 +9,24 @@ use serde_json::Value;
 
 use crate::shared::tool_search_data;
 
-/// How many results are looked at: recall@1, @5 and @10.
+/// Result counts for recall@1, @5 and @10.
 pub const DEPTHS: [usize; 3] = [1, 5, 10];
 
-/// The set whose questions were seen while the search was written. The others were not.
+/// The set used while the search was developed. The others were not.
 pub const SEEN: &str = "livemcpbench-dev";
 
-/// A set of tools, and questions about them.
+/// A set of tools, with queries for them.
 #[derive(Debug)]
 pub struct ToolSet {
     /// The name of its folder, or [`SEEN`].
     pub name: String,
     /// The tools of all its servers.
     pub tools: Vec<ListedTool>,
-    /// The questions.
+    /// Queries with the tools they need.
     pub questions: Vec<Question>,
 }
 
-/// A tool to be found.
+/// A tool in the index.
 #[derive(Debug, Clone)]
 pub struct ListedTool {
     /// The server that lists it.
@@ -39,20 +39,20 @@ pub struct ListedTool {
     pub schema: String,
 }
 
-/// A question and the tools it needs.
+/// A query and the tools it needs.
 #[derive(Debug)]
 pub struct Question {
-    /// What somebody asks.
+    /// The query as a user would write it.
     pub text: String,
     /// The needed tools as `server/tool`, each with its alternatives.
     pub needs: Vec<Vec<String>>,
 }
 
-/// All sets, [`SEEN`] first; `None` if they are not beside the repository.
+/// All sets, [`SEEN`] first; `None` if the data is missing.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is not what its name says.
+/// A file that cannot be read or parsed.
 pub fn tool_sets() -> Result<Option<Vec<ToolSet>>, String> {
     let Some(folder) = tool_search_data() else {
         return Ok(None);
@@ -102,8 +102,8 @@ fn lines(path: &Path) -> Result<Vec<Value>, String> {
 }
 
 impl ToolSet {
-    /// The share of needed tools among the first results, for each of [`DEPTHS`], as the mean over all questions.
-    /// `find` gives the ten best tools for a question as `server/tool`.
+    /// The mean share of needed tools among the first results, for each of [`DEPTHS`]. `find` returns the ten best
+    /// tools for a query as `server/tool`.
     pub fn recall(&self, find: impl Fn(&str) -> Vec<String>) -> [f64; 3] {
         let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
         let mut sums = [0.0; 3];

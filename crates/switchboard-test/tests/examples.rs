@@ -1,4 +1,4 @@
-//! The examples of the host, run as a newcomer would run them.
+//! Runs the host's examples and checks their output.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,14 +10,14 @@ use switchboard_test::model::{ScriptedModel, Turn};
 use switchboard_test::scripted::{Script, Tool};
 use switchboard_test::skipped::skipped;
 
-/// The example, which Cargo builds beside the tests of the workspace.
+/// The example's executable, which Cargo builds with the tests of the workspace.
 fn example(name: &str) -> Option<PathBuf> {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().unwrap().parent().unwrap().join("examples");
     let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !path.exists() {
         skipped(&format!(
-            "the example {name}: it was not built (run the tests of the whole workspace)"
+            "the example {name} is not built (run the tests of the whole workspace)"
         ));
         return None;
     }
@@ -36,12 +36,12 @@ fn check_with(name: &str, arguments: &[&str], variables: &[(&str, &str)], expect
         .envs(variables.iter().copied())
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {stderr}");
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         expected,
-        "{name}: {told}"
+        "{name}: {stderr}"
     );
 }
 
@@ -72,7 +72,7 @@ fn a_callback_permits() {
 }
 
 #[test]
-fn events_are_told() {
+fn events_are_printed() {
     check(
         "events",
         &[],
@@ -90,7 +90,7 @@ fn a_transport_is_a_value() {
     let script = serde_json::to_string(&script).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    // A server that speaks on its standard streams, which are the connection.
+    // A stdio server whose standard streams are the socket.
     let server = std::thread::spawn(move || {
         let (connection, _) = listener.accept().unwrap();
         let input = OwnedFd::from(connection.try_clone().unwrap());
@@ -135,6 +135,6 @@ fn an_agent_answers() {
         ],
         "calls Glob\ncalls Bash\nIt is a crate.\n",
     );
-    // Nobody could be asked, so what changes something was not permitted.
+    // Without a user to ask, the modifying call was denied.
     assert!(file.exists());
 }

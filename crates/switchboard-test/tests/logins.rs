@@ -1,9 +1,6 @@
-//! One login, many processes: renewed once, lost never. And one host: a login that a model begins.
+//! Logins: token refresh shared by many processes, and logins started by a model.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on should say where"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -36,14 +33,14 @@ use url::Url;
 
 const PROCESSES: usize = 16;
 
-/// A process, and what it says.
+/// A process and its output.
 struct Process {
     child: Child,
-    said: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl Process {
-    /// Starts one, and waits until it is ready.
+    /// Starts a process and waits until it is ready.
     fn start(folder: &Path, what: &str) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_rotating-login"))
             .arg(folder)
@@ -52,11 +49,11 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        said.read_line(&mut line).unwrap();
+        stdout.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        Self { child, said }
+        Self { child, stdout }
     }
 
     fn go(&mut self) {
@@ -65,13 +62,13 @@ impl Process {
 
     fn rest(mut self) -> String {
         let mut rest = String::new();
-        self.said.read_to_string(&mut rest).unwrap();
+        self.stdout.read_to_string(&mut rest).unwrap();
         assert!(self.child.wait().unwrap().success());
         rest
     }
 }
 
-/// Many processes that ask for the same credentials at the same moment; what each of them got.
+/// Requests the same credentials in many processes at once and returns what each got.
 fn at_once(folder: &Path, url: &str) -> Vec<String> {
     let start = |_| Process::start(folder, url);
     let mut processes: Vec<Process> = (0..PROCESSES).map(start).collect();
@@ -104,7 +101,7 @@ async fn logged_in(script: Script) -> (AuthorizationServer, tempfile::TempDir) {
 }
 
 #[tokio::test]
-async fn sixteen_processes_renew_an_expired_token_once() {
+async fn sixteen_processes_refresh_an_expired_token_once() {
     let (server, folder) = logged_in(Script {
         renewed_lifetime: 3600,
         renewal_takes: Duration::from_millis(300),
@@ -119,7 +116,7 @@ async fn sixteen_processes_renew_an_expired_token_once() {
 }
 
 #[tokio::test]
-async fn tokens_that_expire_at_once_are_renewed_in_turn_and_the_login_stays() {
+async fn short_lived_tokens_are_refreshed_in_turn_and_the_login_stays() {
     let (server, folder) = logged_in(Script::default()).await;
     let logins = folder.path().join("logins");
     for got in at_once(&logins, &server.url()) {
@@ -128,7 +125,7 @@ async fn tokens_that_expire_at_once_are_renewed_in_turn_and_the_login_stays() {
             "{got}"
         );
     }
-    // However many of them found the token of another still fresh enough, the login goes on.
+    // The login survives, no matter how many processes found a token of another still valid.
     let mut last = Process::start(&logins, &server.url());
     last.go();
     let got = last.rest();
@@ -154,12 +151,12 @@ fn target(script: Script) -> (AuthorizationServer, LoginTarget) {
     (server, target)
 }
 
-/// A host with one server behind a login, and nobody logged in.
+/// A host with one server that requires a login, not logged in.
 async fn host(script: Script, patience: Option<Duration>) -> (AuthorizationServer, Host) {
     noted_host(script, patience, Arc::default()).await
 }
 
-/// Keeps what is to be written down.
+/// Records audit notes.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -177,7 +174,7 @@ impl Gate for Notes {
     }
 }
 
-/// As [`host`], with notes of what happens.
+/// Like [`host`], with audit notes.
 async fn noted_host(
     script: Script,
     patience: Option<Duration>,
@@ -212,7 +209,7 @@ async fn noted_host(
     (server, host)
 }
 
-/// What the tool answers: whether that is an error, and its text.
+/// Calls the tool; returns whether the result is an error, and its text.
 async fn authenticate(host: &Host) -> (bool, String) {
     let tool = "mcp__guarded__authenticate".to_owned();
     let request = CallRequest {
@@ -253,7 +250,7 @@ async fn connected(events: &mut broadcast::Receiver<Event>) {
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(600));
 
 #[tokio::test]
-async fn a_model_begins_a_login_and_the_tools_come_by_themselves() {
+async fn a_model_starts_a_login_and_the_tools_appear() {
     let notes = Arc::<Notes>::default();
     let (server, host) = noted_host(
         Script {
@@ -276,7 +273,7 @@ async fn a_model_begins_a_login_and_the_tools_come_by_themselves() {
              The tools of the server guarded are there as soon as the user has logged in."
         )
     );
-    // However often it asks, there is one login.
+    // Repeated calls return the same login.
     assert_eq!(authenticate(&host).await, (is_error, text));
     let browser = tokio::task::spawn_blocking(move || fetch(&url));
     connected(&mut events).await;
@@ -295,7 +292,7 @@ async fn a_model_begins_a_login_and_the_tools_come_by_themselves() {
 }
 
 #[tokio::test]
-async fn a_login_that_failed_can_be_begun_again() {
+async fn a_failed_login_can_be_restarted() {
     let (server, target) = target(Script {
         consent: Consent::Refused,
         ..Script::default()
@@ -319,7 +316,7 @@ async fn a_login_that_failed_can_be_begun_again() {
     let browser = tokio::task::spawn_blocking(move || fetch(&url));
     assert_eq!(again.done.unwrap().await, Ok(()));
     browser.await.unwrap();
-    // Nobody comes.
+    // The user never opens the page.
     let patience = Duration::from_millis(20);
     let logins = BackgroundLogins::new(targets, vault).waiting(patience);
     let late = logins.begin(&name).await.unwrap().unwrap();
@@ -335,7 +332,7 @@ async fn no_login_outlives_its_host() {
     let url = url_in(&authenticate(&host).await.1);
     host.shutdown().await;
     drop(host);
-    // The task that was ended with the host gets its turn.
+    // Lets the aborted task run.
     tokio::task::yield_now().await;
     let page = tokio::task::spawn_blocking(move || fetch(&url)).await;
     assert_eq!(page.unwrap(), "");
@@ -343,7 +340,7 @@ async fn no_login_outlives_its_host() {
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_log_in_says_who_can() {
+async fn a_host_that_cannot_log_in_refers_to_the_command() {
     let (_server, host) = host(Script::default(), None).await;
     let expected = "The server guarded requires a login. Ask the user to run `switchboard mcp login guarded`; its tools \
                     are there as soon as that is done.";
@@ -351,7 +348,7 @@ async fn a_host_that_cannot_log_in_says_who_can() {
 }
 
 #[tokio::test]
-async fn the_lock_of_a_process_that_is_killed_is_free() {
+async fn a_killed_process_releases_its_lock() {
     let folder = tempfile::tempdir().unwrap();
     let logins = folder.path().join("logins");
     let mut holder = Process::start(&logins, "hold");

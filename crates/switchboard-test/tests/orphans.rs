@@ -1,14 +1,14 @@
-//! Whatever ends a host, nothing of its servers is left.
+//! Checks that no server process survives its host, however the host ends.
 //!
-//! Every host has a mark of its own, which all that it starts carries in its arguments or environment. One thread looks
-//! through `/proc` for the marks of the hosts that have ended, and notes when none is found any more.
+//! Every host has a unique mark, which all its processes carry in their arguments or environment. A thread scans
+//! `/proc` for the marks of ended hosts and records when none is left.
 
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a test fails by panicking, and this one says how long things took"
+    reason = "a test fails by panicking, and this one prints times"
 )]
 
 use std::collections::{HashMap, HashSet};
@@ -22,36 +22,36 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use switchboard_test::skipped::skipped;
 
-/// Servers of all kinds of bad manners. Each says one line when all of it runs.
+/// Servers that resist termination in various ways. Each prints one line when all its processes run.
 const SCRIPTS: &[&str] = &[
-    // A plain one.
+    // A plain server.
     "echo up; exec cat",
-    // Children in the background.
+    // Background children.
     "sleep 1000 & sleep 1000 & echo up; cat",
-    // A child in a session of its own.
+    // A child in its own session.
     "setsid sleep 1000 & echo up; exec cat",
-    // A daemon by the book, which keeps no pipe, in a session of its own, with children that ignore signals.
+    // A proper daemon without inherited pipes, in its own session, whose children ignore signals.
     "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 1000 & while :; do sleep 1000; done' </dev/null >/dev/null 2>&1 &)
      echo up; exec cat",
-    // Neither the end of its input nor signals impress it.
+    // Ignores the end of its input and signals.
     "trap '' TERM INT HUP; echo up; while :; do sleep 1000; done",
-    // Through a wrapper, in its own process group, as package runners do.
+    // Started through a wrapper, in its own process group, like package runners.
     "sh -c \"sh -c 'trap \\\"\\\" TERM; echo up; sleep 1000; :'; :\"; :",
-    // A supervisor that starts its child anew, each time in another session.
+    // Restarts its child forever, each time in a new session.
     "echo up; while :; do setsid -w sleep 1000; done",
-    // It is never done forking.
+    // Forks forever.
     "echo up; while :; do setsid sleep 0.05 & sleep 0.005; done",
-    // It has ended already, and its child holds the pipes.
+    // Has exited already; its child holds the pipes.
     "trap '' TERM; setsid sleep 1000 & echo up",
 ];
 
-/// A wrapper as `npx` is one.
+/// A wrapper like `npx`.
 const NODE: &str = r#"exec node -e '
     const options = { stdio: "inherit", detached: true };
     require("child_process").spawn("sh", ["-c", "trap \"\" TERM; echo up; sleep 1000; :"], options);
     setInterval(() => {}, 1000);'"#;
 
-/// How many hosts are alive at once.
+/// Number of concurrent hosts.
 const AT_ONCE: usize = 6;
 
 #[test]
@@ -82,7 +82,7 @@ fn two_hundred_hosts_are_killed_at_random_moments() {
                             return;
                         };
                         let mut host = host(&watch.mark(index), "return", scripts).spawn().unwrap();
-                        // The moment is the point here, not something to wait for.
+                        // The time of the kill is random; nothing is waited for.
                         std::thread::sleep(*moment);
                         host.kill().unwrap();
                         watch.ended(index);
@@ -119,7 +119,7 @@ fn every_other_end_of_a_host_ends_its_servers() {
                 .unwrap();
             wait_until_ready(host.stdout.take());
             end(&mut host);
-            // Some ends take their time, such as a panic that prints where it came from.
+            // Some ends take a while, such as a panic that prints a backtrace.
             host.wait().unwrap();
             watch.ended(index);
         }
@@ -143,10 +143,10 @@ fn a_host_with_thirty_servers_is_killed() {
                 assert_eq!(
                     children(pid(&host)).len(),
                     1,
-                    "there is one supervisor for all"
+                    "all servers share one supervisor"
                 );
             } else {
-                // The moment is the point here: somewhere in the middle of starting them.
+                // The time of the kill is random, while the servers start.
                 std::thread::sleep(Duration::from_micros(random.below(150_000) as u64));
             }
             host.kill().unwrap();
@@ -154,13 +154,13 @@ fn a_host_with_thirty_servers_is_killed() {
             host.wait().unwrap();
         }
     });
-    // That each of them comes to nothing is the point here. How fast depends on what else the machine does: ending 30
-    // trees takes several looks at every process there is.
+    // Only that all processes end matters here. How fast depends on the load: killing 30 trees takes several scans of
+    // `/proc`.
     assert_eq!(times.len(), 6);
 }
 
 #[test]
-fn a_closed_terminal_ends_them_too() {
+fn closing_the_terminal_ends_all_servers() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
     let watch = Watch::new("terminal");
@@ -176,7 +176,7 @@ fn a_closed_terminal_ends_them_too() {
             .open(name.to_str().unwrap())
             .unwrap();
         let host = host(&watch.mark(0), "return", SCRIPTS);
-        // It makes the terminal on its standard input that of a new session, and is then the host itself.
+        // `setsid` makes the terminal on its standard input that of a new session, then runs the host.
         let mut host = Command::new("setsid")
             .arg("--ctty")
             .arg(host.get_program())
@@ -208,7 +208,7 @@ fn a_killed_supervisor_takes_its_server_with_it() {
     let supervisors: Vec<Pid> = children(pid(&host));
     assert_eq!(supervisors.len(), 1);
     kill_process(supervisors[0], Signal::KILL).unwrap();
-    // The host lives on, alone.
+    // Only the host is left.
     let until = Instant::now() + Duration::from_secs(20);
     while marked(&watch.mark(0)) != HashSet::from([pid(&host).as_raw_pid()]) {
         assert!(Instant::now() < until, "{:?}", marked(&watch.mark(0)));
@@ -219,7 +219,7 @@ fn a_killed_supervisor_takes_its_server_with_it() {
 }
 
 #[test]
-fn without_a_supervisor_the_servers_themselves_end() {
+fn without_a_supervisor_servers_end_with_their_input() {
     let scripts = [
         "echo up; exec cat",
         "echo up; exec sleep 1000",
@@ -238,7 +238,6 @@ fn without_a_supervisor_the_servers_themselves_end() {
     assert_eq!(times.len(), 1);
 }
 
-/// A host with these servers.
 fn host(mark: &str, manner: &str, scripts: &[&str]) -> Command {
     start("host", mark, manner, scripts)
 }
@@ -286,8 +285,8 @@ fn children(parent: Pid) -> Vec<Pid> {
     found
 }
 
-/// The requirement: a second later nothing is left. A machine that is busy with other things may be late now and then;
-/// that something is left for good is found by [`Watch::run`].
+/// The requirement: nothing is left after a second. A loaded machine may be late now and then; [`Watch::run`] detects
+/// processes that never end.
 fn assert_in_time(mut times: Vec<(Duration, String)>) {
     times.sort();
     let late: Vec<_> = times
@@ -303,7 +302,7 @@ fn assert_in_time(mut times: Vec<(Duration, String)>) {
     assert!(late.len() <= 1 + times.len() / 20, "late: {late:?}");
 }
 
-/// Looks for what is left of hosts that have ended.
+/// Looks for surviving processes of ended hosts.
 struct Watch {
     prefix: String,
     ended: Mutex<HashMap<String, Instant>>,
@@ -318,7 +317,7 @@ impl Watch {
     }
 
     fn mark(&self, index: usize) -> String {
-        // The end is marked too, so that no mark is the beginning of another.
+        // Ends with a delimiter, so that no mark is a prefix of another.
         format!("{}{index};", self.prefix)
     }
 
@@ -343,7 +342,7 @@ impl Watch {
                         times.push((since.elapsed(), mark.clone()));
                         self.ended.lock().unwrap().remove(mark);
                     } else if since.elapsed() > Duration::from_secs(20) {
-                        panic!("{mark} has left {:?}", marked(mark));
+                        panic!("{mark} left {:?} behind", marked(mark));
                     }
                 }
                 if test_is_over && self.ended.lock().unwrap().is_empty() {
@@ -357,7 +356,7 @@ impl Watch {
     }
 }
 
-/// All marks with that prefix that any process carries.
+/// All marks with this prefix that any process carries.
 fn marks(prefix: &str) -> HashSet<String> {
     let mut found = HashSet::new();
     for (_, text) in processes() {
@@ -369,7 +368,7 @@ fn marks(prefix: &str) -> HashSet<String> {
     found
 }
 
-/// All processes that carry that mark.
+/// All processes that carry this mark.
 fn marked(mark: &str) -> HashSet<i32> {
     processes()
         .filter(|(_, text)| text.contains(mark))
@@ -394,7 +393,7 @@ fn has(program: &str) -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-/// Numbers that look random and are the same on every run.
+/// Deterministic pseudo-random numbers.
 struct Random(u64);
 
 impl Random {

@@ -1,6 +1,6 @@
-//! Clients that others wrote, against our front ends: list, call, progress, questions, cancellation.
+//! Third-party clients against our front ends: list, call, progress, elicitation, cancellation.
 //!
-//! `cargo xtask test` installs them. Where one is missing a test fails and says so; none is passed over.
+//! `cargo xtask test` installs them. If one is missing, its test fails; none is skipped.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,11 +29,11 @@ use switchboard_test::interop::{self, Launch};
 use tokio::process::Command;
 use tokio::sync::Notify;
 
-/// How long Node and Python may take on a loaded machine.
+/// Timeout for Node and Python on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const TOKEN: &str = "a-token-for-the-clients-of-others";
 
-/// Runs a client that is a script, and compares what it saw.
+/// Runs a scripted client and compares its output.
 async fn check(client: Launch, mode: &str, over: &str, version: &str) {
     let listening = interop::own_server_http(TOKEN).await.unwrap();
     let rest = if over == "http" {
@@ -52,13 +52,13 @@ async fn check(client: Launch, mode: &str, over: &str, version: &str) {
         .kill_on_drop(true)
         .output();
     let output = tokio::time::timeout(PATIENCE, running).await;
-    let output = output.unwrap_or_else(|_| panic!("{mode} over {over}: it does not end"));
+    let output = output.unwrap_or_else(|_| panic!("{mode} over {over}: timed out"));
     let output = output.unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let mut seen: Value = serde_json::from_str(&text)
-        .unwrap_or_else(|error| panic!("{mode} over {over}: {error}\n{text}\n{said}"));
-    // Python writes numbers as it likes.
+        .unwrap_or_else(|error| panic!("{mode} over {over}: {error}\n{text}\n{stderr}"));
+    // Python may write integers as floats.
     let progress = seen["progress"].as_array().unwrap().iter();
     let progress: Vec<_> = progress.filter_map(Value::as_f64).collect();
     assert_eq!(progress, [0.0, 50.0, 100.0], "{mode} over {over}");
@@ -108,7 +108,7 @@ async fn the_python_client_over_stdio() {
     check(client(), "auto", "stdio", "2026-07-28").await;
 }
 
-/// A client on rmcp that says yes to everything.
+/// An rmcp client that accepts everything.
 #[derive(Default)]
 struct Obliging {
     progress: Mutex<Vec<f64>>,
@@ -155,7 +155,7 @@ fn text(result: &CallToolResult) -> String {
     content[0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Uses everything that a client on rmcp can.
+/// Uses every supported feature of an rmcp client.
 async fn check_rmcp(client: Rmcp) {
     assert_eq!(client.list_all_tools().await.unwrap().len(), 30);
     let simple = call(&client, "test_simple_text").await;
@@ -209,13 +209,13 @@ async fn the_client_of_rmcp_over_stdio() {
 
 #[tokio::test]
 async fn the_client_of_rmcp_over_http() {
-    // Its HTTP client wants one, even where nothing is encrypted. Another test may have been faster.
+    // Its HTTP client requires a crypto provider, even without TLS. Another test may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listening = interop::own_server_http(TOKEN).await.unwrap();
     let config = StreamableHttpClientTransportConfig::with_uri(listening.url.clone());
     let transport = StreamableHttpClientTransport::from_config(config.auth_header(TOKEN));
     check_rmcp(Obliging::default().serve(transport).await.unwrap()).await;
-    // Who shows another token is not let in.
+    // A wrong token is rejected.
     let config = StreamableHttpClientTransportConfig::with_uri(listening.url.clone());
     let transport = StreamableHttpClientTransport::from_config(config.auth_header("another"));
     assert!(Obliging::default().serve(transport).await.is_err());

@@ -1,6 +1,6 @@
-//! Servers that others wrote, through the host: everything they have is listed, and what is safe is used.
+//! Third-party servers through the host: all their features are listed, and the safe ones are used.
 //!
-//! `cargo xtask test` installs them. Where one is missing a test fails and says so; none is passed over.
+//! `cargo xtask test` installs them. If one is missing, its test fails; none is skipped.
 
 #![expect(
     clippy::unwrap_used,
@@ -38,11 +38,11 @@ use switchboard_test::hosted::{Told, call, spec_of_command, spec_of_url};
 use switchboard_test::interop::{self, Launch};
 use switchboard_test::scripted::Over;
 
-/// How long Node and Python may take on a loaded machine.
+/// Timeout for Node and Python on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// A user, a model and folders that are always there.
+/// A client with a user, a model and roots that always answer.
 #[derive(Default)]
 struct Obliging {
     asked: Mutex<Vec<&'static str>>,
@@ -108,7 +108,7 @@ impl ClientHandler for Obliging {
         &'a self,
         _server: &'a ServerName,
     ) -> BoxFuture<'a, Result<ListRootsResult<'static>, ErrorObject<'static>>> {
-        // Not noted: servers ask for them when they like, and what they got shows in what they answer.
+        // Not recorded: servers request roots at any time, and their answers show what they got.
         let json = json!({"roots": [{"uri": "file:///work", "name": "work"}]});
         let raw = to_raw_value(&json).unwrap();
         ready(Ok(wire::decode::<ListRootsResult<'_>>(&raw)
@@ -118,11 +118,11 @@ impl ClientHandler for Obliging {
     }
 }
 
-/// One real server in a host of its own.
+/// One real server in its own host.
 struct Bench {
     host: Host,
     handler: Arc<Obliging>,
-    told: Told,
+    events: Told,
     server: ServerName,
     label: String,
 }
@@ -151,7 +151,7 @@ impl Bench {
             handler: handler.clone(),
             ..HostOptions::default()
         });
-        let told = Told::by(&host);
+        let events = Told::by(&host);
         let server = spec.name.clone();
         host.add_server(spec)
             .await
@@ -159,13 +159,13 @@ impl Bench {
         Self {
             host,
             handler,
-            told,
+            events,
             server,
             label: label.to_owned(),
         }
     }
 
-    /// Calls a tool; its result must have this in it.
+    /// Calls a tool and asserts that its result contains this text.
     async fn calls(&self, tool: &str, arguments: Value, expected: &str) {
         let tool = format!("{}/{tool}", self.server);
         let outcome = call(&self.host, &tool, arguments, PATIENCE).await;
@@ -178,14 +178,14 @@ impl Bench {
         );
     }
 
-    /// Checks which folder the server ends up serving, of all these.
+    /// Asserts which of these folders the server ends up serving.
     async fn serves_only(&self, served: &Path, all: &[&PathBuf]) {
         let tool = format!("{}/list_allowed_directories", self.server);
         let allowed = async || {
             let outcome = call(&self.host, &tool, json!({}), PATIENCE).await;
             outcome.unwrap().result.as_str().to_owned()
         };
-        // It asks for folders after the handshake, whenever it likes, and takes them in when it has them.
+        // It requests roots at some time after the handshake and applies them when it has them.
         while !allowed().await.contains(&*served.to_string_lossy()) {}
         for _ in 0..5 {
             let allowed = allowed().await;
@@ -196,7 +196,7 @@ impl Bench {
         }
     }
 
-    /// The names of all tools, once there are so many.
+    /// The names of all tools, once there are `count`.
     async fn tools(&mut self, count: usize) -> Vec<String> {
         let names = |host: &Host| -> Vec<String> {
             let catalog = host.catalog();
@@ -206,7 +206,7 @@ impl Bench {
                 .collect()
         };
         let host = self.host.clone();
-        self.told
+        self.events
             .until(|_| (names(&host).len() >= count).then_some(()))
             .await;
         names(&self.host)
@@ -225,7 +225,7 @@ impl Bench {
             .collect()
     }
 
-    /// What the server gave has this text in it.
+    /// Asserts that the content contains this text.
     #[track_caller]
     fn holds(&self, got: Result<SharedJson, ContentError>, expected: &str) {
         let got = got.unwrap_or_else(|error| panic!("{}: {error}", self.label));
@@ -256,7 +256,7 @@ impl Bench {
         self.holds(got, expected);
     }
 
-    /// Calls a tool and counts how often it tells how far it is.
+    /// Calls a tool and asserts the number of progress notifications.
     async fn progresses(&self, tool: &str, arguments: Value, expected: usize) {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&count);
@@ -282,7 +282,7 @@ impl Bench {
     }
 
     async fn logs(&mut self, expected: &str) {
-        self.told
+        self.events
             .until(|events| {
                 let is_logged = |event: &Event| match event {
                     Event::Log { line, .. } => {
@@ -300,11 +300,11 @@ impl Bench {
         assert_eq!(self.handler.take(), expected, "{}", self.label);
     }
 
-    /// Ends it. It has been connected once, and stayed so.
+    /// Shuts down and asserts that the server was connected once and stayed so.
     async fn end(mut self) {
         let server = self.server.to_string();
         assert_eq!(
-            self.told.states_so_far(&server),
+            self.events.states_so_far(&server),
             ["connected"],
             "{}",
             self.label
@@ -332,7 +332,7 @@ fn of_era(era: Era) -> HostSettings {
 
 async fn use_everything(label: &str, spec: ServerSpec) {
     let mut bench = Bench::start(label, spec).await;
-    // Some tools come only after the server has learned what the client can do.
+    // Some tools are added only after the server knows the client's capabilities.
     let tools = bench.tools(17).await;
     for tool in [
         "echo",
@@ -420,7 +420,7 @@ async fn use_everything(label: &str, spec: ServerSpec) {
         .calls("toggle-simulated-logging", json!({}), "text")
         .await;
     bench.logs("message").await;
-    // Called off after its first sign of life; the connection lives on.
+    // Cancelled after its first progress; the connection survives.
     let host = bench.host.clone();
     let (first, mut heard) = tokio::sync::mpsc::channel(1);
     let long = host.request(CallRequest {
@@ -471,7 +471,7 @@ async fn server_filesystem() {
     let root = folder.path().canonicalize().unwrap();
     std::fs::write(root.join("note.txt"), "hello from a file").unwrap();
     let launch = interop::filesystem(&root).unwrap();
-    // Its folders are the client's roots where the client has some, so this client says that it has none.
+    // The client's roots would replace its folders, so this client has none.
     let mut bench = Bench::without_roots("filesystem", launched("files", launch)).await;
     assert!(
         bench
@@ -517,7 +517,7 @@ async fn server_filesystem() {
     bench.end().await;
 }
 
-/// What the arguments of the server grant is what it serves, whatever folder is worked in.
+/// The server serves the folder of its arguments, independent of the workspace.
 #[tokio::test]
 async fn server_filesystem_serves_the_folder_of_its_arguments() {
     let (given, workspace, other) = (
@@ -528,7 +528,7 @@ async fn server_filesystem_serves_the_folder_of_its_arguments() {
     let path = |folder: &tempfile::TempDir| folder.path().canonicalize().unwrap();
     let (given, workspace, other) = (path(&given), path(&workspace), path(&other));
     let launch = interop::filesystem(&given).unwrap();
-    // (what the entry says, which folders the server serves)
+    // (the entry's `roots`, the folder served)
     for (roots, served) in [
         (None, &given),
         (Some(RootsEntry::None), &given),
@@ -538,7 +538,7 @@ async fn server_filesystem_serves_the_folder_of_its_arguments() {
             &other,
         ),
     ] {
-        // The server asks for folders whenever it likes, so a wrong answer shows now and then only.
+        // The server requests roots at any time, so a wrong answer shows only sometimes.
         for _ in 0..3 {
             let entry = ServerEntry {
                 command: Some(launch.program.display().to_string()),
@@ -608,7 +608,7 @@ async fn use_fastmcp(over: &str, spec: ServerSpec) {
         bench.progresses("count", json!({"to": 5}), 5).await;
         bench.logs("counted").await;
         if era == Era::Stateful {
-            // In the other era this release of fastmcp asks nothing.
+            // In the other era this release of fastmcp does not ask.
             bench.calls("ask", json!({}), "accept: Ada").await;
             bench.asked(&["user"]);
         }

@@ -1,4 +1,4 @@
-//! Servers that want to know of their sandbox are told of it, and of every change.
+//! Servers that support it are notified of their sandbox policy and of every change.
 
 use serde_json::{Value, json};
 use switchboard::Host;
@@ -18,7 +18,7 @@ fn state(mode: SandboxMode, network: bool) -> State {
     }
 }
 
-fn told(policy: &Value) -> Value {
+fn notification(policy: &Value) -> Value {
     json!({
         "jsonrpc": "2.0",
         "method": UPDATE,
@@ -27,7 +27,7 @@ fn told(policy: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_server_is_told_after_the_handshake_and_whenever_the_policy_changes() {
+async fn a_server_is_notified_after_the_handshake_and_on_policy_changes() {
     for over in [Over::Stdio, Over::Http, Over::WebSocket] {
         let mut script = Script::new("shell").tool(Tool::new("run"));
         script.capabilities = Some(json!({
@@ -41,7 +41,7 @@ async fn a_server_is_told_after_the_handshake_and_whenever_the_policy_changes() 
         host.add_server(shell.clone()).await.unwrap();
         server.control.wait_for_method(UPDATE, 1).await.unwrap();
 
-        // The same again is no news; another policy is.
+        // An unchanged policy is not sent again.
         host.add_server(shell.clone()).await.unwrap();
         shell.sandbox = state(SandboxMode::Workspace, false);
         host.add_server(shell.clone()).await.unwrap();
@@ -64,9 +64,9 @@ async fn a_server_is_told_after_the_handshake_and_whenever_the_policy_changes() 
         assert_eq!(
             updates,
             [
-                told(&json!({"type": "read-only"})),
-                told(&written),
-                told(&json!({"type": "danger-full-access"})),
+                notification(&json!({"type": "read-only"})),
+                notification(&written),
+                notification(&json!({"type": "danger-full-access"})),
             ],
             "{over:?}"
         );
@@ -75,7 +75,7 @@ async fn a_server_is_told_after_the_handshake_and_whenever_the_policy_changes() 
 }
 
 #[tokio::test]
-async fn nobody_else_is_told() {
+async fn other_servers_are_not_notified() {
     let server = start(Script::new("shell").tool(Tool::new("run")), Over::Http)
         .await
         .unwrap();

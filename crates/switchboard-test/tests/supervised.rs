@@ -1,4 +1,4 @@
-//! Links to servers under a supervisor: what the supervisor must not change, and what it adds.
+//! Connections to servers under a supervisor: the supervisor is transparent, and kills all processes.
 
 #![cfg(target_os = "linux")]
 #![expect(
@@ -24,12 +24,12 @@ use switchboard_test::hosted::wait_until;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-/// A server under the supervisor that all tests share, and whatever else runs in this process.
+/// A server under the supervisor shared by all tests.
 fn shell(script: &str) -> StdioConnector {
     shell_under("supervised", script)
 }
 
-/// A server under the supervisor with that name.
+/// A server under the supervisor with this name.
 fn shell_under(supervisor: &str, script: &str) -> StdioConnector {
     let mut connector = StdioConnector::new("sh");
     connector.args = vec!["-c".into(), script.into()];
@@ -103,21 +103,21 @@ async fn a_message_goes_through_and_the_process_is_the_server() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_main_process_ends_what_it_left() {
+async fn the_end_of_the_main_process_ends_its_descendants() {
     let script =
         "setsid sh -c 'trap \"\" TERM; echo up; while :; do sleep 1000; done' & read go; exit 3";
     let (link, recorder) = connect(&shell(script)).await;
     assert_eq!(recorder.next().await, frame("up"));
     link.send(message("go")).await.unwrap();
-    // What is left holds the output open, so this comes only when it is gone.
+    // The remaining process holds the output open, so this arrives only when it is gone.
     assert_eq!(recorder.next().await, Event::Closed(Closed::Exited(3)));
 }
 
 #[tokio::test]
-async fn what_the_system_refuses_is_an_error_of_connecting() {
+async fn a_failed_spawn_is_a_connection_error() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
-    // Written by another process: a file that this one has open for writing, be it in a fork, cannot be run.
+    // Written by another process: a file that is open for writing, even in a fork, cannot be executed.
     let written = std::process::Command::new("sh")
         .arg("-c")
         .arg("printf '#!/no/such/interpreter\\n' > \"$0\" && chmod +x \"$0\"")
@@ -155,7 +155,7 @@ async fn what_the_system_refuses_is_an_error_of_connecting() {
 }
 
 #[tokio::test]
-async fn a_supervisor_started_by_hand_says_so() {
+async fn a_supervisor_started_by_hand_reports_an_error() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_supervised_host"))
         .args(["supervisor", "by-hand"])
         .stdin(std::process::Stdio::null())
@@ -166,10 +166,10 @@ async fn a_supervisor_started_by_hand_says_so() {
     assert!(message.contains("not by hand"), "{message}");
 }
 
-/// What a server may leave in the background, each with its process id as the first line of output.
+/// Daemons that a server may leave behind, each of which prints its process id first.
 const DAEMONS: &[(&str, &str)] = &[
     (
-        "forked twice, in a session of its own, deaf to signals",
+        "forked twice, in its own session, ignoring signals",
         "(setsid sh -c 'trap \"\" TERM HUP; echo $$; exec sleep 1000' </dev/null 2>/dev/null &)",
     ),
     (
@@ -177,26 +177,26 @@ const DAEMONS: &[(&str, &str)] = &[
         "(env -i sh -c 'echo $$; exec sleep 1000' </dev/null 2>/dev/null &)",
     ),
     (
-        "in a session of its own, with no environment, and with its parent",
+        "in its own session, with no environment, and with its parent",
         "sh -c \"env -i setsid sh -c 'echo \\$\\$; exec sleep 1000' & wait\" </dev/null 2>/dev/null &",
     ),
     (
-        "with a child that is not marked, in a session of its own",
+        "with a child that is not marked, in its own session",
         "(setsid sh -c 'env -i setsid sh -c \"echo \\$\\$; exec sleep 1000\"; :' </dev/null 2>/dev/null &)",
     ),
 ];
 
-/// A daemon that has nothing to tell whose it is: no environment, a session of its own, no parent.
+/// A daemon without any trace of its origin: no environment, its own session, no parent.
 const UNMARKED: (&str, &str) = (
-    "forked twice, in a session of its own, with no environment",
+    "forked twice, in its own session, with no environment",
     "(env -i setsid sh -c 'echo $$; exec sleep 1000' </dev/null 2>/dev/null &)",
 );
 
 #[tokio::test]
-async fn the_end_of_a_server_is_that_of_its_own_processes_alone() {
+async fn the_end_of_a_server_ends_only_its_own_processes() {
     for (name, daemon) in DAEMONS {
         for asked in [true, false] {
-            // It ends by itself when it reads a line, and its neighbour repeats what it reads.
+            // It exits when it reads a line; its neighbour echoes.
             let (link, recorder) = connect(&shell(&format!("{daemon}\nread line; exit 3"))).await;
             let (neighbour, neighbours) = connect(&shell(&format!("{daemon}\nexec cat"))).await;
             let own = process(recorder.next().await);
@@ -222,7 +222,7 @@ async fn the_end_of_a_server_is_that_of_its_own_processes_alone() {
 }
 
 #[tokio::test]
-async fn a_server_that_kills_its_process_group_kills_nobody_else() {
+async fn a_server_that_kills_its_process_group_affects_no_other() {
     let (neighbour, neighbours) = connect(&shell("exec cat")).await;
     check("kill -9 0", &[Event::Closed(Closed::Signalled(9))]).await;
     neighbour.send(message("still there")).await.unwrap();
@@ -251,13 +251,13 @@ async fn all_servers_of_a_killed_supervisor_end_and_the_next_one_gets_another() 
         kill_process(victim.of(watchdog), signal).unwrap();
         for (link, recorder) in [first, second] {
             let Event::Closed(closed) = recorder.next().await else {
-                panic!("something was said");
+                panic!("unexpected output");
             };
             assert_ne!(closed, Closed::ByUs);
             link.close().await;
         }
         for process in left {
-            // They are dead; whoever is their parent now may take a moment to notice.
+            // They are dead; their new parent may take a moment to reap them.
             wait_until(|| !exists(process)).await;
         }
         let (link, recorder) = connect(&server).await;
@@ -268,7 +268,7 @@ async fn all_servers_of_a_killed_supervisor_end_and_the_next_one_gets_another() 
         assert_eq!(recorder.next().await, frame("there"));
         link.close().await;
         drop(link);
-        // It ends by itself, a moment after its last server. The next round must not count it.
+        // The supervisor exits shortly after its last server. The next round must not count it.
         wait_until(|| !exists(next)).await;
     }
 }
@@ -297,12 +297,12 @@ async fn a_supervisor_that_hangs_is_not_waited_for_forever() {
         let next = self::watchdog("to-be-stopped");
         link.close().await;
         drop(link);
-        // It ends by itself, a moment after its last server. The next round must not count it.
+        // The supervisor exits shortly after its last server. The next round must not count it.
         wait_until(|| !exists(next)).await;
     }
 }
 
-/// Which of the two processes of a supervisor something happens to.
+/// The process of a supervisor to signal.
 #[derive(Debug, Clone, Copy)]
 enum Victim {
     Watchdog,
@@ -319,7 +319,7 @@ impl Victim {
 }
 
 #[tokio::test]
-async fn servers_started_at_once_share_one_supervisor_until_the_last_has_gone() {
+async fn servers_started_at_once_share_one_supervisor_until_the_last_ends() {
     let server = shell_under("shared", "echo up; exec cat");
     let links = futures_util::future::join_all((0..10).map(|_| connect(&server))).await;
     let shared = watchdog("shared");
@@ -331,7 +331,7 @@ async fn servers_started_at_once_share_one_supervisor_until_the_last_has_gone() 
     wait_until(|| !exists(shared)).await;
 }
 
-/// The process id that a server has said.
+/// The process id that a server printed.
 fn process(event: Event) -> Pid {
     match event {
         Event::Frame(id) => pid(id.parse().unwrap()),
@@ -347,7 +347,7 @@ fn exists(process: Pid) -> bool {
     test_kill_process(process).is_ok()
 }
 
-/// The one running child of this process with that argument: the watchdog of a supervisor.
+/// The watchdog of a supervisor: the one running child of this process with this argument.
 fn watchdog(name: &str) -> Pid {
     let is_watchdog = |child: &Pid| {
         let arguments = std::fs::read(format!("/proc/{}/cmdline", child.as_raw_pid()));
@@ -358,7 +358,7 @@ fn watchdog(name: &str) -> Pid {
     watchdogs[0]
 }
 
-/// The supervisor below the watchdog that this process has started.
+/// The supervisor below this watchdog.
 fn supervisor(watchdog: Pid) -> Pid {
     let watchdog = watchdog.as_raw_pid();
     let list = std::fs::read_to_string(format!("/proc/{watchdog}/task/{watchdog}/children"));
@@ -368,14 +368,14 @@ fn supervisor(watchdog: Pid) -> Pid {
     pid(children[0].parse().unwrap())
 }
 
-/// One test, because it counts what the whole process has: runtimes of other tests would be counted too.
+/// One test, because it counts resources of the whole process, including runtimes of other tests.
 #[test]
-fn connecting_and_closing_leaves_nothing_behind() {
-    // A process of its own, with nothing else going on in it.
+fn connecting_and_closing_leaks_nothing() {
+    // Runs in a separate process without other tests.
     const INSIDE: &str = "GUARDED_TEST_COUNTS_ALONE";
     if std::env::var_os(INSIDE).is_none() {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "connecting_and_closing_leaves_nothing_behind"])
+            .args(["--exact", "connecting_and_closing_leaks_nothing"])
             .args(["--nocapture", "--test-threads=1"])
             .env(INSIDE, "1")
             .output()
@@ -417,7 +417,7 @@ fn connecting_and_closing_leaves_nothing_behind() {
                     link.close().await;
                 }
                 drop(link);
-                // A start that is given up, most likely before there is a process.
+                // A start that is cancelled, most likely before there is a process.
                 drop(connector.connect(Recorder::new()).now_or_never());
             }
             let waiting = wait_until(|| counts() == before);
@@ -431,7 +431,7 @@ fn connecting_and_closing_leaves_nothing_behind() {
     });
 }
 
-/// All that a program writes, line by line, and how it ends.
+/// All lines that a program writes, and its exit.
 async fn run_to_its_end(mut program: Program) -> (Vec<String>, ProgramEnd) {
     let mut output = Vec::new();
     while let Some(chunk) = program.read().await {
@@ -445,8 +445,8 @@ async fn run_to_its_end(mut program: Program) -> (Vec<String>, ProgramEnd) {
 }
 
 #[tokio::test]
-async fn a_program_ends_with_all_it_has_started() {
-    // One in the background, one that has left its group and session and holds the output, one that does not listen.
+async fn a_program_ends_with_its_descendants() {
+    // One in the background, one in its own session that holds the output, one that ignores signals.
     let script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; \
                   setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & \
                   read nothing || echo no input; sleep 0.2; exit 3";
@@ -464,7 +464,7 @@ async fn a_program_ends_with_all_it_has_started() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_dropped_or_told_to_end_ends() {
+async fn a_program_ends_when_dropped_or_ended() {
     let script = "setsid sleep 1000 & echo $!; exec sleep 1000";
     let mut dropped = shell(script).run().await.unwrap();
     let line = String::from_utf8(dropped.read().await.unwrap().to_vec()).unwrap();
@@ -472,10 +472,10 @@ async fn a_program_that_is_dropped_or_told_to_end_ends() {
     drop(dropped);
     wait_until(|| !exists(left)).await;
 
-    let told = shell("exec sleep 1000").run().await.unwrap();
-    told.end();
+    let program = shell("exec sleep 1000").run().await.unwrap();
+    program.end();
     assert_eq!(
-        run_to_its_end(told).await,
+        run_to_its_end(program).await,
         (Vec::new(), ProgramEnd::Signalled(15))
     );
 }
@@ -502,11 +502,11 @@ fn children() -> Vec<Pid> {
 }
 
 #[tokio::test]
-async fn an_installer_goes_on_when_its_server_is_not_wanted_any_longer() {
+async fn an_installer_continues_when_its_server_is_no_longer_needed() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let here = folder.path().display();
-    // It dies of a pipe that nobody reads, like most programs.
+    // Like most programs, it dies from a pipe without a reader.
     let script = format!(
         "#!/bin/sh\ncd '{here}'\ntouch begun\nwhile [ ! -e go ]; do echo 'fetching a part' >&2; sleep 0.05; done\n\
          touch done\nread nothing\ntouch ended\n"
@@ -524,7 +524,7 @@ async fn an_installer_goes_on_when_its_server_is_not_wanted_any_longer() {
     wait_until(|| path("begun").exists()).await;
     let process = Pid::from_raw(link.process().unwrap().try_into().unwrap()).unwrap();
     drop(link);
-    // Far longer than any other server would have.
+    // Far longer than any other server would get.
     let patience = std::time::Instant::now() + 10 * connector.grace.after_close;
     wait_until(|| std::time::Instant::now() > patience).await;
     assert!(test_kill_process(process).is_ok(), "it was killed");
@@ -534,8 +534,8 @@ async fn an_installer_goes_on_when_its_server_is_not_wanted_any_longer() {
 }
 
 #[tokio::test]
-async fn an_installer_that_does_nothing_is_no_exception_for_its_server() {
-    // It has answered, so it is no installer any longer.
+async fn an_installer_that_has_answered_is_treated_like_a_server() {
+    // It has answered, so it is no longer an installer.
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("npx");
     std::fs::write(
@@ -560,16 +560,16 @@ async fn an_installer_that_does_nothing_is_no_exception_for_its_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_left_has_its_time_and_then_ends() {
+async fn an_abandoned_server_gets_its_grace_period_and_ends() {
     let script = "trap 'echo told >&2; exit 0' TERM; echo up; while :; do sleep 0.02; done";
     let (link, recorder) = connect(&shell(script)).await;
     assert_eq!(recorder.next().await, frame("up"));
     let process = Pid::from_raw(link.process().unwrap().try_into().unwrap()).unwrap();
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     link.leave().await;
     assert!(
-        begun.elapsed() < Duration::from_millis(200),
-        "nobody waits for it"
+        started.elapsed() < Duration::from_millis(200),
+        "dropping the link must not block"
     );
     assert!(test_kill_process(process).is_ok());
     wait_until(|| test_kill_process(process).is_err()).await;

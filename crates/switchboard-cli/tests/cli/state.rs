@@ -57,7 +57,7 @@ impl Fault {
             Self::Unreadable | Self::ReadOnlyFile | Self::ReadOnlyFolder => {
                 "make the folder and the file writable for this user"
             }
-            Self::Locked | Self::Writing => "another process holds the file",
+            Self::Locked | Self::Writing => "another process has the file locked",
             Self::Full => "free some space",
         }
     }

@@ -1,4 +1,4 @@
-//! How long an answer may be kept, and for whom.
+//! Cache hints of results: lifetime and scope.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use super::wire::Number;
 use crate::macros::wire_enum;
 
 wire_enum! {
-    /// For whom an answer may be kept.
+    /// Who may share a cached result.
     pub enum CacheScope<'a> {
-        /// For whoever asked, under the same authorization.
+        /// Only the same client, under the same authorization.
         Private = "private",
-        /// For everyone.
+        /// Shared between all clients.
         Public = "public",
     }
 }
 
-/// What an answer says about keeping it.
+/// The cache hint of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheHint {
-    /// How long it stays fresh. Zero: not at all.
+    /// How long the result stays fresh. Zero: not cacheable.
     pub time_to_live: Duration,
-    /// Whether others may see the kept answer. Only an explicit `public` says so.
+    /// Whether the cached result may be shared. Only with an explicit `public`.
     pub shared: bool,
 }
 
-/// An answer that may say how long it stays fresh.
+/// A result that may have a cache hint.
 pub trait Cacheable {
-    /// The hint, if the answer has one. A time below zero or out of range is none at all: it keeps nothing.
+    /// The hint, if any. A negative lifetime, or one out of range, is treated as zero.
     fn cache_hint(&self) -> Option<CacheHint>;
 }
 

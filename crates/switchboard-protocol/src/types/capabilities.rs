@@ -1,111 +1,111 @@
-//! What clients and servers say they can do.
+//! Capabilities of clients and servers.
 //!
-//! A capability that is there at all is on, whatever its object holds. Sloppy peers send `true` instead of an
-//! object, and languages that do not tell an empty list from an empty map send `[]`. Either says enough: what has no
-//! settings of its own is a [`Raw`], and for the rest ask the `offers_…` methods rather than the fields.
+//! A capability that is present is on, whatever its object contains. Sloppy peers send `true` instead of an object, and
+//! languages that do not distinguish empty lists from empty maps send `[]`; both are accepted. Capabilities without
+//! settings are a [`Raw`]; for the others call the `offers_…` methods instead of reading the fields.
 
 use super::wire::{Extra, Map, Raw, RawObject};
 use crate::macros::wire_struct;
 
 wire_struct! {
-    /// What a client can do.
+    /// Capabilities of a client.
     pub struct ClientCapabilities<'a> {
         optional {
-            /// Telling folders.
+            /// The client has roots.
             roots("roots"): RootsCapability<'a>,
-            /// Asking its model.
+            /// The client can sample its model.
             sampling("sampling"): SamplingCapability<'a>,
-            /// Asking its user.
+            /// The client can ask its user.
             elicitation("elicitation"): ElicitationCapability<'a>,
-            /// Running what it is asked as tasks (2025-11-25).
+            /// The client can run requests as tasks (2025-11-25).
             tasks("tasks"): TasksCapability<'a>,
         }
         collections {
-            /// What no specification describes.
+            /// Non-standard capabilities, by name.
             experimental("experimental"): Map<'a, Raw<'a>>,
-            /// Extensions by their identifier, with their settings.
+            /// Extensions by identifier, with their settings.
             extensions("extensions"): Map<'a, Raw<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// What a server can do.
+    /// Capabilities of a server.
     pub struct ServerCapabilities<'a> {
         optional {
-            /// Offering tools.
+            /// The server has tools.
             tools("tools"): ListCapability<'a>,
-            /// Offering prompts.
+            /// The server has prompts.
             prompts("prompts"): ListCapability<'a>,
-            /// Offering resources.
+            /// The server has resources.
             resources("resources"): ResourcesCapability<'a>,
-            /// Completing arguments.
+            /// The server completes arguments.
             completions("completions"): Raw<'a>,
-            /// Sending log messages.
+            /// The server sends log messages.
             logging("logging"): Raw<'a>,
-            /// Running what it is asked as tasks (2025-11-25).
+            /// The server can run requests as tasks (2025-11-25).
             tasks("tasks"): TasksCapability<'a>,
         }
         collections {
-            /// What no specification describes.
+            /// Non-standard capabilities, by name.
             experimental("experimental"): Map<'a, Raw<'a>>,
-            /// Extensions by their identifier, with their settings.
+            /// Extensions by identifier, with their settings.
             extensions("extensions"): Map<'a, Raw<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// A list the server offers.
+    /// Settings of a list capability.
     pub struct ListCapability<'a> {
         optional {
-            /// Whether it tells that the list changed.
+            /// Whether the server notifies of changes to the list.
             list_changed("listChanged"): bool,
         }
     }
 }
 
 wire_struct! {
-    /// The resources the server offers.
+    /// Settings of the resources capability.
     pub struct ResourcesCapability<'a> {
         optional {
-            /// Whether it tells that a resource changed.
+            /// Whether clients can subscribe to changes of a resource.
             subscribe("subscribe"): bool,
-            /// Whether it tells that the list changed.
+            /// Whether the server notifies of changes to the list.
             list_changed("listChanged"): bool,
         }
     }
 }
 
 wire_struct! {
-    /// The folders the client tells.
+    /// Settings of the roots capability.
     pub struct RootsCapability<'a> {
         optional {
-            /// Whether it tells that they changed.
+            /// Whether the client notifies of changed roots.
             list_changed("listChanged"): bool,
         }
     }
 }
 
 wire_struct! {
-    /// What the client's model may be asked with.
+    /// Settings of the sampling capability.
     pub struct SamplingCapability<'a> {
         optional {
-            /// Context of servers may be included.
+            /// Context of servers can be included.
             context("context"): Raw<'a>,
-            /// Tools may be used.
+            /// Tools can be used in sampling.
             tools("tools"): Raw<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// How the client's user may be asked. An empty one means forms.
+    /// Modes of elicitation. An empty object means forms.
     pub struct ElicitationCapability<'a> {
         optional {
-            /// By a form.
+            /// Forms can be shown.
             form("form"): Raw<'a>,
-            /// By a page to visit.
+            /// URLs can be opened.
             url("url"): Raw<'a>,
         }
     }
@@ -115,9 +115,9 @@ wire_struct! {
     /// The task methods of 2025-11-25.
     pub struct TasksCapability<'a> {
         optional {
-            /// `tasks/list` works.
+            /// Support for `tasks/list`.
             list("list"): Raw<'a>,
-            /// `tasks/cancel` works.
+            /// Support for `tasks/cancel`.
             cancel("cancel"): Raw<'a>,
             /// The requests that can be tasks, by family and method.
             requests("requests"): RawObject<'a>,
@@ -126,47 +126,47 @@ wire_struct! {
 }
 
 impl ServerCapabilities<'_> {
-    /// Whether the server has tools.
+    /// Whether the server has tools, in any form.
     pub fn offers_tools(&self) -> bool {
         self.tools.is_some() || is_on(&self.extra, "tools")
     }
 
-    /// Whether the server has prompts.
+    /// Whether the server has prompts, in any form.
     pub fn offers_prompts(&self) -> bool {
         self.prompts.is_some() || is_on(&self.extra, "prompts")
     }
 
-    /// Whether the server has resources.
+    /// Whether the server has resources, in any form.
     pub fn offers_resources(&self) -> bool {
         self.resources.is_some() || is_on(&self.extra, "resources")
     }
 }
 
 impl ClientCapabilities<'_> {
-    /// Whether the client tells its folders.
+    /// Whether the client has roots, in any form.
     pub fn offers_roots(&self) -> bool {
         self.roots.is_some() || is_on(&self.extra, "roots")
     }
 
-    /// Whether the client's model may be asked.
+    /// Whether the client supports sampling, in any form.
     pub fn offers_sampling(&self) -> bool {
         self.sampling.is_some() || is_on(&self.extra, "sampling")
     }
 
-    /// Whether the client's user may be asked.
+    /// Whether the client supports elicitation, in any form.
     pub fn offers_elicitation(&self) -> bool {
         self.elicitation.is_some() || is_on(&self.extra, "elicitation")
     }
 }
 
 impl ElicitationCapability<'_> {
-    /// Whether forms may be asked: said so, or nothing said at all.
+    /// Whether forms are supported: explicitly, or because no mode is stated.
     pub fn allows_form(&self) -> bool {
         self.form.is_some() || self.url.is_none()
     }
 }
 
-/// Whether a capability of the wrong form is meant to be on: anything but a plain no.
+/// Whether a capability of the wrong type is on: anything but `false` and `null`.
 fn is_on(extra: &Extra<'_>, name: &str) -> bool {
     extra
         .get(name)

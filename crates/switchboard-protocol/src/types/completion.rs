@@ -1,4 +1,4 @@
-//! Completing arguments while somebody types.
+//! Argument completion.
 
 use std::borrow::Cow;
 
@@ -7,29 +7,29 @@ use super::wire::{List, Map, Number, RawObject};
 use crate::macros::{wire_struct, wire_union};
 
 wire_struct! {
-    /// What `completion/complete` asks.
+    /// Parameters of `completion/complete`.
     pub struct CompleteRequestParams<'a> {
         required {
-            /// What the argument belongs to.
+            /// The prompt or template of the argument.
             reference("ref"): CompletionReference<'a>,
-            /// What was typed so far.
+            /// The argument to complete.
             argument("argument"): CompletionArgument<'a>,
         }
         optional {
-            /// What is known already.
+            /// Arguments that are already known.
             context("context"): CompletionContext<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_union! {
-    /// What an argument belongs to.
+    /// The prompt or resource template of an argument.
     pub enum CompletionReference<'a> by "type" {
-        /// A prompt.
+        /// A prompt, by name.
         Prompt(PromptReference<'a>) = "ref/prompt",
-        /// A resource or template.
+        /// A resource or template, by URI.
         Resource(ResourceTemplateReference<'a>) = "ref/resource",
     }
 }
@@ -39,11 +39,11 @@ wire_struct! {
     pub struct PromptReference<'a> {
         tag "type" = "ref/prompt";
         required {
-            /// The prompt.
+            /// Name of the prompt.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// Its name for people.
+            /// Display name for users.
             title("title"): Cow<'a, str>,
         }
     }
@@ -54,61 +54,61 @@ wire_struct! {
     pub struct ResourceTemplateReference<'a> {
         tag "type" = "ref/resource";
         required {
-            /// The URI or its pattern.
+            /// The URI or URI template.
             uri("uri"): Cow<'a, str>,
         }
     }
 }
 
 wire_struct! {
-    /// What was typed so far.
+    /// An argument with its partial value.
     pub struct CompletionArgument<'a> {
         required {
-            /// The argument.
+            /// Name of the argument.
             name("name"): Cow<'a, str>,
-            /// What was typed.
+            /// The text typed so far.
             value("value"): Cow<'a, str>,
         }
     }
 }
 
 wire_struct! {
-    /// What is known already.
+    /// Arguments that are already known.
     pub struct CompletionContext<'a> {
         collections {
-            /// Arguments that have their value.
+            /// Completed arguments, by name.
             arguments("arguments"): Map<'a, Cow<'a, str>>,
         }
     }
 }
 
 wire_struct! {
-    /// What `completion/complete` answers.
+    /// Result of `completion/complete`.
     pub struct CompleteResult<'a> {
         required {
-            /// The proposals.
+            /// The completion values.
             completion("completion"): Completion<'a>,
         }
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// Proposals for an argument.
+    /// Completion values of an argument.
     pub struct Completion<'a> {
         required {
-            /// The proposals, at most a hundred.
+            /// At most a hundred values.
             values("values"): List<'a, Cow<'a, str>>,
         }
         optional {
-            /// How many there are in all.
+            /// Total number of values, if known.
             total("total"): Number<'a>,
-            /// Whether there are more.
+            /// Whether there are more values.
             has_more("hasMore"): bool,
         }
     }

@@ -1,6 +1,6 @@
-//! Content blocks: what tools return, prompts say and models exchange.
+//! Content blocks of tool results, prompts and sampling messages.
 //!
-//! Text and base64 data are [`JsonStr`], because they are where messages get large.
+//! Text and base64 data are [`JsonStr`], because they can be large.
 
 use std::borrow::Cow;
 
@@ -11,23 +11,23 @@ use crate::macros::{wire_enum, wire_struct, wire_union};
 use crate::text::JsonStr;
 
 wire_union! {
-    /// One block of content. Sampling messages alone use the two tool variants.
+    /// One block of content. The two tool variants occur in sampling messages only.
     ///
-    /// A bare string counts as text, since that is all it can mean; [`ContentBlock::as_text`] reads both.
+    /// A bare string counts as text; [`ContentBlock::as_text`] reads both.
     pub enum ContentBlock<'a> by "type" or string Bare {
-        /// Text.
+        /// Text for the model or the user.
         Text(TextContent<'a>) = "text",
-        /// An image.
+        /// An image, base64 encoded.
         Image(ImageContent<'a>) = "image",
-        /// Sound.
+        /// Audio, base64 encoded.
         Audio(AudioContent<'a>) = "audio",
-        /// A resource's contents, sent along.
+        /// The embedded contents of a resource.
         Resource(EmbeddedResource<'a>) = "resource",
-        /// A resource that can be read.
+        /// A link to a resource.
         ResourceLink(Box<ResourceLink<'a>>) = "resource_link",
-        /// A model's wish to call a tool.
+        /// A tool call by a model.
         ToolUse(ToolUseContent<'a>) = "tool_use",
-        /// What a tool answered to such a wish.
+        /// The result of such a call.
         ToolResult(ToolResultContent<'a>) = "tool_result",
     }
 }
@@ -37,179 +37,179 @@ wire_struct! {
     pub struct TextContent<'a> {
         tag "type" = "text";
         required {
-            /// The text.
+            /// The text, possibly escaped.
             text("text"): JsonStr<'a>,
         }
         optional {
-            /// Whom it is for and how much it matters.
+            /// Hints on audience and priority.
             annotations("annotations"): Box<Annotations<'a>>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// An image.
+    /// An image, base64 encoded.
     pub struct ImageContent<'a> {
         tag "type" = "image";
         required {
-            /// The image, base64.
+            /// The image as base64.
             data("data"): JsonStr<'a>,
-            /// Its media type.
+            /// Media type (MIME type).
             mime_type("mimeType"): Cow<'a, str>,
         }
         optional {
-            /// Whom it is for and how much it matters.
+            /// Hints on audience and priority.
             annotations("annotations"): Box<Annotations<'a>>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// Sound.
+    /// Audio, base64 encoded.
     pub struct AudioContent<'a> {
         tag "type" = "audio";
         required {
-            /// The sound, base64.
+            /// The audio data as base64.
             data("data"): JsonStr<'a>,
-            /// Its media type.
+            /// Media type (MIME type).
             mime_type("mimeType"): Cow<'a, str>,
         }
         optional {
-            /// Whom it is for and how much it matters.
+            /// Hints on audience and priority.
             annotations("annotations"): Box<Annotations<'a>>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// The contents of a resource within a message.
+    /// The contents of a resource, embedded in a message.
     pub struct EmbeddedResource<'a> {
         tag "type" = "resource";
         required {
-            /// The contents.
+            /// The text or binary contents.
             resource("resource"): ResourceContents<'a>,
         }
         optional {
-            /// Whom it is for and how much it matters.
+            /// Hints on audience and priority.
             annotations("annotations"): Box<Annotations<'a>>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// A resource the server offers to read, not necessarily one it lists.
+    /// A link to a resource, which the server need not list.
     pub struct ResourceLink<'a> {
         tag "type" = "resource_link";
         required {
-            /// What to read it by.
+            /// Identifies it in `resources/read`.
             uri("uri"): Cow<'a, str>,
-            /// Its name for programs.
+            /// Name used by programs.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// Its name for people.
+            /// Display name for users.
             title("title"): Cow<'a, str>,
-            /// What it is.
+            /// Description for users and models.
             description("description"): Cow<'a, str>,
-            /// Its media type.
+            /// Media type (MIME type).
             mime_type("mimeType"): Cow<'a, str>,
             /// Its size in bytes, before any encoding.
             size("size"): Number<'a>,
-            /// Whom it is for and how much it matters.
+            /// Hints on audience and priority.
             annotations("annotations"): Box<Annotations<'a>>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// Pictures to show beside it.
+            /// Icons for user interfaces.
             icons("icons"): List<'a, Icon<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// A model's wish to call a tool, in a sampling message.
+    /// A tool call by a model, in a sampling message.
     pub struct ToolUseContent<'a> {
         tag "type" = "tool_use";
         required {
-            /// What the result refers to.
+            /// Referenced by the tool result.
             id("id"): Cow<'a, str>,
-            /// The tool.
+            /// Name of the tool.
             name("name"): Cow<'a, str>,
-            /// The arguments.
+            /// Arguments of the call.
             input("input"): RawObject<'a>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What a tool answered, in a sampling message.
+    /// The result of a tool call, in a sampling message.
     pub struct ToolResultContent<'a> {
         tag "type" = "tool_result";
         required {
-            /// The `id` of the wish.
+            /// The `id` of the tool call.
             tool_use_id("toolUseId"): Cow<'a, str>,
         }
         optional {
-            /// The answer as data.
+            /// The result as structured data.
             structured_content("structuredContent"): Raw<'a>,
             /// Whether the call failed.
             is_error("isError"): bool,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// The answer as blocks.
+            /// The result as content blocks.
             content("content"): List<'a, ContentBlock<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// Hints for whoever shows or selects content.
+    /// Hints for displaying or selecting content.
     pub struct Annotations<'a> {
         optional {
-            /// How much it matters, from 0 to 1.
+            /// Importance, from 0 to 1.
             priority("priority"): Number<'a>,
-            /// When it last changed, ISO 8601.
+            /// Time of the last change, ISO 8601.
             last_modified("lastModified"): Cow<'a, str>,
         }
         collections {
-            /// Whom it is for.
+            /// The intended recipients.
             audience("audience"): List<'a, Role<'a>>,
         }
     }
 }
 
 wire_enum! {
-    /// Who speaks, or is spoken to.
+    /// Author or recipient of a message.
     pub enum Role<'a> {
-        /// The person, or what stands in for one.
+        /// The user, or an application on their behalf.
         User = "user",
-        /// The model.
+        /// The language model.
         Assistant = "assistant",
     }
 }
 
 impl<'a> ContentBlock<'a> {
-    /// A block of text.
+    /// Creates a text block.
     pub fn text(text: impl Into<JsonStr<'a>>) -> Self {
         Self::Text(TextContent::new(text.into()))
     }
 
-    /// The text of a block of text, however it was written.
+    /// The text of a text block or a bare string.
     pub fn as_text(&self) -> Option<&JsonStr<'a>> {
         match self {
             Self::Text(block) => Some(&block.text),

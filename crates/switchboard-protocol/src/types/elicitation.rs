@@ -1,4 +1,4 @@
-//! Asking the user, by a form or by a page to visit.
+//! Elicitation: asking the user through a form or a URL.
 
 use std::borrow::Cow;
 
@@ -8,93 +8,93 @@ use super::wire::RawObject;
 use crate::macros::{wire_enum, wire_struct, wire_union};
 
 wire_union! {
-    /// What `elicitation/create` asks.
+    /// Parameters of `elicitation/create`.
     pub enum ElicitRequestParams<'a> by "mode" or absent "form" {
-        /// To fill in a form.
+        /// Fill in a form.
         Form(ElicitRequestFormParams<'a>) = "form",
-        /// To visit a page.
+        /// Open a URL.
         Url(ElicitRequestUrlParams<'a>) = "url",
     }
 }
 
 wire_struct! {
-    /// A form to fill in.
+    /// A form for the user.
     pub struct ElicitRequestFormParams<'a> {
         required {
-            /// Why it is asked.
+            /// Message that explains the request.
             message("message"): Cow<'a, str>,
-            /// The form's fields.
+            /// Fields of the form.
             requested_schema("requestedSchema"): ElicitationSchema<'a>,
         }
         optional {
-            /// `form`, where it is said.
+            /// `form`, if stated explicitly.
             mode("mode"): Cow<'a, str>,
-            /// The wish to run it as a task (2025-11-25).
+            /// Requests execution as a task (2025-11-25).
             task("task"): TaskMetadata<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// A page to visit.
+    /// A URL for the user to open.
     pub struct ElicitRequestUrlParams<'a> {
         tag "mode" = "url";
         required {
-            /// Why it is asked.
+            /// Message that explains the request.
             message("message"): Cow<'a, str>,
-            /// The page.
+            /// The URL to open.
             url("url"): Cow<'a, str>,
         }
         optional {
-            /// What the later notification refers to (2025-11-25).
+            /// Referenced by the completion notification (2025-11-25).
             elicitation_id("elicitationId"): Cow<'a, str>,
-            /// The wish to run it as a task (2025-11-25).
+            /// Requests execution as a task (2025-11-25).
             task("task"): TaskMetadata<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What the user did.
+    /// The user's answer.
     pub struct ElicitResult<'a> {
         required {
-            /// Whether they agreed.
+            /// Whether the user accepted.
             action("action"): ElicitAction<'a>,
         }
         optional {
-            /// What they filled in, by field.
+            /// Values of the form, by field.
             content("content"): RawObject<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_enum! {
-    /// What the user did with a question.
+    /// The user's decision.
     pub enum ElicitAction<'a> {
-        /// Answered it.
+        /// The user submitted or agreed.
         Accept = "accept",
-        /// Said no.
+        /// The user explicitly declined.
         Decline = "decline",
-        /// Went away without an answer.
+        /// The user dismissed the request.
         Cancel = "cancel",
     }
 }
 
 wire_struct! {
-    /// What `notifications/elicitation/complete` says (2025-11-25).
+    /// Parameters of `notifications/elicitation/complete` (2025-11-25).
     pub struct ElicitationCompleteNotificationParams<'a> {
         required {
-            /// The question that is settled.
+            /// The completed elicitation.
             elicitation_id("elicitationId"): Cow<'a, str>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }

@@ -1,4 +1,4 @@
-//! The forms of elicitation: a flat object of primitive fields.
+//! Form schemas of elicitation: a flat object with primitive fields.
 
 use std::borrow::Cow;
 
@@ -11,17 +11,17 @@ wire_struct! {
     /// A form: an object schema whose properties are primitive.
     pub struct ElicitationSchema<'a> {
         required {
-            /// The form's fields, in order.
+            /// Fields of the form, in order.
             properties("properties"): Map<'a, PrimitiveSchema<'a>>,
         }
         optional {
-            /// `object`. Every revision requires it; no form means anything else.
+            /// `object`. Every revision requires it, but it carries no information.
             kind("type"): Cow<'a, str>,
-            /// The dialect.
+            /// JSON Schema dialect.
             schema("$schema"): Cow<'a, str>,
         }
         collections {
-            /// The fields that must be filled in.
+            /// Names of the required fields.
             required("required"): List<'a, Cow<'a, str>>,
         }
     }
@@ -30,78 +30,78 @@ wire_struct! {
 /// One field of a form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PrimitiveSchema<'a> {
-    /// A text.
+    /// A text field.
     String(StringSchema<'a>),
-    /// A number.
+    /// A number field.
     Number(NumberSchema<'a>),
-    /// Yes or no.
+    /// A checkbox.
     Boolean(BooleanSchema<'a>),
-    /// One of some values.
+    /// Single choice from values.
     UntitledSingleSelect(UntitledSingleSelectEnumSchema<'a>),
-    /// One of some values that have titles.
+    /// Single choice from values with titles.
     TitledSingleSelect(TitledSingleSelectEnumSchema<'a>),
-    /// Any of some values.
+    /// Multiple choice from values.
     UntitledMultiSelect(UntitledMultiSelectEnumSchema<'a>),
-    /// Any of some values that have titles.
+    /// Multiple choice from values with titles.
     TitledMultiSelect(TitledMultiSelectEnumSchema<'a>),
-    /// One of some values whose titles stand beside them.
+    /// Single choice with titles in `enumNames`.
     LegacyTitled(LegacyTitledEnumSchema<'a>),
-    /// A field no revision we know has, kept as it came.
+    /// A field that no known revision defines, stored verbatim.
     Unknown(RawObject<'a>),
 }
 
 wire_struct! {
-    /// A text.
+    /// A text field of a form.
     pub struct StringSchema<'a> {
         tag "type" = "string";
         optional {
-            /// Its label.
+            /// Label of the field.
             title("title"): Cow<'a, str>,
-            /// What belongs there.
+            /// Description of the field.
             description("description"): Cow<'a, str>,
-            /// Its least length.
+            /// Minimum length in characters.
             min_length("minLength"): Number<'a>,
-            /// Its greatest length.
+            /// Maximum length in characters.
             max_length("maxLength"): Number<'a>,
-            /// What kind of text it is.
+            /// Format of the text.
             format("format"): StringFormat<'a>,
-            /// What is filled in at first.
+            /// Default value of the field.
             default("default"): Cow<'a, str>,
         }
     }
 }
 
 wire_enum! {
-    /// A kind of text.
+    /// The format of a text field.
     pub enum StringFormat<'a> {
-        /// An e-mail address.
+        /// An email address.
         Email = "email",
-        /// A URI.
+        /// An absolute URI.
         Uri = "uri",
-        /// A day.
+        /// A calendar date.
         Date = "date",
-        /// A moment.
+        /// A date with time.
         DateTime = "date-time",
     }
 }
 
 wire_struct! {
-    /// A number.
+    /// A number field of a form.
     pub struct NumberSchema<'a> {
         required {
             /// Whether fractions are allowed.
             kind("type"): NumberKind<'a>,
         }
         optional {
-            /// Its label.
+            /// Label of the field.
             title("title"): Cow<'a, str>,
-            /// What belongs there.
+            /// Description of the field.
             description("description"): Cow<'a, str>,
-            /// The least.
+            /// Minimum value, inclusive.
             minimum("minimum"): Number<'a>,
-            /// The greatest.
+            /// Maximum value, inclusive.
             maximum("maximum"): Number<'a>,
-            /// What is filled in at first.
+            /// Default value of the field.
             default("default"): Number<'a>,
         }
     }
@@ -110,61 +110,61 @@ wire_struct! {
 wire_enum! {
     /// Whether fractions are allowed.
     pub enum NumberKind<'a> {
-        /// They are.
+        /// Any number, including fractions.
         Number = "number",
-        /// They are not.
+        /// Whole numbers only.
         Integer = "integer",
     }
 }
 
 wire_struct! {
-    /// Yes or no.
+    /// A checkbox of a form.
     pub struct BooleanSchema<'a> {
         tag "type" = "boolean";
         optional {
-            /// Its label.
+            /// Label of the field.
             title("title"): Cow<'a, str>,
-            /// What it decides.
+            /// Description of the field.
             description("description"): Cow<'a, str>,
-            /// What is chosen at first.
+            /// Default value of the field.
             default("default"): bool,
         }
     }
 }
 
 wire_struct! {
-    /// One of some values.
+    /// Single choice from values.
     pub struct UntitledSingleSelectEnumSchema<'a> {
         tag "type" = "string";
         required {
-            /// The values.
+            /// The values to choose from.
             values("enum"): List<'a, Cow<'a, str>>,
         }
         optional {
-            /// Its label.
+            /// Label of the field.
             title("title"): Cow<'a, str>,
-            /// What belongs there.
+            /// Description of the field.
             description("description"): Cow<'a, str>,
-            /// What is chosen at first.
+            /// Default value of the field.
             default("default"): Cow<'a, str>,
         }
     }
 }
 
 wire_struct! {
-    /// One of some values that have titles.
+    /// Single choice from values with titles.
     pub struct TitledSingleSelectEnumSchema<'a> {
         tag "type" = "string";
         required {
-            /// The values.
+            /// The values to choose from.
             one_of("oneOf"): List<'a, TitledValue<'a>>,
         }
         optional {
-            /// Its label.
+            /// Label of the field.
             title("title"): Cow<'a, str>,
-            /// What belongs there.
+            /// Description of the field.
             description("description"): Cow<'a, str>,
-            /// What is chosen at first.
+            /// Default value of the field.
             default("default"): Cow<'a, str>,
         }
     }
@@ -174,108 +174,108 @@ wire_struct! {
     /// A value with its title.
     pub struct TitledValue<'a> {
         required {
-            /// The value.
+            /// Value to submit.
             value("const"): Cow<'a, str>,
         }
         optional {
-            /// Its label. The revisions require it; the value labels itself without one.
+            /// Title to display. The revisions require it; without one the value is shown.
             title("title"): Cow<'a, str>,
         }
     }
 }
 
 wire_struct! {
-    /// Any of some values.
+    /// Multiple choice from values.
     pub struct UntitledMultiSelectEnumSchema<'a> {
         tag "type" = "array";
         required {
-            /// The values.
+            /// The values to choose from.
             items("items"): UntitledItems<'a>,
         }
         optional {
-            /// Its label.
+            /// Label of the field.
             title("title"): Cow<'a, str>,
-            /// What belongs there.
+            /// Description of the field.
             description("description"): Cow<'a, str>,
-            /// How many at least.
+            /// Minimum number of choices.
             min_items("minItems"): Number<'a>,
-            /// How many at most.
+            /// Maximum number of choices.
             max_items("maxItems"): Number<'a>,
         }
         collections {
-            /// What is chosen at first.
+            /// Default value of the field.
             default("default"): List<'a, Cow<'a, str>>,
         }
     }
 }
 
 wire_struct! {
-    /// The values of a choice.
+    /// The values of a multiple choice.
     pub struct UntitledItems<'a> {
         required {
-            /// The values.
+            /// The values to choose from.
             values("enum"): List<'a, Cow<'a, str>>,
         }
         optional {
-            /// `string`.
+            /// `string`, if stated.
             kind("type"): Cow<'a, str>,
         }
     }
 }
 
 wire_struct! {
-    /// Any of some values that have titles.
+    /// Multiple choice from values with titles.
     pub struct TitledMultiSelectEnumSchema<'a> {
         tag "type" = "array";
         required {
-            /// The values.
+            /// The values to choose from.
             items("items"): TitledItems<'a>,
         }
         optional {
-            /// Its label.
+            /// Label of the field.
             title("title"): Cow<'a, str>,
-            /// What belongs there.
+            /// Description of the field.
             description("description"): Cow<'a, str>,
-            /// How many at least.
+            /// Minimum number of choices.
             min_items("minItems"): Number<'a>,
-            /// How many at most.
+            /// Maximum number of choices.
             max_items("maxItems"): Number<'a>,
         }
         collections {
-            /// What is chosen at first.
+            /// Default value of the field.
             default("default"): List<'a, Cow<'a, str>>,
         }
     }
 }
 
 wire_struct! {
-    /// The values of a choice, with titles.
+    /// The values of a multiple choice, with titles.
     pub struct TitledItems<'a> {
         required {
-            /// The values.
+            /// The values to choose from.
             any_of("anyOf"): List<'a, TitledValue<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// One of some values whose titles stand beside them (the form of 2025-06-18).
+    /// Single choice with titles in `enumNames` (2025-06-18).
     pub struct LegacyTitledEnumSchema<'a> {
         tag "type" = "string";
         required {
-            /// The values.
+            /// The values to choose from.
             values("enum"): List<'a, Cow<'a, str>>,
         }
         optional {
-            /// Its label.
+            /// Label of the field.
             title("title"): Cow<'a, str>,
-            /// What belongs there.
+            /// Description of the field.
             description("description"): Cow<'a, str>,
-            /// What is chosen at first.
+            /// Default value of the field.
             default("default"): Cow<'a, str>,
         }
         collections {
-            /// The values' titles, in the same order.
+            /// Titles of the values, in the same order.
             enum_names("enumNames"): List<'a, Cow<'a, str>>,
         }
     }
@@ -285,11 +285,11 @@ impl<'a> Decode<'a> for PrimitiveSchema<'a> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let [tag, names, values, one_of, items] =
             reader.find(["type", "enumNames", "enum", "oneOf", "items"])?;
-        // The last one where it is there twice, since that is the one the number's own decoder keeps.
+        // The last one if repeated, consistent with the decoder of numbers.
         let tag = tag
             .and_then(crate::raw::string_token)
             .ok_or_else(|| reader.untagged("type"))?;
-        // What else an array's items are, no revision says.
+        // No revision defines other items of an array.
         let titled_items = || items.is_some_and(|items| has_field(items, "anyOf"));
         let untitled_items = || items.is_some_and(|items| has_field(items, "enum"));
         match &*tag {
@@ -311,7 +311,7 @@ fn has_field(object: &str, name: &str) -> bool {
     matches!(reader.find([name]), Ok([Some(_)]))
 }
 
-/// Applies one method to whichever schema a [`PrimitiveSchema`] holds.
+/// Calls a method on the schema that a [`PrimitiveSchema`] contains.
 macro_rules! each_schema {
     ($schema:expr, $value:ident => $body:expr) => {
         match $schema {

@@ -1,4 +1,4 @@
-//! What the protocol's own errors carry as `data`. The error around it is [`ErrorObject`](crate::ErrorObject).
+//! The `data` of the protocol's own errors; the error itself is [`ErrorObject`](crate::ErrorObject).
 
 use std::borrow::Cow;
 
@@ -8,34 +8,34 @@ use super::wire::List;
 use crate::macros::wire_struct;
 
 wire_struct! {
-    /// The data of −32022: the revision asked for is not one the server speaks.
+    /// The data of −32022: the requested revision is not supported.
     pub struct UnsupportedProtocolVersionData<'a> {
         required {
-            /// The revisions the server speaks.
+            /// The revisions the server supports.
             supported("supported"): List<'a, Cow<'a, str>>,
         }
         optional {
-            /// The revision asked for. The revision requires it; whoever asked knows it.
+            /// The requested revision. Required by the specification, but known to the client.
             requested("requested"): Cow<'a, str>,
         }
     }
 }
 
 wire_struct! {
-    /// The data of −32021: the request needs something the client did not say it can do.
+    /// The data of −32021: the request needs an undeclared client capability.
     pub struct MissingRequiredClientCapabilityData<'a> {
         required {
-            /// What it needs.
+            /// The missing capabilities of the client.
             required_capabilities("requiredCapabilities"): ClientCapabilities<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// The data of −32042: pages the user must visit first (2025-11-25).
+    /// The data of −32042: URLs that the user must open first (2025-11-25).
     pub struct UrlElicitationRequiredData<'a> {
         required {
-            /// The pages.
+            /// The URLs to open.
             elicitations("elicitations"): List<'a, ElicitRequestUrlParams<'a>>,
         }
     }

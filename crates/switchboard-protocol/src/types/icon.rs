@@ -1,4 +1,4 @@
-//! Pictures for tools, prompts, resources and implementations.
+//! Icons of tools, prompts, resources and implementations.
 
 use std::borrow::Cow;
 
@@ -6,31 +6,31 @@ use super::wire::List;
 use crate::macros::{wire_enum, wire_struct};
 
 wire_struct! {
-    /// A picture to show beside something.
+    /// An icon for user interfaces.
     pub struct Icon<'a> {
         required {
-            /// Where it is: an HTTPS or `data:` URI.
+            /// HTTPS or `data:` URI of the image.
             src("src"): Cow<'a, str>,
         }
         optional {
-            /// Its media type, where the server's may not be trusted.
+            /// Media type, which overrides that of the HTTP response.
             mime_type("mimeType"): Cow<'a, str>,
-            /// The background it is made for.
+            /// The background it is designed for.
             theme("theme"): IconTheme<'a>,
         }
         collections {
-            /// Its sizes, as `48x48` or `any`.
+            /// Sizes such as `48x48`, or `any`.
             sizes("sizes"): List<'a, Cow<'a, str>>,
         }
     }
 }
 
 wire_enum! {
-    /// The background an icon is made for.
+    /// The background an icon is designed for.
     pub enum IconTheme<'a> {
-        /// Light backgrounds.
+        /// For light backgrounds.
         Light = "light",
-        /// Dark backgrounds.
+        /// For dark backgrounds.
         Dark = "dark",
     }
 }

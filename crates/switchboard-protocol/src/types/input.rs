@@ -1,4 +1,4 @@
-//! What a server needs from the client before it can answer (stateless era).
+//! Input that a server requires from the client before it can answer (stateless era).
 
 use super::elicitation::{ElicitRequestParams, ElicitResult};
 use super::lifecycle::RequestParams;
@@ -9,104 +9,104 @@ use crate::macros::{wire_struct, wire_union};
 use crate::text::JsonStr;
 
 wire_struct! {
-    /// An answer that is not one yet: ask again, with what is wanted here.
+    /// A result that requests input: repeat the request with the responses.
     pub struct InputRequiredResult<'a> {
         tag "resultType" = "input_required";
         optional {
-            /// What to send back unread.
+            /// Opaque state to send back.
             request_state("requestState"): JsonStr<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// What is wanted, by keys to answer under.
+            /// The requests for input, by key.
             input_requests("inputRequests"): Map<'a, InputRequest<'a>>,
         }
     }
 }
 
 wire_union! {
-    /// One thing a server wants. These were requests of their own in the stateful era.
+    /// A request for input. In the stateful era these were separate requests.
     pub enum InputRequest<'a> by "method" {
-        /// An answer of the model.
+        /// Sample the client's model.
         CreateMessage(CreateMessageRequest<'a>) = "sampling/createMessage",
-        /// The folders.
+        /// List the client's roots.
         ListRoots(ListRootsRequest<'a>) = "roots/list",
-        /// An answer of the user.
+        /// Ask the client's user.
         Elicit(ElicitRequest<'a>) = "elicitation/create",
     }
 }
 
 wire_struct! {
-    /// Wants an answer of the model.
+    /// Requests sampling of the client's model.
     pub struct CreateMessageRequest<'a> {
         tag "method" = "sampling/createMessage";
         required {
-            /// What to ask it.
+            /// Parameters of the sampling request.
             params("params"): Box<CreateMessageRequestParams<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// Wants the folders.
+    /// Requests the client's roots.
     pub struct ListRootsRequest<'a> {
         tag "method" = "roots/list";
         optional {
-            /// Nothing but metadata.
+            /// Metadata only, if any.
             params("params"): RequestParams<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// Wants an answer of the user.
+    /// Requests input of the client's user.
     pub struct ElicitRequest<'a> {
         tag "method" = "elicitation/create";
         required {
-            /// What to ask them.
+            /// Parameters of the elicitation.
             params("params"): Box<ElicitRequestParams<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// The part of a repeated request's parameters that answers.
+    /// The parameters of a repeated request that carry the responses.
     pub struct InputResponseRequestParams<'a> {
         optional {
-            /// What the server asked to get back.
+            /// The opaque state of the result.
             request_state("requestState"): JsonStr<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// Answers to what the server asked, by its keys. [`InputRequest::decode_response`] reads them.
+            /// Responses to the input requests, by key. [`InputRequest::decode_response`] decodes them.
             input_responses("inputResponses"): Map<'a, RawObject<'a>>,
         }
     }
 }
 
-/// An answer to an [`InputRequest`]. The request tells which one it is; the answer itself does not.
+/// A response to an [`InputRequest`]. Its type follows from the request only.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InputResponse<'a> {
-    /// What the model said.
+    /// The message of the model.
     CreateMessage(Box<CreateMessageResult<'a>>),
-    /// The folders.
+    /// The roots of the client.
     ListRoots(ListRootsResult<'a>),
-    /// What the user did.
+    /// The answer of the user.
     Elicit(ElicitResult<'a>),
-    /// The answer to a request we do not know.
+    /// A response to an unknown request.
     Unknown(RawObject<'a>),
 }
 
-/// What is wanted, by the server's keys.
+/// Requests for input, by the server's keys.
 pub type InputRequests<'a> = Map<'a, InputRequest<'a>>;
 
-/// Answers, by the server's keys.
+/// Responses to input requests, by the server's keys.
 pub type InputResponses<'a> = Map<'a, RawObject<'a>>;
 
 impl InputRequest<'_> {
-    /// Decodes what came back for this request.
+    /// Decodes the response to this request.
     pub fn decode_response<'r>(
         &self,
         response: &'r RawObject<'_>,

@@ -1,4 +1,4 @@
-//! Getting to know each other: `initialize`, `server/discover`, and requests that carry nothing else.
+//! `initialize`, `server/discover`, and types for requests without specific content.
 
 use std::borrow::Cow;
 
@@ -14,133 +14,133 @@ wire_struct! {
     /// The name and version of a client or server.
     pub struct Implementation<'a> {
         required {
-            /// Its name for programs.
+            /// Name used by programs.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// Its version. Every revision requires it; a server without one still works.
+            /// Version of the software. Every revision requires it; a server without one still works.
             version("version"): Cow<'a, str>,
-            /// Its name for people.
+            /// Display name for users.
             title("title"): Cow<'a, str>,
-            /// What it is.
+            /// Description for users and models.
             description("description"): Cow<'a, str>,
-            /// Where to read about it.
+            /// URL of its website.
             website_url("websiteUrl"): Cow<'a, str>,
         }
         collections {
-            /// Pictures to show beside it.
+            /// Icons for user interfaces.
             icons("icons"): List<'a, Icon<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// What `initialize` asks (stateful era).
+    /// Parameters of `initialize` (stateful era).
     pub struct InitializeRequestParams<'a> {
         required {
-            /// The newest revision the client speaks.
+            /// The newest revision the client supports.
             protocol_version("protocolVersion"): Cow<'a, str>,
-            /// What the client can do.
+            /// Capabilities of the client.
             capabilities("capabilities"): ClientCapabilities<'a>,
-            /// Who the client is.
+            /// Name and version of the client.
             client_info("clientInfo"): Implementation<'a>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `initialize` answers (stateful era).
+    /// Result of `initialize` (stateful era).
     pub struct InitializeResult<'a> {
         required {
-            /// The revision to speak from here on.
+            /// The negotiated revision.
             protocol_version("protocolVersion"): Cow<'a, str>,
         }
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// What the server can do. Every revision requires it; without it the server offers nothing.
+            /// Capabilities of the server. Every revision requires it; without it the server has no features.
             capabilities("capabilities"): ServerCapabilities<'a>,
-            /// Who the server is. Every revision requires it; nothing depends on it.
+            /// Name and version of the server. Every revision requires it; nothing depends on it.
             server_info("serverInfo"): Implementation<'a>,
-            /// How to use the server, for the model.
+            /// Instructions for the model.
             instructions("instructions"): JsonStr<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `server/discover` answers (stateless era).
+    /// Result of `server/discover` (stateless era).
     pub struct DiscoverResult<'a> {
         required {
-            /// The revisions the server speaks.
+            /// The revisions the server supports.
             supported_versions("supportedVersions"): List<'a, Cow<'a, str>>,
         }
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// What the server can do. The revision requires it; without it the server offers nothing.
+            /// Capabilities of the server. The revision requires it; without it the server has no features.
             capabilities("capabilities"): ServerCapabilities<'a>,
-            /// How to use the server, for the model.
+            /// Instructions for the model.
             instructions("instructions"): JsonStr<'a>,
-            /// How long the answer may be kept, in milliseconds.
+            /// Cache lifetime in milliseconds.
             ttl_ms("ttlMs"): Number<'a>,
-            /// For whom it may be kept.
+            /// Who may share the cached result.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Protocol metadata, with the server's name and version.
+            /// Metadata, with the server's name and version.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What a request asks that has nothing of its own to say: `server/discover`, `ping`, `roots/list`.
+    /// Parameters of requests without specific content: `server/discover`, `ping`, `roots/list`.
     pub struct RequestParams<'a> {
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What a request for one page of a list asks.
+    /// Parameters of a request for one page of a list.
     pub struct PaginatedRequestParams<'a> {
         optional {
-            /// Where the page starts; the first page without one.
+            /// Cursor of the page; absent for the first page.
             cursor("cursor"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What any page of a list says besides its items, which stay in `extra`, undecoded.
+    /// The members common to all list pages. The items stay in `extra`, undecoded.
     pub struct PageHead<'a> {
         optional {
-            /// Where the next page starts.
+            /// Cursor of the next page.
             next_cursor("nextCursor"): Cow<'a, str>,
-            /// How long the answer may be kept, in milliseconds.
+            /// Cache lifetime in milliseconds.
             ttl_ms("ttlMs"): Number<'a>,
-            /// For whom it may be kept.
+            /// Who may share the cached result.
             cache_scope("cacheScope"): CacheScope<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// An answer that says no more than that it was done.
+    /// A result without specific content.
     pub struct EmptyResult<'a> {
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }

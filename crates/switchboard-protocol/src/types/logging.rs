@@ -6,55 +6,55 @@ use super::wire::{Raw, RawObject};
 use crate::macros::{wire_enum, wire_struct};
 
 wire_struct! {
-    /// What `notifications/message` says.
+    /// Parameters of `notifications/message`.
     pub struct LoggingMessageNotificationParams<'a> {
         required {
-            /// How severe it is.
+            /// Severity of the message.
             level("level"): LoggingLevel<'a>,
-            /// The message: a text, or anything else.
+            /// Any JSON, usually a text.
             data("data"): Raw<'a>,
         }
         optional {
-            /// Which part of the server speaks.
+            /// The component that logs.
             logger("logger"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `logging/setLevel` asks (stateful era).
+    /// Parameters of `logging/setLevel` (stateful era).
     pub struct SetLevelRequestParams<'a> {
         required {
-            /// The least severe messages wanted.
+            /// Minimum severity of messages to send.
             level("level"): LoggingLevel<'a>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_enum! {
-    /// How severe a message is, in syslog's words (RFC 5424).
+    /// Severity levels of syslog (RFC 5424).
     pub enum LoggingLevel<'a> {
-        /// For whoever debugs the server.
+        /// Details for debugging the server.
         Debug = "debug",
-        /// For whoever follows what happens.
+        /// Normal progress of operation.
         Info = "info",
-        /// Ordinary and worth knowing.
+        /// Normal but significant events.
         Notice = "notice",
-        /// Something may go wrong.
+        /// Potential problems or degradation.
         Warning = "warning",
-        /// Something went wrong.
+        /// Errors of an operation.
         Error = "error",
-        /// A part is failing.
+        /// Failure of a component.
         Critical = "critical",
-        /// Somebody must act now.
+        /// Immediate action is required.
         Alert = "alert",
-        /// Nothing works any more.
+        /// The system is unusable.
         Emergency = "emergency",
     }
 }

@@ -1,7 +1,7 @@
-//! What the protocol itself puts into `_meta`.
+//! The `_meta` members that the protocol itself defines.
 //!
-//! Messages carry `_meta` as a [`RawObject`](super::RawObject), because most of it is other people's; decode it as
-//! one of these types to read the protocol's part. The keys by name, and what an era adds, are in [`crate::meta`].
+//! Messages carry `_meta` as a [`RawObject`](super::RawObject), because most of it is custom; decode it as one of these
+//! types to read the protocol's part. The keys, and what each era adds, are in [`crate::meta`].
 
 use std::borrow::Cow;
 
@@ -14,18 +14,18 @@ use crate::id::RequestId;
 use crate::macros::wire_struct;
 
 wire_struct! {
-    /// The `_meta` of a request, decoded. To find out how to serve one, [`crate::meta::DeclaredMeta`] is enough.
+    /// The decoded `_meta` of a request. To classify a request, [`crate::meta::DeclaredMeta`] is sufficient.
     pub struct RequestMeta<'a> {
         optional {
-            /// The revision the request is in (stateless era).
+            /// Revision of the request (stateless era).
             protocol_version("io.modelcontextprotocol/protocolVersion"): Cow<'a, str>,
-            /// What the client can do (stateless era).
+            /// Capabilities of the client (stateless era).
             client_capabilities("io.modelcontextprotocol/clientCapabilities"): ClientCapabilities<'a>,
-            /// Who the client is (stateless era).
+            /// Name and version of the client (stateless era).
             client_info("io.modelcontextprotocol/clientInfo"): Implementation<'a>,
-            /// The least severe log messages wanted (stateless era).
+            /// Minimum severity of log messages (stateless era).
             log_level("io.modelcontextprotocol/logLevel"): LoggingLevel<'a>,
-            /// What progress notifications refer to.
+            /// Token for progress notifications.
             progress_token("progressToken"): ProgressToken<'a>,
             /// The task the request belongs to (2025-11-25).
             related_task("io.modelcontextprotocol/related-task"): RelatedTaskMetadata<'a>,
@@ -34,10 +34,10 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The `_meta` of a notification.
+    /// The decoded `_meta` of a notification.
     pub struct NotificationMeta<'a> {
         optional {
-            /// The id of the `subscriptions/listen` request it answers (stateless era).
+            /// Id of the `subscriptions/listen` request it belongs to (stateless era).
             subscription_id("io.modelcontextprotocol/subscriptionId"): RequestId<'a>,
             /// The task it belongs to (2025-11-25).
             related_task("io.modelcontextprotocol/related-task"): RelatedTaskMetadata<'a>,
@@ -46,12 +46,12 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The `_meta` of a result.
+    /// The decoded `_meta` of a result.
     pub struct ResultMeta<'a> {
         optional {
-            /// Who the server is (stateless era).
+            /// Name and version of the server (stateless era).
             server_info("io.modelcontextprotocol/serverInfo"): Implementation<'a>,
-            /// The id of the `subscriptions/listen` request that ends (stateless era).
+            /// Id of the `subscriptions/listen` request that ends (stateless era).
             subscription_id("io.modelcontextprotocol/subscriptionId"): RequestId<'a>,
             /// The task it belongs to (2025-11-25).
             related_task("io.modelcontextprotocol/related-task"): RelatedTaskMetadata<'a>,

@@ -1,9 +1,8 @@
-//! Every method as a type, with the types of its parameters and of its answer.
+//! Every method as a type, with the types of its parameters and result.
 //!
-//! What else is fixed about a method stands in the table of [`crate::method`], which each type points to with
-//! `METHOD`.
+//! Other properties of a method are in the table of [`crate::method`], to which `METHOD` refers.
 //!
-//! Whoever sent a request knows its method, and so the type to decode the answer as:
+//! The sender of a request knows its method, and thus the type of the result:
 //!
 //! ```
 //! use switchboard_protocol::types::{Outcome, method::{CallTool, Request}};
@@ -14,7 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! And it writes the request from the type of its parameters:
+//! And it encodes the request from the type of its parameters:
 //!
 //! ```
 //! use switchboard_protocol::meta::MetaMembers;
@@ -70,14 +69,14 @@ use crate::raw;
 
 /// The method of a request.
 pub trait Request {
-    /// Its row in the table of methods.
+    /// Its row in the method table.
     const METHOD: Method;
-    /// What it asks.
+    /// Type of the parameters.
     type Params<'a>: Decode<'a> + Encode;
-    /// What it answers when it is complete.
+    /// Type of the complete result.
     type Result<'a>: ResultBody<'a> + Encode;
 
-    /// Decodes what it asks. Params that are absent, or written as `[]`, are empty.
+    /// Decodes the parameters. Absent ones, or `[]`, are treated as empty.
     fn decode_params(params: Option<&RawValue>) -> Result<Self::Params<'_>, DecodeError> {
         decode_params(params)
     }
@@ -93,12 +92,12 @@ pub trait Request {
         crate::encode::request_with_meta(buffer, id, Self::METHOD.name(), Some(&params), members)
     }
 
-    /// Decodes what it answers.
+    /// Decodes the result of the request.
     fn decode_result(raw: &RawValue) -> Result<Outcome<'_, Self::Result<'_>>, DecodeError> {
         decode_result(raw)
     }
 
-    /// Appends the answer to a buffer.
+    /// Appends the response to a buffer.
     fn encode_response(
         buffer: &mut Vec<u8>,
         id: &RequestId<'_>,
@@ -110,12 +109,12 @@ pub trait Request {
 
 /// The method of a notification.
 pub trait Notification {
-    /// Its row in the table of methods.
+    /// Its row in the method table.
     const METHOD: Method;
-    /// What it says.
+    /// Type of the parameters.
     type Params<'a>: Decode<'a> + Encode;
 
-    /// Decodes what it says. Params that are absent, or written as `[]`, are empty.
+    /// Decodes the parameters. Absent ones, or `[]`, are treated as empty.
     fn decode_params(params: Option<&RawValue>) -> Result<Self::Params<'_>, DecodeError> {
         decode_params(params)
     }
@@ -146,7 +145,7 @@ macro_rules! requests {
         /// Every request that has types.
         pub const REQUESTS: &[Method] = &[$(Method::$method),*];
 
-        /// The requests whose answer may be a request for input, as the types have it.
+        /// The requests whose result may be a request for input, according to the types.
         #[cfg(test)]
         const MAY_NEED_INPUT: &[(Method, bool)] =
             &[$((Method::$method, $result::MAY_NEED_INPUT)),*];
@@ -192,7 +191,7 @@ requests! {
     CreateMessage = SamplingCreateMessage: CreateMessageRequestParams => CreateMessageResult;
     Elicit = ElicitationCreate: ElicitRequestParams => ElicitResult;
     ListRoots = RootsList: RequestParams => ListRootsResult;
-    // Sent by whoever began a task. `tasks/result` answers what the task's own method does; decode it as that.
+    // Sent by the creator of a task. `tasks/result` returns the result of the task's own method; decode it as that.
     GetTask = TasksGet: TaskRequestParams => Task;
     GetTaskResult = TasksResult: TaskRequestParams => EmptyResult;
     UpdateTask = TasksUpdate: UpdateTaskRequestParams => EmptyResult;
@@ -212,7 +211,7 @@ notifications! {
     RootsListChanged = RootsListChanged: NotificationParams;
     SubscriptionsAcknowledged = SubscriptionsAcknowledged: SubscriptionsAcknowledgedNotificationParams;
     ElicitationComplete = ElicitationComplete: ElicitationCompleteNotificationParams;
-    // 2025-11-25 and the extension name the same thing differently.
+    // 2025-11-25 and the extension have different names for the same notification.
     TaskStatusChanged = TaskStatus: Task;
     TaskChanged = TaskChanged: Task;
 }
@@ -221,7 +220,7 @@ fn decode_params<'a, T: Decode<'a>>(params: Option<&'a RawValue>) -> Result<T, D
     let nothing = || T::decode(&mut Reader::over_valid("{}", &Limits::DEFAULT));
     match params {
         Some(params) if raw::says_nothing(params) => decode(params).or_else(|error| {
-            // The error about what came tells more than one about what it was taken for.
+            // The error about the original value is more helpful than one about its replacement.
             nothing().map_err(|_| error)
         }),
         Some(params) => decode(params),
@@ -237,11 +236,11 @@ fn to_raw<T: Encode>(value: &T) -> Result<Box<RawValue>, EncodeError> {
 mod tests {
     use super::*;
 
-    /// Rows of the table that have no types, each with its reason. There are none.
+    /// Rows of the table without types, each with its reason. There are none.
     const UNTYPED: &[(Method, &str)] = &[];
 
     #[test]
-    fn every_row_of_the_table_has_types_and_every_type_a_row_of_its_own() {
+    fn rows_of_the_table_and_types_correspond() {
         for method in Method::all() {
             let count = |list: &[Method]| list.iter().filter(|listed| **listed == method).count();
             let untyped = UNTYPED.iter().any(|(listed, _)| *listed == method);
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_table_agree_on_who_may_ask_for_input() {
+    fn types_and_table_agree_on_input_requests() {
         for (method, may_need_input) in MAY_NEED_INPUT {
             assert_eq!(method.may_require_input(), *may_need_input, "{method}");
         }

@@ -1,18 +1,17 @@
 //! The MCP types of every revision, in one set.
 //!
-//! Each type is the union of what the revisions 2024-11-05 to 2026-07-28 (and the tasks extension) give it: a field
-//! that some of them lack is an `Option`. Types borrow from the message they were read from; [`IntoOwned`] detaches
-//! them.
+//! Each type is the union of the revisions 2024-11-05 to 2026-07-28 and the tasks extension: a field that some of them
+//! lack is an `Option`. Types borrow from the message they were decoded from; [`IntoOwned`] copies them.
 //!
-//! Decoding is lenient. A bad entry costs that entry and never its list, an optional field of the wrong type counts
-//! as absent, a list of one may come without its brackets and a text block as a bare string, what is unknown is kept,
-//! and [`defects`] tells afterwards what was worked around. What comes back out
-//! of [`encode`] means what went in: unknown parts byte for byte, known ones in the order of their declaration. The
-//! one exception is half a surrogate pair in a short string (a name, not a text), which becomes U+FFFD.
+//! Decoding is lenient. An invalid entry does not affect the rest of its list, an optional field of the wrong type
+//! counts as absent, a list of one may lack its brackets, a text block may be a bare string, and unknown parts are
+//! stored; [`defects`] reports all of these afterwards. [`encode`] preserves the meaning: unknown parts verbatim, known
+//! ones in the order of their declaration. The only exception is a lone surrogate in a short string (a name, not a
+//! text), which becomes U+FFFD.
 //!
-//! Results are decoded by the method that asked, never by their looks: see [`decode_result`] and [`method`].
+//! Results are decoded by the request's method, never by their shape: see [`decode_result`] and [`method`].
 //!
-//! This module must not decide what a value is good for: which fields an era asks for, what may be sent to whom.
+//! This module does not implement rules of the protocol, such as the fields that an era requires.
 
 pub mod cache;
 pub mod capabilities;

@@ -1,4 +1,4 @@
-//! Notifications that belong to no one feature.
+//! Notifications that are not specific to a feature.
 
 use std::borrow::Cow;
 
@@ -8,44 +8,44 @@ use crate::id::RequestId;
 use crate::macros::wire_struct;
 
 wire_struct! {
-    /// What a notification says that has nothing of its own to say: a list changed, the client is ready.
+    /// Parameters of notifications without specific content, such as a changed list.
     pub struct NotificationParams<'a> {
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `notifications/cancelled` says.
+    /// Parameters of `notifications/cancelled`.
     pub struct CancelledNotificationParams<'a> {
         optional {
-            /// The request that nobody waits for any more. 2025-11-25 lets it be absent.
+            /// The cancelled request. Optional in 2025-11-25.
             request_id("requestId"): RequestId<'a>,
-            /// Why.
+            /// Reason for users and logs.
             reason("reason"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `notifications/progress` says.
+    /// Parameters of `notifications/progress`.
     pub struct ProgressNotificationParams<'a> {
         required {
-            /// The token of the request that progresses.
+            /// Token of the request.
             progress_token("progressToken"): ProgressToken<'a>,
-            /// How far it is. It only grows.
+            /// Progress so far. It only increases.
             progress("progress"): Number<'a>,
         }
         optional {
-            /// How far it goes, if that is known.
+            /// Total amount of work, if known.
             total("total"): Number<'a>,
-            /// What it is doing.
+            /// Description of the current step.
             message("message"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }

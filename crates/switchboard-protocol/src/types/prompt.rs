@@ -1,4 +1,4 @@
-//! Prompts: listing and filling them in.
+//! Prompts: listing and getting them.
 
 use std::borrow::Cow;
 
@@ -14,101 +14,101 @@ wire_struct! {
     /// A prompt a server offers.
     pub struct Prompt<'a> {
         required {
-            /// The name requests use.
+            /// Identifies it in `prompts/get`.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// Its name for people.
+            /// Display name for users.
             title("title"): Cow<'a, str>,
-            /// What it is for.
+            /// Description for users and models.
             description("description"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// What can be filled in.
+            /// Arguments of the prompt.
             arguments("arguments"): List<'a, PromptArgument<'a>>,
-            /// Pictures to show beside it.
+            /// Icons for user interfaces.
             icons("icons"): List<'a, Icon<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// Something to fill in.
+    /// An argument of a prompt.
     pub struct PromptArgument<'a> {
         required {
-            /// Its name for programs.
+            /// Name used by programs.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// Its name for people.
+            /// Display name for users.
             title("title"): Cow<'a, str>,
-            /// What belongs there.
+            /// Description of the argument.
             description("description"): Cow<'a, str>,
-            /// Whether the prompt needs it.
+            /// Whether the argument is required.
             required("required"): bool,
         }
     }
 }
 
 wire_struct! {
-    /// What `prompts/list` answers.
+    /// Result of `prompts/list`.
     pub struct ListPromptsResult<'a> {
         required {
             /// The prompts of this page.
             prompts("prompts"): List<'a, Prompt<'a>>,
         }
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// How long the page may be kept, in milliseconds.
+            /// Cache lifetime in milliseconds.
             ttl_ms("ttlMs"): Number<'a>,
-            /// For whom it may be kept.
+            /// Who may share the cached result.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Where the next page starts. An empty one is a cursor too; one that was there before leads in circles.
+            /// Cursor of the next page; may be an empty string. A repeated cursor means an endless list.
             next_cursor("nextCursor"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `prompts/get` asks.
+    /// Parameters of `prompts/get`.
     pub struct GetPromptRequestParams<'a> {
         required {
-            /// The prompt.
+            /// Name of the prompt.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// What the server asked to get back with the answers.
+            /// Opaque state of the previous result, sent back with the responses.
             request_state("requestState"): JsonStr<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// What is filled in.
+            /// Values of the arguments.
             arguments("arguments"): Map<'a, Cow<'a, str>>,
-            /// Answers to what the server asked, by its keys.
+            /// Responses to the server's input requests, by key.
             input_responses("inputResponses"): Map<'a, RawObject<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// What `prompts/get` answers.
+    /// Result of `prompts/get`.
     pub struct GetPromptResult<'a> {
         required {
-            /// The prompt, filled in.
+            /// The messages of the prompt.
             messages("messages"): List<'a, PromptMessage<'a>>,
         }
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// What it is for.
+            /// Description for users and models.
             description("description"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
@@ -118,9 +118,9 @@ wire_struct! {
     /// One message of a prompt.
     pub struct PromptMessage<'a> {
         required {
-            /// Who says it.
+            /// Author of the message.
             role("role"): Role<'a>,
-            /// What is said.
+            /// Content of the message.
             content("content"): ContentBlock<'a>,
         }
     }

@@ -1,4 +1,4 @@
-//! Resources: listing, reading, and hearing that they changed.
+//! Resources: listing, reading, and notifications of changes.
 
 use std::borrow::Cow;
 
@@ -13,223 +13,223 @@ use crate::macros::{missing, serde_bridge, wire_struct};
 use crate::text::JsonStr;
 
 wire_struct! {
-    /// Something a server lets be read.
+    /// A resource that a server offers.
     pub struct Resource<'a> {
         required {
-            /// What to read it by.
+            /// Identifies it in `resources/read`.
             uri("uri"): Cow<'a, str>,
-            /// Its name for programs.
+            /// Name used by programs.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// Its name for people.
+            /// Display name for users.
             title("title"): Cow<'a, str>,
-            /// What it is.
+            /// Description for users and models.
             description("description"): Cow<'a, str>,
-            /// Its media type.
+            /// Media type (MIME type).
             mime_type("mimeType"): Cow<'a, str>,
             /// Its size in bytes, before any encoding.
             size("size"): Number<'a>,
-            /// Whom it is for and how much it matters.
+            /// Hints on audience and priority.
             annotations("annotations"): Box<Annotations<'a>>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// Pictures to show beside it.
+            /// Icons for user interfaces.
             icons("icons"): List<'a, Icon<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// A pattern for the URIs of resources.
+    /// A template for the URIs of resources.
     pub struct ResourceTemplate<'a> {
         required {
-            /// The pattern, RFC 6570.
+            /// URI template (RFC 6570).
             uri_template("uriTemplate"): Cow<'a, str>,
-            /// Its name for programs.
+            /// Name used by programs.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// Its name for people.
+            /// Display name for users.
             title("title"): Cow<'a, str>,
-            /// What it is for.
+            /// Description for users and models.
             description("description"): Cow<'a, str>,
-            /// The media type of everything that matches, if it is one.
+            /// Media type of all matching resources, if they share one.
             mime_type("mimeType"): Cow<'a, str>,
-            /// Whom it is for and how much it matters.
+            /// Hints on audience and priority.
             annotations("annotations"): Box<Annotations<'a>>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// Pictures to show beside it.
+            /// Icons for user interfaces.
             icons("icons"): List<'a, Icon<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// What `resources/list` answers.
+    /// Result of `resources/list`.
     pub struct ListResourcesResult<'a> {
         required {
             /// The resources of this page.
             resources("resources"): List<'a, Resource<'a>>,
         }
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// How long the page may be kept, in milliseconds.
+            /// Cache lifetime in milliseconds.
             ttl_ms("ttlMs"): Number<'a>,
-            /// For whom it may be kept.
+            /// Who may share the cached result.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Where the next page starts. An empty one is a cursor too; one that was there before leads in circles.
+            /// Cursor of the next page; may be an empty string. A repeated cursor means an endless list.
             next_cursor("nextCursor"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `resources/templates/list` answers.
+    /// Result of `resources/templates/list`.
     pub struct ListResourceTemplatesResult<'a> {
         required {
             /// The templates of this page.
             resource_templates("resourceTemplates"): List<'a, ResourceTemplate<'a>>,
         }
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// How long the page may be kept, in milliseconds.
+            /// Cache lifetime in milliseconds.
             ttl_ms("ttlMs"): Number<'a>,
-            /// For whom it may be kept.
+            /// Who may share the cached result.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Where the next page starts. An empty one is a cursor too; one that was there before leads in circles.
+            /// Cursor of the next page; may be an empty string. A repeated cursor means an endless list.
             next_cursor("nextCursor"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `resources/read` asks.
+    /// Parameters of `resources/read`.
     pub struct ReadResourceRequestParams<'a> {
         required {
-            /// The resource.
+            /// URI of the resource.
             uri("uri"): Cow<'a, str>,
         }
         optional {
-            /// What the server asked to get back with the answers.
+            /// Opaque state of the previous result, sent back with the responses.
             request_state("requestState"): JsonStr<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// Answers to what the server asked, by its keys.
+            /// Responses to the server's input requests, by key.
             input_responses("inputResponses"): Map<'a, RawObject<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// What `resources/read` answers.
+    /// Result of `resources/read`.
     pub struct ReadResourceResult<'a> {
         required {
-            /// The contents; several for a folder, say.
+            /// The contents; several, for example, for a folder.
             contents("contents"): List<'a, ResourceContents<'a>>,
         }
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// How long the contents may be kept, in milliseconds.
+            /// Cache lifetime in milliseconds.
             ttl_ms("ttlMs"): Number<'a>,
-            /// For whom they may be kept.
+            /// Who may share the cached result.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
-/// The contents of a resource. Whichever of `text` and `blob` is there tells which; of the two, an empty text is what
-/// a server writes that cannot leave a field out.
+/// The contents of a resource. The field `text` or `blob` determines the variant; if both are present, an empty text is
+/// ignored, because some servers cannot omit a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResourceContents<'a> {
-    /// Text.
+    /// Text contents.
     Text(TextResourceContents<'a>),
-    /// Bytes.
+    /// Binary contents.
     Blob(BlobResourceContents<'a>),
 }
 
 wire_struct! {
-    /// Contents that are text.
+    /// Text contents of a resource.
     pub struct TextResourceContents<'a> {
         required {
-            /// The resource.
+            /// URI of the resource.
             uri("uri"): Cow<'a, str>,
-            /// The text.
+            /// The text, possibly escaped.
             text("text"): JsonStr<'a>,
         }
         optional {
-            /// Its media type.
+            /// Media type (MIME type).
             mime_type("mimeType"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// Contents that are bytes.
+    /// Binary contents of a resource.
     pub struct BlobResourceContents<'a> {
         required {
-            /// The resource.
+            /// URI of the resource.
             uri("uri"): Cow<'a, str>,
-            /// The bytes, base64.
+            /// The data as base64.
             blob("blob"): JsonStr<'a>,
         }
         optional {
-            /// Their media type.
+            /// Media type (MIME type).
             mime_type("mimeType"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `resources/subscribe`, `resources/unsubscribe` and their like ask.
+    /// Parameters of `resources/subscribe` and `resources/unsubscribe`.
     pub struct ResourceRequestParams<'a> {
         required {
-            /// The resource.
+            /// URI of the resource.
             uri("uri"): Cow<'a, str>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `notifications/resources/updated` says.
+    /// Parameters of `notifications/resources/updated`.
     pub struct ResourceUpdatedNotificationParams<'a> {
         required {
-            /// The resource, or a part of one that was subscribed to.
+            /// URI of the resource, or of a part of a subscribed one.
             uri("uri"): Cow<'a, str>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 impl ResourceContents<'_> {
-    /// The resource.
+    /// The URI of the resource.
     pub fn uri(&self) -> &str {
         match self {
             Self::Text(contents) => &contents.uri,

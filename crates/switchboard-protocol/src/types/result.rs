@@ -1,4 +1,4 @@
-//! Telling a result from a request for input and from a task.
+//! Distinguishes a complete result from a request for input and from a task.
 
 use super::completion::CompleteResult;
 use super::elicitation::ElicitResult;
@@ -18,56 +18,56 @@ use crate::raw;
 use serde_json::value::RawValue;
 
 wire_enum! {
-    /// What kind of answer a result is. Absent means complete: older servers do not say.
+    /// The kind of a result. Absent means complete, since older servers do not send it.
     pub enum ResultType<'a> {
-        /// The answer.
+        /// The complete result.
         Complete = "complete",
         /// A request for input.
         InputRequired = "input_required",
-        /// A task that will have the answer (tasks extension).
+        /// A task that will have the result (tasks extension).
         Task = "task",
     }
 }
 
-/// What came back for a request.
+/// The decoded result of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome<'a, T> {
-    /// The answer.
+    /// The complete result.
     Complete(T),
-    /// The server needs something first; ask again with it.
+    /// The server needs input; repeat the request with the responses.
     InputRequired(InputRequiredResult<'a>),
-    /// The answer will be in a task.
+    /// The result will be available from a task.
     Task(CreatedTask<'a>),
 }
 
-/// A type that some method answers with.
+/// The result type of a method.
 pub trait ResultBody<'a>: Decode<'a> {
-    /// Whether the method may ask for input instead.
+    /// Whether the result may be a request for input instead.
     const MAY_NEED_INPUT: bool = false;
-    /// Whether the method may begin a task instead.
+    /// Whether the result may be a task instead.
     const MAY_BE_TASK: bool = false;
 
-    /// What kind of answer it says it is, if it has a field for that.
+    /// The declared kind, if the type has a field for it.
     fn result_type(&self) -> Option<&ResultType<'a>>;
 
-    /// The fields it does not know.
+    /// Unknown fields of the result.
     fn extra(&self) -> &Extra<'a>;
 }
 
-/// Decodes the result of a method that answers with `T`, with [`Limits::DEFAULT`].
+/// Decodes the result of a method with the result type `T`, with [`Limits::DEFAULT`].
 pub fn decode_result<'a, T: ResultBody<'a>>(
     raw: &'a RawValue,
 ) -> Result<Outcome<'a, T>, DecodeError> {
     decode_result_within(raw, &Limits::DEFAULT)
 }
 
-/// Decodes the result of a method that answers with `T`, within `limits`.
+/// Decodes the result of a method with the result type `T`, within `limits`.
 ///
-/// `resultType` decides. It is not searched for beforehand: that would read a large result twice, and nearly every
-/// result is complete. Only where the complete reading does not hold is the result looked at again.
+/// `resultType` determines the outcome. It is not searched for first: that would read a large result twice, and nearly
+/// every result is complete. Only if decoding it as complete fails is the result examined again.
 ///
-/// `null` and `[]` say nothing, as an empty object does, so they do for a method that has nothing to say. Whoever
-/// parsed the message knows them by [`Quirk::EmptyResult`](crate::Quirk::EmptyResult).
+/// For a method without result content, `null` and `[]` are accepted like an empty object. The parser reports them as
+/// [`Quirk::EmptyResult`](crate::Quirk::EmptyResult).
 pub fn decode_result_within<'a, T: ResultBody<'a>>(
     raw: &'a RawValue,
     limits: &Limits,
@@ -82,7 +82,7 @@ pub fn decode_result_within<'a, T: ResultBody<'a>>(
     }
 }
 
-/// What a result says it is, without decoding the rest. `None` where it says nothing, which means complete.
+/// The declared kind of a result, without decoding the rest. `None` if there is none, which means complete.
 pub fn declared_type(raw: &RawValue) -> Option<ResultType<'_>> {
     let [written] = Reader::new(raw, &Limits::DEFAULT)
         .find(["resultType"])
@@ -90,7 +90,7 @@ pub fn declared_type(raw: &RawValue) -> Option<ResultType<'_>> {
     ResultType::decode(&mut Reader::over_valid(written?, &Limits::DEFAULT)).ok()
 }
 
-/// Whether nothing in the result hints at another reading.
+/// Whether nothing in the result suggests another kind.
 fn is_plainly_complete<'a, T: ResultBody<'a>>(result: &T) -> bool {
     match result.result_type() {
         Some(ResultType::Complete) => true,
@@ -111,13 +111,13 @@ fn decode_by_type<'a, T: ResultBody<'a>>(
     };
     let mut reader = reader.clone();
     let Some(written) = result_type.filter(|value| *value != "null") else {
-        // 2025-11-25 has no `resultType`. What it does have is a task where the answer would be.
+        // 2025-11-25 has no `resultType`, but a `task` member instead of the content.
         let may_be_task =
             T::MAY_BE_TASK && content.is_none() && task.is_some_and(|task| task.starts_with('{'));
         let task = may_be_task.then(|| Box::decode(&mut reader));
         return match (task, attempt) {
             (Some(Ok(result)), _) => Ok(Outcome::Task(CreatedTask::Nested(result))),
-            // A tool may have tasks of its own to tell of, and forget the content around them.
+            // A tool may have a `task` member of its own, and omit the content.
             (Some(Err(_)) | None, Ok(result)) => Ok(Outcome::Complete(result)),
             (Some(Err(error)), Err(_)) | (None, Err(error)) => Err(error),
         };
@@ -145,7 +145,7 @@ fn decode_by_type<'a, T: ResultBody<'a>>(
     }
 }
 
-/// Says of the types which methods answer with them, and what else those may answer.
+/// Implements [`ResultBody`] for result types, with the other kinds their methods may return.
 macro_rules! result_bodies {
     ($($name:ident $(, input $input:literal)? $(, task $task:literal)?;)*) => {
         $(impl<'a> ResultBody<'a> for $name<'a> {
@@ -180,7 +180,7 @@ result_bodies! {
     Task;
 }
 
-/// The same for results of the stateful era alone and of clients, which have no `resultType`.
+/// The same for results without `resultType`: those of the stateful era only, and of clients.
 macro_rules! untyped_result_bodies {
     ($($name:ident $(, task $task:literal)?;)*) => {
         $(impl<'a> ResultBody<'a> for $name<'a> {

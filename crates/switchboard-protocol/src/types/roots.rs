@@ -1,4 +1,4 @@
-//! The folders a client lets servers work in.
+//! Roots: the folders that a client exposes to servers.
 
 use std::borrow::Cow;
 
@@ -9,27 +9,27 @@ wire_struct! {
     /// A folder or file.
     pub struct Root<'a> {
         required {
-            /// Where it is, as a `file://` URI.
+            /// A `file://` URI.
             uri("uri"): Cow<'a, str>,
         }
         optional {
-            /// Its name for people.
+            /// Display name for users.
             name("name"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `roots/list` answers.
+    /// Result of `roots/list`.
     pub struct ListRootsResult<'a> {
         required {
-            /// The folders.
+            /// The roots of the client.
             roots("roots"): List<'a, Root<'a>>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }

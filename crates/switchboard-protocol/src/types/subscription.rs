@@ -1,4 +1,4 @@
-//! `subscriptions/listen`, the stateless era's one stream of notifications.
+//! `subscriptions/listen`, the notification stream of the stateless era.
 
 use std::borrow::Cow;
 
@@ -7,21 +7,21 @@ use super::wire::{List, RawObject};
 use crate::macros::wire_struct;
 
 wire_struct! {
-    /// What `subscriptions/listen` asks.
+    /// Parameters of `subscriptions/listen`.
     pub struct SubscriptionsListenRequestParams<'a> {
         required {
-            /// What to be told of.
+            /// The requested notifications.
             notifications("notifications"): SubscriptionFilter<'a>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What notifications are wanted, or will come.
+    /// The notifications of a subscription.
     pub struct SubscriptionFilter<'a> {
         optional {
             /// Changes of the tool list.
@@ -41,27 +41,26 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// What `notifications/subscriptions/acknowledged` says, the first message of the stream.
+    /// Parameters of `notifications/subscriptions/acknowledged`, the first message of the stream.
     pub struct SubscriptionsAcknowledgedNotificationParams<'a> {
         required {
-            /// What the server will tell of.
+            /// The notifications that the server will send.
             notifications("notifications"): SubscriptionFilter<'a>,
         }
         optional {
-            /// Protocol metadata, with the subscription's id.
+            /// Metadata, with the subscription's id.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `subscriptions/listen` answers when the server ends the stream.
+    /// Result of `subscriptions/listen`, sent when the server ends the stream.
     pub struct SubscriptionsListenResult<'a> {
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// Protocol metadata, with the subscription's id. The revision requires it; the response's own id
-            /// tells the same.
+            /// Metadata, with the subscription's id. Required by the specification; the response's own id is the same.
             meta("_meta"): RawObject<'a>,
         }
     }

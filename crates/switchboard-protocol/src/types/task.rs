@@ -1,8 +1,8 @@
-//! Work that outlives its request: the tasks of 2025-11-25, and the tasks extension of 2026-07-28.
+//! Tasks that outlive their request, in 2025-11-25 and in the tasks extension of 2026-07-28.
 //!
-//! Both have the same task with other names for its times, so there is one type. What differs is how one begins: the
-//! extension answers any call with the task itself (`resultType: "task"`), 2025-11-25 answers a call that asked for
-//! it with an object that holds one.
+//! Both have the same task with different names for its times, so there is one type. They differ in how a task is
+//! created: the extension answers any call with the task itself (`resultType: "task"`), 2025-11-25 answers a call that
+//! requested it with an object that contains one.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,91 +14,91 @@ use crate::error::ErrorObject;
 use crate::macros::{wire_enum, wire_struct};
 
 wire_struct! {
-    /// A task and how it stands. Also what `tasks/get` answers and what task notifications say.
+    /// A task and its status. Also the result of `tasks/get`, and the parameters of task notifications.
     pub struct Task<'a> {
         required {
-            /// Its id.
+            /// Unique id of the task.
             task_id("taskId"): Cow<'a, str>,
-            /// How it stands.
+            /// Current status of the task.
             status("status"): TaskStatus<'a>,
         }
         optional {
-            /// `task` where it begins, complete where it is asked for (extension).
+            /// `task` when created, `complete` in `tasks/get` (extension).
             result_type("resultType"): ResultType<'a>,
-            /// How it stands, for people.
+            /// Status message for users.
             status_message("statusMessage"): Cow<'a, str>,
-            /// When it began, ISO 8601. Required by both revisions; nothing depends on it.
+            /// Creation time, ISO 8601. Required by both revisions; nothing depends on it.
             created_at("createdAt"): Cow<'a, str>,
-            /// When it last changed, ISO 8601. Required by both revisions; nothing depends on it.
+            /// Time of the last change, ISO 8601. Required by both revisions; nothing depends on it.
             last_updated_at("lastUpdatedAt"): Cow<'a, str>,
-            /// How long it is kept from its beginning, in milliseconds; `null` for ever (2025-11-25).
+            /// Lifetime from creation, in milliseconds; `null`: unlimited (2025-11-25).
             ttl("ttl"): Nullable<Number<'a>>,
-            /// How long it is kept from its beginning, in milliseconds; `null` for ever (extension).
+            /// Lifetime from creation, in milliseconds; `null`: unlimited (extension).
             ttl_ms("ttlMs"): Nullable<Number<'a>>,
-            /// How long to wait between questions, in milliseconds (2025-11-25).
+            /// Recommended polling interval in milliseconds (2025-11-25).
             poll_interval("pollInterval"): Number<'a>,
-            /// How long to wait between questions, in milliseconds (extension).
+            /// Recommended polling interval in milliseconds (extension).
             poll_interval_ms("pollIntervalMs"): Number<'a>,
-            /// The answer of a completed task, of the method that began it (extension).
+            /// The result of a completed task, of the type of its method (extension).
             result("result"): RawObject<'a>,
-            /// The JSON-RPC error of a failed task, as written (extension). [`Task::failure`] reads it.
+            /// The JSON-RPC error of a failed task, verbatim (extension). [`Task::failure`] decodes it.
             error("error"): Raw<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// What a task that needs input wants (extension).
+            /// Requests for input of a task (extension).
             input_requests("inputRequests"): Map<'a, InputRequest<'a>>,
         }
     }
 }
 
 wire_enum! {
-    /// How a task stands.
+    /// The status of a task.
     pub enum TaskStatus<'a> {
-        /// It runs.
+        /// The task is running.
         Working = "working",
-        /// It waits for the client.
+        /// The task waits for input.
         InputRequired = "input_required",
-        /// It is done.
+        /// The task has a result.
         Completed = "completed",
-        /// It went wrong.
+        /// The task has failed.
         Failed = "failed",
-        /// It was called off.
+        /// The task was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 wire_struct! {
-    /// The beginning of a task in 2025-11-25.
+    /// The result that creates a task in 2025-11-25.
     pub struct CreateTaskResult<'a> {
         required {
-            /// The task.
+            /// The created task.
             task("task"): Task<'a>,
         }
         optional {
-            /// `task`, from a server between the revisions.
+            /// `task`, from servers between the two revisions.
             result_type("resultType"): ResultType<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
-/// The beginning of a task, in either form.
+/// A created task, in either form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CreatedTask<'a> {
     /// The task itself (extension).
     Flat(Box<Task<'a>>),
-    /// An object that holds it (2025-11-25).
+    /// An object that contains the task (2025-11-25).
     Nested(Box<CreateTaskResult<'a>>),
 }
 
 wire_struct! {
-    /// The wish to run a request as a task (2025-11-25).
+    /// Requests execution as a task (2025-11-25).
     pub struct TaskMetadata<'a> {
         optional {
-            /// How long to keep it, in milliseconds.
+            /// Requested lifetime in milliseconds.
             ttl("ttl"): Number<'a>,
         }
     }
@@ -108,95 +108,95 @@ wire_struct! {
     /// The task a message belongs to, in its `_meta` (2025-11-25).
     pub struct RelatedTaskMetadata<'a> {
         required {
-            /// The task.
+            /// Id of the task.
             task_id("taskId"): Cow<'a, str>,
         }
     }
 }
 
 wire_struct! {
-    /// What `tasks/get`, `tasks/cancel` and `tasks/result` ask.
+    /// Parameters of `tasks/get`, `tasks/cancel` and `tasks/result`.
     pub struct TaskRequestParams<'a> {
         required {
-            /// The task.
+            /// Id of the task.
             task_id("taskId"): Cow<'a, str>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `tasks/update` asks (extension).
+    /// Parameters of `tasks/update` (extension).
     pub struct UpdateTaskRequestParams<'a> {
         required {
-            /// The task.
+            /// Id of the task.
             task_id("taskId"): Cow<'a, str>,
         }
         optional {
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// Answers to what the task wants, by its keys.
+            /// Responses to the task's input requests, by key.
             input_responses("inputResponses"): Map<'a, RawObject<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// What `tasks/cancel` answers: the task in 2025-11-25, nothing in the extension.
+    /// Result of `tasks/cancel`: the task in 2025-11-25, empty in the extension.
     pub struct CancelTaskResult<'a> {
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// The task.
+            /// Id of the task.
             task_id("taskId"): Cow<'a, str>,
-            /// How it stands.
+            /// Current status of the task.
             status("status"): TaskStatus<'a>,
-            /// How it stands, for people.
+            /// Status message for users.
             status_message("statusMessage"): Cow<'a, str>,
-            /// When it began, ISO 8601.
+            /// Creation time, ISO 8601.
             created_at("createdAt"): Cow<'a, str>,
-            /// When it last changed, ISO 8601.
+            /// Time of the last change, ISO 8601.
             last_updated_at("lastUpdatedAt"): Cow<'a, str>,
-            /// How long it is kept from its beginning, in milliseconds; `null` for ever.
+            /// Lifetime from creation, in milliseconds; `null`: unlimited.
             ttl("ttl"): Nullable<Number<'a>>,
-            /// How long to wait between questions, in milliseconds.
+            /// Recommended polling interval in milliseconds.
             poll_interval("pollInterval"): Number<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `tasks/list` answers (2025-11-25).
+    /// Result of `tasks/list` (2025-11-25).
     pub struct ListTasksResult<'a> {
         required {
             /// The tasks of this page.
             tasks("tasks"): List<'a, Task<'a>>,
         }
         optional {
-            /// Where the next page starts.
+            /// Cursor of the next page.
             next_cursor("nextCursor"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 impl TaskStatus<'_> {
-    /// Whether nothing more will happen.
+    /// Whether the status cannot change any more.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
 impl Task<'_> {
-    /// How long to wait between questions, in either revision's words.
+    /// The recommended polling interval, from the field of either revision.
     pub fn poll_interval(&self) -> Option<Duration> {
         let number = self
             .poll_interval_ms
@@ -205,13 +205,13 @@ impl Task<'_> {
         number.as_u64().map(Duration::from_millis)
     }
 
-    /// Why the task failed, however badly the server says it; none where it says nothing.
+    /// The error of a failed task, decoded leniently; `None` if there is none.
     pub fn failure(&self) -> Option<ErrorObject<'_>> {
         let error = self.error.as_ref()?;
         (error.found() != Found::Null).then(|| error.decode().ok())?
     }
 
-    /// How long the task is kept from its beginning, in either revision's words; none if unlimited or not said.
+    /// The lifetime from creation, from the field of either revision; `None` if unlimited or not stated.
     pub fn time_to_live(&self) -> Option<Duration> {
         let number = self.ttl_ms.as_ref().or(self.ttl.as_ref())?.as_value()?;
         number.as_u64().map(Duration::from_millis)
@@ -219,7 +219,7 @@ impl Task<'_> {
 }
 
 impl<'a> CreatedTask<'a> {
-    /// The task.
+    /// The created task, from either form.
     pub fn task(&self) -> &Task<'a> {
         match self {
             Self::Flat(task) => task,

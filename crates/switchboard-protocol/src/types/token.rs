@@ -1,12 +1,12 @@
 //! Identifiers within parameters: ids of other requests, progress tokens, subscription ids.
 //!
-//! The protocol defines all of them alike, a string or a number that its author compares with what they sent,
-//! so all of them are the message layer's [`RequestId`].
+//! The protocol defines all of them as a string or a number that their author compares, so all of them are the
+//! [`RequestId`] of the message layer.
 
 use super::wire::{Decode, DecodeError, Encode, IntoOwned, Lint, Linter, Reader};
 use crate::id::RequestId;
 
-/// What ties progress notifications to the request they are about.
+/// Links progress notifications to their request.
 pub type ProgressToken<'a> = RequestId<'a>;
 
 impl<'a> Decode<'a> for RequestId<'a> {

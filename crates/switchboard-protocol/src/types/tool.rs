@@ -16,56 +16,56 @@ use crate::string_scan::end_of_string;
 use crate::text::JsonStr;
 
 wire_struct! {
-    /// Something a server can do.
+    /// A tool that a server offers.
     pub struct Tool<'a> {
         required {
-            /// The name calls use.
+            /// Identifies it in `tools/call`.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// Its name for people.
+            /// Display name for users.
             title("title"): Cow<'a, str>,
-            /// What it does, for the model.
+            /// Description for the model.
             description("description"): Cow<'a, str>,
-            /// A JSON Schema for the arguments. Every revision requires it, and servers still send `null`: without
-            /// one a tool takes any arguments.
+            /// A JSON Schema for the arguments. Every revision requires it, but servers still send `null`: such a tool
+            /// accepts any arguments.
             input_schema("inputSchema"): RawObject<'a>,
             /// A JSON Schema for `structuredContent`.
             output_schema("outputSchema"): RawObject<'a>,
-            /// How it behaves, by the server's word.
+            /// Hints on its behaviour, by the server.
             annotations("annotations"): Box<ToolAnnotations<'a>>,
-            /// How it may be run.
+            /// Supported ways of execution.
             execution("execution"): ToolExecution<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// Pictures to show beside it.
+            /// Icons for user interfaces.
             icons("icons"): List<'a, Icon<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// Hints about a tool. They come from the server and prove nothing.
+    /// Hints about a tool. They are claims of the server and must not be trusted.
     pub struct ToolAnnotations<'a> {
         optional {
-            /// A name for people, after `Tool::title`.
+            /// Display name, if `Tool::title` is absent.
             title("title"): Cow<'a, str>,
-            /// It changes nothing. Not so, if absent.
+            /// Whether it changes nothing. Default: false.
             read_only_hint("readOnlyHint"): bool,
-            /// It may destroy something. It may, if absent.
+            /// Whether it may destroy data. Default: true.
             destructive_hint("destructiveHint"): bool,
-            /// Calling it twice does no more than once. Not so, if absent.
+            /// Whether repeating a call has no additional effect. Default: false.
             idempotent_hint("idempotentHint"): bool,
-            /// It reaches beyond a closed world. It does, if absent.
+            /// Whether it interacts with external entities. Default: true.
             open_world_hint("openWorldHint"): bool,
         }
     }
 }
 
 wire_struct! {
-    /// How a tool may be run.
+    /// Supported ways of executing a tool.
     pub struct ToolExecution<'a> {
         optional {
             /// Whether calls may, must or must not be tasks.
@@ -77,76 +77,76 @@ wire_struct! {
 wire_enum! {
     /// Whether calls of a tool are tasks.
     pub enum TaskSupport<'a> {
-        /// Never, and so if nothing is said.
+        /// Never; the default.
         Forbidden = "forbidden",
-        /// As the client likes.
+        /// At the client's choice.
         Optional = "optional",
-        /// Always.
+        /// Calls must be tasks.
         Required = "required",
     }
 }
 
 wire_struct! {
-    /// What `tools/list` answers.
+    /// Result of `tools/list`.
     pub struct ListToolsResult<'a> {
         required {
             /// The tools of this page.
             tools("tools"): List<'a, Tool<'a>>,
         }
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// How long the page may be kept, in milliseconds.
+            /// Cache lifetime in milliseconds.
             ttl_ms("ttlMs"): Number<'a>,
-            /// For whom it may be kept.
+            /// Who may share the cached result.
             cache_scope("cacheScope"): CacheScope<'a>,
-            /// Where the next page starts. An empty one is a cursor too; one that was there before leads in circles.
+            /// Cursor of the next page; may be an empty string. A repeated cursor means an endless list.
             next_cursor("nextCursor"): Cow<'a, str>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
     }
 }
 
 wire_struct! {
-    /// What `tools/call` asks.
+    /// Parameters of `tools/call`.
     pub struct CallToolRequestParams<'a> {
         required {
-            /// The tool.
+            /// Name of the tool.
             name("name"): Cow<'a, str>,
         }
         optional {
-            /// Its arguments.
+            /// Arguments of the call.
             arguments("arguments"): RawObject<'a>,
-            /// The wish to run it as a task (2025-11-25).
+            /// Requests execution as a task (2025-11-25).
             task("task"): TaskMetadata<'a>,
-            /// What the server asked to get back with the answers.
+            /// Opaque state of the previous result, sent back with the responses.
             request_state("requestState"): JsonStr<'a>,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// Answers to what the server asked, by its keys.
+            /// Responses to the server's input requests, by key.
             input_responses("inputResponses"): Map<'a, RawObject<'a>>,
         }
     }
 }
 
 wire_struct! {
-    /// What `tools/call` answers.
+    /// Result of `tools/call`.
     pub struct CallToolResult<'a> {
         optional {
-            /// Complete, where it is said.
+            /// `complete`, if stated (stateless era).
             result_type("resultType"): ResultType<'a>,
-            /// The answer as data, which any JSON value may be.
+            /// The result as data, of any JSON type.
             structured_content("structuredContent"): Raw<'a>,
-            /// Whether the tool failed. The content then says why, for the model.
+            /// Whether the tool failed. The content then explains the error to the model.
             is_error("isError"): bool,
-            /// Protocol metadata.
+            /// Protocol and custom metadata.
             meta("_meta"): RawObject<'a>,
         }
         collections {
-            /// The answer as blocks. Every revision requires it, and servers leave it out beside
+            /// The result as content blocks. Every revision requires it, but servers omit it next to
             /// `structuredContent`.
             content("content"): List<'a, ContentBlock<'a>>,
         }
@@ -154,7 +154,7 @@ wire_struct! {
 }
 
 impl CallToolResult<'_> {
-    /// Whether the tool says that it failed, be it with a string or a number: a failure must not pass for success.
+    /// Whether the tool reports a failure, even as a string or number: a failure must not be mistaken for success.
     pub fn is_error(&self) -> bool {
         self.is_error.unwrap_or_else(|| {
             let written = self.extra.get("isError").map(Raw::get);
@@ -162,16 +162,16 @@ impl CallToolResult<'_> {
         })
     }
 
-    /// Whether the tool says that it failed, where that shows without decoding the content.
+    /// Whether the tool reports a failure, if that is evident without decoding the content.
     ///
-    /// `None` for a result with anything unusual about it, be it a question, a task or a mistake: only decoding can
-    /// tell what that is. `Some` is what [`is_error`](Self::is_error) of the decoded result would be.
+    /// `None` for an unusual result, such as a request for input, a task or a malformed result, which has to be
+    /// decoded. `Some` equals [`is_error`](Self::is_error) of the decoded result.
     pub fn error_flag_at_a_glance(result: &RawValue) -> Option<bool> {
         Self::error_flag_of_one_text(result.get().as_bytes()).or_else(|| Self::error_flag(result))
     }
 
-    /// As [a glance](Self::error_flag_at_a_glance) tells it of a result that is one text and nothing else, spelled as most
-    /// servers spell it. The bytes must be JSON.
+    /// Like [`error_flag_at_a_glance`](Self::error_flag_at_a_glance), for a result with a single text block in the
+    /// usual spelling. The bytes must be valid JSON.
     pub fn error_flag_of_one_text(result: &[u8]) -> Option<bool> {
         const COMPLETE: &[u8] = br#"{"resultType":"complete","#;
         const HEAD: &[u8] = br#""content":[{"type":"text","text":""#;
@@ -186,7 +186,7 @@ impl CallToolResult<'_> {
         }
     }
 
-    /// As a glance tells it of a result with any members.
+    /// The same for a result with any members.
     fn error_flag(result: &RawValue) -> Option<bool> {
         let limits = Limits::DEFAULT;
         let mut reader = Reader::new(result, &limits);
@@ -208,7 +208,7 @@ impl CallToolResult<'_> {
             members += 1;
         }
         let content: &str = content?;
-        // An entry takes two bytes at least, so a shorter list cannot have too many.
+        // An entry takes at least two bytes, so a shorter list cannot have too many.
         let is_plain = content.starts_with('[') && content.len().max(members) <= limits.max_items;
         let is_complete = matches!(result_type, None | Some("\"complete\""));
         let is_error = match is_error {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_tells_what_decoding_would_and_leaves_the_rest_to_it() {
+    fn the_error_flag_equals_that_of_decoding_or_is_none() {
         check(r#"{"content":[]}"#, Some(false));
         check(
             r#"{"content":[{"type":"odd"},3],"isError":false}"#,

@@ -1,4 +1,4 @@
-//! Messages written out.
+//! Encoding of messages.
 
 use serde::{Serialize, Serializer};
 use switchboard_protocol::{
@@ -17,7 +17,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>) -> Result<(), encode::EncodeError>) 
 }
 
 #[test]
-fn each_kind_of_message_is_written_whole() {
+fn each_kind_of_message_is_encoded() {
     let id = RequestId::from(7);
     assert_eq!(
         written(|buffer| encode::request(buffer, &id, "ping", NO_PARAMS)),
@@ -56,7 +56,7 @@ fn each_kind_of_message_is_written_whole() {
 }
 
 #[test]
-fn raw_values_from_elsewhere_become_one_line() {
+fn multi_line_raw_values_become_one_line() {
     let params = raw("{\r\n  \"a\\n\": [\n1,\n2\n],\n\t\"b\": \"x\\r\\ny\"\n}");
     assert_eq!(
         written(|buffer| encode::notification(buffer, "m", Some(params))),
@@ -78,7 +78,7 @@ fn raw_values_from_elsewhere_become_one_line() {
 }
 
 #[test]
-fn what_stood_in_the_buffer_is_left_alone() {
+fn the_buffer_is_appended_to() {
     let mut buffer = b"line one\n".to_vec();
     encode::notification(&mut buffer, "m", NO_PARAMS).unwrap();
     assert_eq!(buffer, b"line one\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}");
@@ -94,7 +94,7 @@ impl Serialize for Unwritable {
 
 #[test]
 fn a_failure_leaves_the_buffer_as_it_was() {
-    let mut buffer = b"kept".to_vec();
+    let mut buffer = b"before".to_vec();
     let id = RequestId::from(1);
     assert!(encode::request(&mut buffer, &id, "m", Some(&Unwritable)).is_err());
     let members =
@@ -104,7 +104,7 @@ fn a_failure_leaves_the_buffer_as_it_was() {
         refused,
         Err(encode::EncodeError::Meta(MergeError::ParamsNotAnObject))
     ));
-    assert_eq!(buffer, b"kept");
+    assert_eq!(buffer, b"before");
 }
 
 #[test]

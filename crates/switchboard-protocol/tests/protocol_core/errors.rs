@@ -1,4 +1,4 @@
-//! Error objects of our own.
+//! Error objects that we create.
 
 use switchboard_protocol::{ErrorCode, ErrorObject, Revision, encode};
 

@@ -1,4 +1,4 @@
-//! The specification's own example messages, where they are at hand.
+//! The specification's example messages, if available.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use switchboard_protocol::{
 };
 use switchboard_test::shared::protocol_data;
 
-/// Every example that is a whole message, by path.
+/// Every example that is a complete message, by path.
 fn messages() -> Vec<(String, Vec<u8>)> {
     let Some(folder) = protocol_data("2026-07-28") else {
         return Vec::new();
@@ -32,7 +32,7 @@ fn messages() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn every_example_is_read_without_a_quirk_and_written_back() {
+fn every_example_parses_without_quirks_and_round_trips() {
     for (path, bytes) in messages() {
         let Ok(Incoming::Single(received)) = parse(&bytes, &Limits::default()) else {
             panic!("{path}: unreadable");
@@ -41,11 +41,11 @@ fn every_example_is_read_without_a_quirk_and_written_back() {
         let mut buffer = Vec::new();
         encode::message(&mut buffer, &received.message).unwrap();
         assert!(!buffer.contains(&b'\n'), "{path}");
-        let (given, written): (Value, Value) = (
+        let (original, written): (Value, Value) = (
             serde_json::from_slice(&bytes).unwrap(),
             serde_json::from_slice(&buffer).unwrap(),
         );
-        assert_eq!(given, written, "{path}");
+        assert_eq!(original, written, "{path}");
     }
 }
 
@@ -64,7 +64,7 @@ fn every_example_request_opens_statelessly_and_every_modern_error_is_recognised(
             panic!("{path}: unreadable");
         };
         match &received.message {
-            // Questions inside results are shown as messages, without the `_meta` of a request.
+            // Requests for input in results are shown as messages, but lack the `_meta` of a request.
             Message::Request { method, params, .. } if !is_embedded(method) => {
                 let opening = classify(serving, method, *params);
                 assert!(

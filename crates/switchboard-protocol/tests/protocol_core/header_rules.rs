@@ -7,9 +7,9 @@ use switchboard_protocol::{
 
 use crate::raw;
 
-/// Every row both ways.
+/// Encodes and decodes every row.
 #[test]
-fn values_are_encoded_where_http_cannot_carry_them() {
+fn values_are_encoded_if_http_cannot_carry_them() {
     for (value, expected) in [
         ("us-west1", "us-west1"),
         ("", ""),
@@ -39,7 +39,7 @@ fn values_are_encoded_where_http_cannot_carry_them() {
 }
 
 #[test]
-fn values_that_cannot_be_read_say_why() {
+fn invalid_values_have_specific_errors() {
     for (value, expected) in [
         (&b"=?base64?%%%?="[..], ValueError::Base64),
         (b"=?base64?QQ?=", ValueError::Base64),
@@ -184,7 +184,7 @@ fn agreeing_headers_pass_in_any_case_and_encoding() {
     assert_eq!(
         checked(&stray, "tools/list", "{}"),
         Ok(()),
-        "headers no rule speaks of are ignored"
+        "other headers are ignored"
     );
 }
 
@@ -301,11 +301,11 @@ fn a_mismatch_is_answered_with_what_differs() {
     assert_eq!(error.code, ErrorCode::HEADER_MISMATCH);
     assert_eq!(
         error.message,
-        r"header mismatch: Mcp-Name says '\u{1b}[31m', the body says 'bar'"
+        r"header mismatch: Mcp-Name is '\u{1b}[31m', the body has 'bar'"
     );
 }
 
-/// What a header says must not hang on how whoever asks spells its name.
+/// A header's value must not depend on how the caller spells its name.
 #[test]
 fn a_header_reads_the_same_by_any_spelling_of_its_name() {
     let received: ReceivedHeaders<'_> = [

@@ -1,4 +1,4 @@
-//! Ids: kept by spelling, compared by meaning.
+//! Request ids: preserved verbatim, compared by value.
 
 use std::{
     collections::HashSet,
@@ -64,7 +64,7 @@ fn different_meanings_are_different_ids() {
 }
 
 #[test]
-fn what_is_no_id_is_refused() {
+fn invalid_ids_are_rejected() {
     for text in [
         "true", "false", "{}", "[1]", "", "1 2", "nul", "abc", "\"open", "01",
     ] {
@@ -73,7 +73,7 @@ fn what_is_no_id_is_refused() {
 }
 
 #[test]
-fn our_own_ids_are_found_however_they_come_back() {
+fn our_own_ids_are_recognised_in_any_spelling() {
     for (text, strict, lenient) in [
         ("7", Some(7), Some(7)),
         ("7.0", Some(7), Some(7)),

@@ -1,4 +1,4 @@
-//! The protocol core from outside: messages, eras, headers, as tables and as properties.
+//! Tests of the public protocol API: messages, eras, headers, as tables and properties.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,7 +22,6 @@ mod sloppy;
 
 use serde_json::value::RawValue;
 
-/// A raw value from JSON text.
 pub(crate) fn raw(text: &str) -> &RawValue {
     serde_json::from_str(text).unwrap()
 }

@@ -1,4 +1,4 @@
-//! `_meta`, merged and read.
+//! Merging and parsing `_meta`.
 
 use serde_json::{json, value::RawValue};
 use switchboard_protocol::{
@@ -46,7 +46,7 @@ fn the_stateless_members_are_merged_and_the_rest_stays_as_it_is() {
 }
 
 #[test]
-fn ours_replace_what_claims_the_same_name() {
+fn our_members_replace_those_of_the_same_name() {
     check(
         Some(
             r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","k":1,"io.modelcontextprotocol\/clientInfo":{}}}"#,
@@ -103,7 +103,7 @@ fn members_are_set_once() {
 }
 
 #[test]
-fn a_request_has_a_token_of_its_own() {
+fn a_request_has_its_own_progress_token() {
     let check = |members: &MetaMembers, params: Option<&str>, expected: &str| {
         let mut buffer = Vec::new();
         meta::merge_into(&mut buffer, params.map(raw), members.with_progress(7)).unwrap();
@@ -129,7 +129,7 @@ fn a_request_has_a_token_of_its_own() {
 }
 
 #[test]
-fn what_was_merged_is_read_back() {
+fn merged_members_are_parsed_again() {
     let mut members = stateless();
     members.set(meta::LOG_LEVEL, "warning").unwrap();
     let params = meta::merge(Some(raw(r#"{"_meta":{"progressToken":7}}"#)), &members).unwrap();
@@ -149,7 +149,7 @@ fn what_was_merged_is_read_back() {
 }
 
 #[test]
-fn what_is_of_the_wrong_type_counts_as_absent() {
+fn members_of_the_wrong_type_count_as_absent() {
     for params in [
         "[]",
         "{}",

@@ -1,4 +1,4 @@
-//! Choosing the era: every answer, every step.
+//! Client-side era negotiation: every answer and its step.
 
 use switchboard_protocol::{
     ErrorCode, ErrorObject, Limits, Revision,
@@ -79,7 +79,7 @@ fn a_discover_result_decides() {
     }
 }
 
-/// Modern errors in their proper shape.
+/// Modern errors with their required data.
 fn modern_errors() -> Vec<(&'static str, Step)> {
     vec![
         (
@@ -109,7 +109,7 @@ fn modern_errors() -> Vec<(&'static str, Step)> {
     ]
 }
 
-/// Everything else, whatever the code, the modern ones without their data among it.
+/// All other errors, including modern codes without their data.
 const OTHER_ERRORS: [&str; 12] = [
     r#"{"code":-32601,"message":"Method not found"}"#,
     r#"{"code":-32602,"message":"Invalid request parameters"}"#,
@@ -434,23 +434,23 @@ fn the_legacy_stream_shows_itself_by_its_first_event() {
 
 #[test]
 fn failures_read_well() {
-    let shown = |step: Step| match step {
+    let text_of = |step: Step| match step {
         Step::Fail(failure) => failure.to_string(),
         other => panic!("{other:?}"),
     };
     assert_eq!(
-        shown(no_common(&["2030-01-01", "x\u{1b}"])),
+        text_of(no_common(&["2030-01-01", "x\u{1b}"])),
         r"no protocol version in common, the server offers `2030-01-01`, `x\u{1b}`"
     );
     assert_eq!(
-        shown(after_initialize(
+        text_of(after_initialize(
             ALL,
             Answer::Result(raw(r#"{"protocolVersion":"9"}"#))
         )),
         "the server answered initialize with `9`: this version is unknown here"
     );
     assert_eq!(
-        shown(after_initialize(ALL, Answer::Result(raw("{}")))),
+        text_of(after_initialize(ALL, Answer::Result(raw("{}")))),
         "the server answered initialize with no version: protocolVersion is missing or not a string"
     );
 }

@@ -1,4 +1,4 @@
-//! `x-mcp-header`: which annotations are valid, what is mirrored, what is checked.
+//! `x-mcp-header`: validity of annotations, mirroring, checking.
 
 use switchboard_protocol::{
     headers::{HeaderMismatch, Mismatch, ReceivedHeaders, ValueError},
@@ -91,7 +91,7 @@ fn arguments_are_mirrored_by_their_exact_path() {
 }
 
 #[test]
-fn arguments_that_resist_are_named() {
+fn arguments_that_cannot_be_mirrored_are_reported() {
     for (arguments, header, problem) in [
         (
             r#"{"shard":1.5}"#,
@@ -137,7 +137,7 @@ fn arguments_that_resist_are_named() {
     }
 }
 
-/// The problem and its path, or the number of mirrored parameters.
+/// Whether anything is mirrored, or the problem and its path.
 fn read(schema: &str) -> Result<bool, (String, AnnotationProblem)> {
     ParamHeaders::from_schema(raw(schema))
         .map(|headers| !headers.is_empty())
@@ -153,7 +153,7 @@ fn schemas_without_annotations_mirror_nothing() {
         "[]",
         r#"{"properties":null}"#,
         r#"{"properties":{"a":true}}"#,
-        // Names and data that merely look like annotations.
+        // Names and data that only look like annotations.
         r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#,
         r#"{"$defs":{"x-mcp-header":{"type":"string"}}}"#,
         r#"{"properties":{"a":{"default":{"x-mcp-header":"A"},"enum":[{"x-mcp-header":1}]}}}"#,
@@ -177,7 +177,7 @@ fn valid_annotations_are_found() {
 }
 
 #[test]
-fn invalid_annotations_say_where_and_why() {
+fn invalid_annotations_are_reported_with_path_and_reason() {
     use AnnotationProblem::{Duplicate, Empty, NotAString, NotAToken, NotPrimitive, NotReachable};
     let on = |annotated: &str| format!(r#"{{"properties":{{"a":{annotated}}}}}"#);
     for (schema, path, problem) in [

@@ -1,4 +1,4 @@
-//! Limits, batches, and inputs meant to hurt.
+//! Limits, batches and hostile input.
 
 use switchboard_protocol::{
     ErrorCode, Incoming, Limits, Message, ParseErrorKind, RequestId, parse,
@@ -77,7 +77,7 @@ fn ten_thousand_levels_and_a_hundred_megabytes_do_no_harm() {
         (ParseErrorKind::TooDeep { .. }, Some(_))
     ));
 
-    // Even with every limit lifted, nothing recurses.
+    // Nothing recurses, even without limits.
     let lifted = Limits {
         max_bytes: usize::MAX,
         max_depth: usize::MAX,
@@ -99,7 +99,7 @@ fn ten_thousand_levels_and_a_hundred_megabytes_do_no_harm() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_located() {
+fn invalid_utf8_is_located() {
     let (kind, id) = kind_of(b"{\"id\":4,\"result\":\"\xff\"}", &Limits::default());
     assert_eq!(kind, ParseErrorKind::NotUtf8 { offset: 18 });
     assert_eq!(id.as_deref(), Some("4"));
@@ -151,7 +151,7 @@ fn check_batch(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_bad_member_of_a_batch_costs_only_itself() {
+fn an_invalid_batch_member_does_not_affect_the_others() {
     check_batch(
         r#" [{"id":1,"result":{}}, 7, {"id":2}, [], {"method":"m"}, {"id":3,"method":"m"}, null] "#,
         &[
@@ -168,7 +168,7 @@ fn a_bad_member_of_a_batch_costs_only_itself() {
 }
 
 #[test]
-fn a_batch_that_breaks_off_keeps_what_came_before() {
+fn a_truncated_batch_keeps_its_earlier_members() {
     check_batch(
         r#"[{"id":1,"result":{}},{"id":2,"result":"#,
         &[

@@ -1,4 +1,4 @@
-//! What must hold for any input at all.
+//! Properties that hold for any input.
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, value::RawValue};
@@ -13,7 +13,6 @@ use switchboard_protocol::{
 
 use crate::raw;
 
-/// Any JSON value.
 fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -32,7 +31,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JSON as text, compact or spread over lines.
+/// JSON text, compact or pretty-printed.
 fn text_of(value: impl Strategy<Value = Value>) -> impl Strategy<Value = String> {
     (value, any::<bool>()).prop_map(|(value, spread)| {
         if spread {
@@ -54,7 +53,7 @@ fn object() -> impl Strategy<Value = Value> {
     .prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
-/// An id as a peer may write it.
+/// An id in any spelling.
 fn id() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<i64>().prop_map(|number| number.to_string()),
@@ -93,7 +92,7 @@ fn parts<'m>(
 
 proptest! {
     #[test]
-    fn writing_what_was_read_keeps_every_raw_byte(
+    fn encoding_a_parsed_message_preserves_raw_bytes(
         id in id(),
         method in any::<String>(),
         payload in json().prop_map(|value| value.to_string()),
@@ -114,20 +113,20 @@ proptest! {
             prop_assert_eq!(message.id().map(ToString::to_string), Some(id));
         }
         if payload != "null" {
-            let kept = message.params().map(RawValue::get).or(parts(&message).3);
-            prop_assert_eq!(kept, Some(payload.as_str()));
+            let preserved = message.params().map(RawValue::get).or(parts(&message).3);
+            prop_assert_eq!(preserved, Some(payload.as_str()));
         }
     }
 
     #[test]
-    fn what_is_written_is_one_line_and_means_the_same(payload in text_of(json())) {
+    fn an_encoded_message_is_one_line_and_equivalent(payload in text_of(json())) {
         let mut buffer = Vec::new();
         encode::response(&mut buffer, &RequestId::from(1), raw(&payload)).unwrap();
         prop_assert!(!buffer.contains(&b'\n') && !buffer.contains(&b'\r'));
         let Message::Response { result, .. } = single(&buffer) else { panic!("no response") };
-        let (kept, given): (Value, Value) =
+        let (preserved, original): (Value, Value) =
             (serde_json::from_str(result.get()).unwrap(), serde_json::from_str(&payload).unwrap());
-        prop_assert_eq!(kept, given);
+        prop_assert_eq!(preserved, original);
     }
 
     #[test]
@@ -155,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn what_counts_as_json_is_what_serde_json_says(
+    fn json_validity_agrees_with_serde_json(
         payload in text_of(json()),
         at in any::<prop::sample::Index>(),
         byte in prop_oneof![Just(None), any::<u8>().prop_map(Some), prop::sample::select(b"\"\\{}[]:, \n0.eE+-tfnu".to_vec()).prop_map(Some)],
@@ -165,13 +164,13 @@ proptest! {
             let index = at.index(bytes.len());
             bytes[index] = byte;
         }
-        // A frame of one object and something else is forgiven, as several messages; it is no JSON all the same.
+        // An object followed by other text is accepted as several messages, although it is not valid JSON.
         let ours = !matches!(
             parse(&bytes, &Limits::default()).map_err(|error| error.kind),
             Ok(Incoming::Batch(_))
                 | Err(ParseErrorKind::NotJson { .. } | ParseErrorKind::NotUtf8 { .. } | ParseErrorKind::Empty)
         );
-        // A raw value leaves numbers and surrogates as they are, where a tree would judge them.
+        // A raw value preserves numbers and surrogates that a tree would reject.
         let theirs = std::str::from_utf8(&bytes).is_ok_and(|text| serde_json::from_str::<&RawValue>(text).is_ok());
         prop_assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&bytes));
     }

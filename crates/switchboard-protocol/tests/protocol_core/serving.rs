@@ -1,4 +1,4 @@
-//! How requests open, seen from a server of one era or both.
+//! Server-side classification of requests, for servers of one era or both.
 
 use switchboard_protocol::{
     ErrorCode, Revision,
@@ -101,7 +101,7 @@ fn a_request_opens_by_what_it_carries() {
 }
 
 #[test]
-fn refusals_say_what_is_served() {
+fn refusals_list_the_supported_versions() {
     let unknown = meta("\"1900-01-01\"", CAPABILITIES);
     let refusal = classify(MODERN, "tools/list", Some(raw(&unknown))).unwrap_err();
     assert_eq!(
@@ -185,7 +185,7 @@ fn over_http_the_headers_of_a_stateless_request_are_checked_first() {
             "stateful 2025-06-18",
         ),
         (SETTLED, &[], "tools/list", &old, "stateful 2025-06-18"),
-        // A session does not excuse headers that nobody compared with the body.
+        // A session does not excuse headers that were not checked against the body.
         (
             SETTLED,
             &[("MCP-Protocol-Version", "2026-07-28"), list],

@@ -1,4 +1,4 @@
-//! What real servers send, and what is made of it: one row per mistake.
+//! Malformed messages of real servers, one row per mistake.
 
 use switchboard_protocol::{Incoming, Limits, Message, Quirk, parse};
 
@@ -7,7 +7,7 @@ use Quirk::{
     RepeatedMember, ResultAndError,
 };
 
-/// The message in short: kind, id, and what it carries.
+/// A short form of the message: kind, id and payload.
 fn short(message: &Message<'_>) -> String {
     let params = message
         .params()
@@ -33,7 +33,7 @@ fn check(text: &str, expected: &str, quirks: &[Quirk]) {
     }
 }
 
-/// The error, with the id to fail a call by and whether the message had a method.
+/// Checks the error, the id of the affected call, and whether the message had a method.
 fn check_error(text: &str, expected: &str, id: Option<&str>, has_method: bool) {
     let error = parse(text.as_bytes(), &Limits::default()).unwrap_err();
     assert_eq!(error.to_string(), expected, "{text}");
@@ -42,7 +42,7 @@ fn check_error(text: &str, expected: &str, id: Option<&str>, has_method: bool) {
 }
 
 #[test]
-fn tidy_messages_have_no_quirks() {
+fn valid_messages_have_no_quirks() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
         "request 1 ping",
@@ -295,7 +295,7 @@ fn errors_are_read_however_they_are_written() {
         r#"{"code":-32601}"#,
         "-32601 method not found (code -32601)",
     );
-    check_odd(r#"{"code":-1}"#, "-1 the peer gave no message (code -1)");
+    check_odd(r#"{"code":-1}"#, "-1 the peer sent no message (code -1)");
     check_odd(
         r#"{"code":-1,"message":null,"data":"why"}"#,
         "-1 why (code -1)",
@@ -306,9 +306,9 @@ fn errors_are_read_however_they_are_written() {
     );
     check_odd(r#""plain words""#, "0 plain words");
     check_odd("-32603", "-32603 internal error (code -32603)");
-    check_odd("true", "0 the peer gave no message");
-    check_odd("[]", "0 the peer gave no message");
-    check_odd("{}", "0 the peer gave no message");
+    check_odd("true", "0 the peer sent no message");
+    check_odd("[]", "0 the peer sent no message");
+    check_odd("{}", "0 the peer sent no message");
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn surrounding_noise_is_forgiven() {
 }
 
 #[test]
-fn what_cannot_be_a_message_says_why_and_whose_call_it_was() {
+fn invalid_messages_are_reported_with_reason_and_id() {
     check_error(
         r#"{"jsonrpc":"2.0","id":3}"#,
         "a response with neither a result nor an error",
@@ -409,7 +409,7 @@ fn what_cannot_be_a_message_says_why_and_whose_call_it_was() {
 }
 
 #[test]
-fn logs_on_stdout_are_named_as_no_json() {
+fn logs_on_stdout_are_not_json() {
     check_error(
         "INFO server ready",
         "not JSON at byte 0: expected value, near `INFO server ready`",
@@ -437,7 +437,7 @@ fn logs_on_stdout_are_named_as_no_json() {
 }
 
 #[test]
-fn positions_are_those_of_the_frame() {
+fn offsets_are_relative_to_the_frame() {
     check_error(
         "\u{feff} {\"id\":9,oops}",
         r#"not JSON at byte 12: key must be a string, near `{"id":9,oops}`"#,
@@ -453,7 +453,7 @@ fn positions_are_those_of_the_frame() {
 }
 
 #[test]
-fn a_control_character_in_a_key_is_no_json() {
+fn a_control_character_in_a_key_is_not_json() {
     check_error(
         "{\"id\":9,\"res\u{1}ult\":{}}",
         r#"not JSON at byte 11: control character (\u0000-\u001F) found while parsing a string, near `{"id":9,"res\u{1}ult":{}}`"#,
@@ -462,9 +462,10 @@ fn a_control_character_in_a_key_is_no_json() {
     );
 }
 
-/// Two threads of a server write at once, a log line has no newline, or the server frames as language servers do.
+/// Two threads of a server write concurrently, a log line lacks its newline, or the server uses the framing of language
+/// servers.
 #[test]
-fn a_forgotten_newline_costs_no_message() {
+fn a_missing_newline_loses_no_message() {
     let check_shared = |text: &str, expected: &[&str]| {
         let Ok(Incoming::Batch(members)) = parse(text.as_bytes(), &Limits::default()) else {
             panic!("{text}: not several messages");
@@ -520,7 +521,7 @@ fn a_forgotten_newline_costs_no_message() {
         &format!(r#"{{"level":"info"}}{ten}"#),
         &["neither a request nor a response [-]", "response 10 {}"],
     );
-    // Without a message in it, a line is a log line.
+    // A line without a message is a log line.
     check_error(
         r#"{"level":"info"}{"level":"warn"}"#,
         r#"not JSON at byte 16: trailing characters, near `{"level":"info"}{"level":"warn"}`"#,
@@ -541,7 +542,7 @@ fn a_forgotten_newline_costs_no_message() {
 }
 
 #[test]
-fn broken_json_still_tells_whose_call_it_was() {
+fn the_id_is_recovered_from_broken_json() {
     check_error(
         r#"{"jsonrpc":"2.0","id":9,"result":{"value":NaN}}"#,
         r#"not JSON at byte 42: expected value, near `esult":{"value":NaN}}`"#,

@@ -1,12 +1,12 @@
-//! The types against every revision's `schema.json`: no field unknown, none required too strictly, none invented,
-//! and no definition forgotten.
+//! Compares the types with every revision's `schema.json`: no field missing, required too strictly or invented, and no
+//! definition omitted.
 //!
-//! The schemas live outside the repository; without them the test says so and passes.
+//! The schemas are not part of the repository; without them the test is skipped.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    reason = "helpers of a test fail by panicking"
+    reason = "a test fails by panicking"
 )]
 
 mod tables;
@@ -41,9 +41,7 @@ fn types_agree_with_every_schema() {
                 let known = TYPES.iter().any(|(path, _)| *path == inner)
                     || OPAQUE.iter().any(|(name, _)| name == property);
                 if is_object && !known {
-                    complaints.push(format!(
-                        "{revision} {inner}: an object of its own, unmapped"
-                    ));
+                    complaints.push(format!("{revision} {inner}: an unmapped object"));
                 }
             }
             for field in fields.iter().filter(|field| field.required) {
@@ -68,7 +66,7 @@ fn types_agree_with_every_schema() {
 fn every_field_is_in_some_schema() {
     let Some(schemas) = schemas() else { return };
     let mut complaints = Vec::new();
-    // A type that stands in several places must find each field in one of them.
+    // A type used in several places must have each field in at least one of them.
     for (path, fields) in TYPES {
         let places = TYPES.iter().filter(|(_, other)| other == fields);
         let names: Vec<&str> = places.clone().map(|(place, _)| *place).collect();
@@ -149,7 +147,7 @@ fn strings_out_of_a_set_agree_with_every_schema() {
     );
 }
 
-/// A whole message: its method is known, or what it answers with is a type.
+/// A complete message whose method is known, or whose result is a type.
 fn is_known_message(name: &str, definition: &Value) -> bool {
     let method = definition
         .pointer("/properties/method/const")

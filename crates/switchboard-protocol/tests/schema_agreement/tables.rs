@@ -1,4 +1,4 @@
-//! Where the types stand in the schemas, and every deliberate difference with its reason.
+//! Maps the types to the schemas, and lists every deliberate difference with its reason.
 
 use switchboard_protocol::ErrorObject;
 use switchboard_protocol::types::wire::{FieldInfo, Fields};
@@ -8,7 +8,7 @@ use switchboard_protocol::types::{
     prompt::*, resource::*, roots::*, sampling::*, subscription::*, task::*, tool::*,
 };
 
-/// Where each type stands in the schemas: a definition, or a path of properties within one.
+/// The location of each type in the schemas: a definition, or a path of properties within one.
 pub(super) const TYPES: &[(&str, &[FieldInfo])] = &[
     ("Annotated.annotations", Annotations::FIELDS),
     ("Annotations", Annotations::FIELDS),
@@ -244,7 +244,7 @@ pub(super) const TYPES: &[(&str, &[FieldInfo])] = &[
     ),
 ];
 
-/// The strings out of a set, and where the schemas have them.
+/// The string sets, and their location in the schemas.
 pub(super) const ENUMS: &[(&str, &[&str])] = &[
     ("CacheableResult.cacheScope", CacheScope::VALUES),
     (
@@ -266,7 +266,7 @@ pub(super) const ENUMS: &[(&str, &[&str])] = &[
     ("ToolExecution.taskSupport", TaskSupport::VALUES),
 ];
 
-/// Definitions that are no type of ours, and why.
+/// Definitions without a type, and why.
 pub(super) const NOT_TYPES: &[(&str, &str)] = &[
     (
         "Annotated",
@@ -384,11 +384,11 @@ pub(super) const NOT_TYPES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Objects within definitions that we keep as raw JSON, and why.
+/// Objects in definitions that stay raw JSON, and why.
 pub(super) const OPAQUE: &[(&str, &str)] = &[
     (
         "_meta",
-        "most of it is other people's; `meta` has the protocol's part",
+        "most of it is custom; `meta` has the protocol's part",
     ),
     ("inputSchema", "a JSON Schema"),
     ("outputSchema", "a JSON Schema"),
@@ -398,7 +398,7 @@ pub(super) const OPAQUE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Fields we know that no core schema has in that place, and why.
+/// Known fields that no core schema has in that place, and why.
 pub(super) const EXTENSIONS: &[(&str, &str, &str)] = &[
     (
         "CreateTaskResult",
@@ -413,7 +413,7 @@ pub(super) const EXTENSIONS: &[(&str, &str, &str)] = &[
     (
         "InitializeResult",
         "resultType",
-        "servers of both eras say it everywhere",
+        "servers of both eras send it everywhere",
     ),
     (
         "NotificationMetaObject",
@@ -445,5 +445,5 @@ pub(super) const EXTENSIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Fields we require though some revision does not, and why.
+/// Fields that we require although some revision does not, and why.
 pub(super) const STRICTER: &[(&str, &str, &str)] = &[];

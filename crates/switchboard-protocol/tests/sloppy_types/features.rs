@@ -1,4 +1,4 @@
-//! Sloppiness by feature: result types, input, forms, handshakes, hints.
+//! Lenient decoding by feature: result types, input, forms, handshakes, hints.
 
 use switchboard_protocol::meta::MetaMembers;
 use switchboard_protocol::text::JsonStr;
@@ -98,9 +98,9 @@ fn result_types_decide() {
     );
 }
 
-/// A ping answered with `null`, and every answer of PHP that has nothing in it.
+/// A ping answered with `null`, and empty results of PHP servers.
 #[test]
-fn an_answer_that_says_nothing_is_an_empty_one() {
+fn null_and_empty_arrays_are_empty_results() {
     for text in ["null", "[]", "[ ]", "{}"] {
         assert_eq!(
             outcome::<EmptyResult<'_>>(text),
@@ -113,7 +113,7 @@ fn an_answer_that_says_nothing_is_an_empty_one() {
             "{text}"
         );
     }
-    // Where something is needed, the error says what came.
+    // If content is required, the error names the original type.
     assert_eq!(
         outcome::<ListToolsResult<'_>>("null").unwrap_err(),
         "expected an object, found null"
@@ -125,7 +125,7 @@ fn an_answer_that_says_nothing_is_an_empty_one() {
 }
 
 #[test]
-fn params_that_are_not_there_are_empty() {
+fn absent_params_are_empty() {
     for params in [None, Some("{}"), Some("null"), Some("[]")] {
         assert_eq!(
             ListTools::decode_params(params.map(raw)),
@@ -148,7 +148,7 @@ fn params_that_are_not_there_are_empty() {
 }
 
 #[test]
-fn typed_messages_are_written_whole() {
+fn typed_messages_are_encoded() {
     let mut members = MetaMembers::new();
     members.set("progressToken", &7).expect("JSON");
     let mut written = Vec::new();
@@ -174,7 +174,7 @@ fn typed_messages_are_written_whole() {
 }
 
 #[test]
-fn a_task_of_the_tools_own_is_no_task_of_the_protocol() {
+fn a_tools_own_task_member_is_not_a_protocol_task() {
     let text = r#"{"task":{"id":5,"title":"water the plants"},"structuredContent":{"ok":true}}"#;
     let Ok(Outcome::Complete(result)) = outcome::<CallToolResult<'_>>(text) else {
         panic!("an answer");
@@ -186,7 +186,7 @@ fn a_task_of_the_tools_own_is_no_task_of_the_protocol() {
 }
 
 #[test]
-fn a_failure_is_one_however_it_is_written() {
+fn a_failure_is_recognised_in_any_type() {
     for (written, expected) in [
         ("true", true),
         ("\"true\"", true),
@@ -205,7 +205,7 @@ fn a_failure_is_one_however_it_is_written() {
 }
 
 #[test]
-fn contents_with_both_fields_are_what_the_filled_one_says() {
+fn contents_with_both_fields_use_the_non_empty_one() {
     let kind = |text: &str, blob: &str| {
         let text = format!(r#"{{"uri":"u","text":{text},"blob":{blob}}}"#);
         let contents: ResourceContents<'_> = check(&text, &[]);
@@ -224,7 +224,7 @@ fn contents_with_both_fields_are_what_the_filled_one_says() {
 }
 
 #[test]
-fn a_bad_input_request_leaves_the_others() {
+fn an_invalid_input_request_does_not_affect_the_others() {
     let result: InputRequiredResult<'_> = check(
         r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"},"b":{"method":"elicitation/create"},"c":{"method":"tea/make","params":{}},"d":5,"e":{"method":"elicitation/create","params":{"mode":"telepathy","message":"?"}}}}"#,
         &[
@@ -248,7 +248,7 @@ fn a_bad_input_request_leaves_the_others() {
 }
 
 #[test]
-fn forms_keep_fields_they_do_not_know() {
+fn forms_preserve_unknown_fields() {
     let params: ElicitRequestParams<'_> = check(
         r#"{"message":"m","requestedSchema":{"properties":{"a":{"type":"string","enum":["x"],"default":3},"b":{"type":"object"},"c":{"type":"array","items":{"type":"number"}},"d":"string","e":{"type":"string","oneOf":[{"const":"k"},{"title":"no value"}]}}}}"#,
         &[
@@ -276,7 +276,7 @@ fn forms_keep_fields_they_do_not_know() {
 }
 
 #[test]
-fn a_form_field_with_two_types_is_of_the_last() {
+fn the_last_type_of_a_form_field_counts() {
     let text = r#"{"type":"integer","type":"integur"}"#;
     let field: PrimitiveSchema<'_> = decode(raw(text)).unwrap();
     assert!(matches!(field, PrimitiveSchema::Unknown(_)), "{field:?}");
@@ -289,7 +289,7 @@ fn a_form_field_with_two_types_is_of_the_last() {
 }
 
 #[test]
-fn words_outside_a_set_are_kept() {
+fn unknown_enum_values_are_preserved() {
     let message: LoggingMessageNotificationParams<'_> =
         check(r#"{"level":"warn","data":{"any":["thing"]}}"#, &[]);
     assert_eq!(message.level, LoggingLevel::Other("warn".into()));
@@ -336,7 +336,7 @@ fn handshakes_need_only_their_version() {
     assert_eq!(discovered.supported_versions.len(), 1);
 }
 
-/// PHP writes an empty object as `[]`.
+/// PHP encodes an empty object as `[]`.
 #[test]
 fn a_capability_is_on_unless_it_says_no() {
     let capabilities: ServerCapabilities<'_> = check(
@@ -401,7 +401,7 @@ fn cache_hints_are_read_with_care() {
 }
 
 #[test]
-fn a_failed_task_says_why_however_it_is_written() {
+fn the_error_of_a_failed_task_is_decoded_in_any_type() {
     let failure = |error: &str| {
         let text = format!(r#"{{"taskId":"1","status":"failed","error":{error}}}"#);
         let task: Task<'_> = check(&text, &[]);

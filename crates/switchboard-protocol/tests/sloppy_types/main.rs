@@ -1,9 +1,9 @@
-//! What real servers send: each sloppiness costs the part that has it and nothing else, and is told afterwards.
+//! Lenient decoding of types: a defect affects only the part that has it, and is reported afterwards.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    reason = "helpers of a test fail by panicking"
+    reason = "a test fails by panicking"
 )]
 
 mod features;
@@ -25,7 +25,7 @@ fn raw(text: &str) -> &RawValue {
     serde_json::from_str(text).expect("valid JSON")
 }
 
-/// Decodes `text`, which must succeed, say these defects, and mean the same when it is written again.
+/// Decodes `text`, checks its defects, and checks that it encodes to an equivalent.
 #[track_caller]
 fn check<'a, T: Decode<'a> + Encode + Lint>(text: &'a str, expected: &[&str]) -> T {
     let value: T = decode(raw(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -40,7 +40,7 @@ fn check<'a, T: Decode<'a> + Encode + Lint>(text: &'a str, expected: &[&str]) ->
     value
 }
 
-/// Decodes `text`, which must fail with this message.
+/// Checks that decoding `text` fails with this message.
 #[track_caller]
 fn check_fails<'a, T: Decode<'a> + std::fmt::Debug>(text: &'a str, message: &str) {
     let error = decode::<T>(raw(text)).expect_err(text);
@@ -69,7 +69,7 @@ fn optional_fields_of_the_wrong_type_count_as_absent() {
 }
 
 #[test]
-fn a_bad_tool_costs_that_tool() {
+fn an_invalid_tool_does_not_affect_the_others() {
     let list: ListToolsResult<'_> = check(
         r#"{"tools":[{"name":"first"},{"title":"nameless"},{"name":7,"inputSchema":{}},"what",null,{"name":"last","annotations":{"readOnlyHint":"true"}}],"nextCursor":null}"#,
         &[
@@ -87,7 +87,7 @@ fn a_bad_tool_costs_that_tool() {
 }
 
 #[test]
-fn what_is_set_aside_says_its_name_where_it_has_one() {
+fn entries_set_aside_are_reported_by_name() {
     let list: ListResourcesResult<'_> = check(
         r#"{"resources":[{"uri":"file:///a"},{"name":"b"},{"uri":"c","name":"c","size":"big","mimeType":[]}]}"#,
         &[
@@ -101,7 +101,7 @@ fn what_is_set_aside_says_its_name_where_it_has_one() {
 }
 
 #[test]
-fn a_list_that_is_none_fails_its_result() {
+fn a_required_list_of_the_wrong_type_fails() {
     check_fails::<ListToolsResult<'_>>(
         r#"{"tools":{"add":{"description":"a map by name"}}}"#,
         "tools: expected an array, found an object",
@@ -139,7 +139,7 @@ fn limits_have_their_own_error() {
     let fine: ListToolsResult<'_> =
         decode_within(raw(r#"{"tools":[1,2],"a":1,"b":2}"#), &limits).expect("at the limit");
     assert_eq!(fine.tools.set_aside.len(), 2);
-    // A bad optional list costs itself alone.
+    // An invalid optional list does not affect the rest.
     let prompts: ListPromptsResult<'_> = decode_within(
         raw(r#"{"prompts":[{"name":"a","arguments":[1,2,3]}]}"#),
         &limits,
@@ -149,7 +149,7 @@ fn limits_have_their_own_error() {
 }
 
 #[test]
-fn content_blocks_that_are_unknown_or_bad_leave_the_others() {
+fn invalid_content_blocks_do_not_affect_the_others() {
     let result: CallToolResult<'_> = check(
         r#"{"content":[{"type":"text","text":"good"},{"type":"hologram","voxels":[1.50]},{"type":"text"},{"text":"no type"},{"type":7},{"type":"image","data":"AA=="},{"type":"resource","resource":{"uri":"u"}},{"type":"text","text":"also good"}]}"#,
         &[
@@ -184,9 +184,9 @@ fn results_without_content_are_results() {
     check::<CallToolResult<'_>>(r#"{"toolResult":"from 2024-10-07"}"#, &[]);
 }
 
-/// What a hand-written server returns from a tool is what the model must see.
+/// The model must see what a hand-written server returns from a tool.
 #[test]
-fn content_without_its_brackets_or_its_block_is_content() {
+fn content_may_lack_its_array_or_block() {
     let texts = |text: &str, defects: &[&str]| -> Vec<String> {
         let result: CallToolResult<'_> = check(text, defects);
         let texts = result.content.iter().filter_map(ContentBlock::as_text);
@@ -254,7 +254,7 @@ fn a_list_of_one_may_lack_its_brackets() {
     );
     assert_eq!(list.tools[0].icons[0].sizes.items, ["48x48"]);
     let owned = list.into_owned();
-    // Whoever passes on more than came writes an array.
+    // A list that has grown is encoded as an array.
     let mut grown = owned.clone();
     grown.tools.push(Tool::new("second".into()));
     assert!(encode(&grown).starts_with(r#"{"tools":[{"name":"only""#));
@@ -268,7 +268,7 @@ fn a_list_of_one_may_lack_its_brackets() {
         &["contents: expected an array, found an object"],
     );
     assert_eq!(read.contents.len(), 1);
-    // Lua has one word for an empty list and an empty map.
+    // Lua does not distinguish empty lists from empty maps.
     let none: ListPromptsResult<'_> = check(
         r#"{"prompts":{ }}"#,
         &["prompts: expected an array, found an object"],
@@ -277,7 +277,7 @@ fn a_list_of_one_may_lack_its_brackets() {
 }
 
 #[test]
-fn a_field_that_is_there_twice_counts_with_its_last_value() {
+fn the_last_value_of_a_repeated_field_counts() {
     let decode_tool = |text: &'static str| -> Tool<'static> { check(text, &[]) };
     assert_eq!(decode_tool(r#"{"name":"a","name":"b"}"#).name, "b");
     let corrected = decode_tool(r#"{"name":"a","title":5,"x":1,"title":"t"}"#);
@@ -288,7 +288,7 @@ fn a_field_that_is_there_twice_counts_with_its_last_value() {
         &["title: expected a string, found a number"],
     );
     assert_eq!(spoiled.title, None);
-    // What a block is must not depend on who reads it.
+    // The type of a block must not depend on the reader.
     check::<CallToolResult<'_>>(
         r#"{"content":[{"type":"text","text":"t","type":"image"}]}"#,
         &[r#"content[0] (image): expected `type` to be `text`, found "image""#],
@@ -296,7 +296,7 @@ fn a_field_that_is_there_twice_counts_with_its_last_value() {
 }
 
 #[test]
-fn escaped_names_are_names() {
+fn escaped_names_are_recognised() {
     let tool: Tool<'_> = check(
         r#"{"n\u0061me":"\u0061","\u0074itle":"t","x\u0021":1}"#,
         &[],
@@ -310,7 +310,7 @@ fn escaped_names_are_names() {
 }
 
 #[test]
-fn texts_cut_in_half_still_decode() {
+fn texts_with_lone_surrogates_decode() {
     let text = r#"{"content":[{"type":"text","text":"cut \ud83d"}]}"#;
     let result: CallToolResult<'_> = decode(raw(text)).expect("decodes");
     let ContentBlock::Text(block) = &result.content[0] else {
@@ -346,7 +346,7 @@ fn large_text_is_borrowed() {
 }
 
 #[test]
-fn numbers_stay_as_they_were_written() {
+fn numbers_are_preserved_verbatim() {
     let params: CancelledNotificationParams<'_> = check(r#"{"requestId":7.0}"#, &[]);
     assert_eq!(encode(&params), r#"{"requestId":7.0}"#);
     let number = |text: &'static str| -> Number<'static> { decode(raw(text)).expect("a number") };
@@ -405,7 +405,7 @@ fn hostile_nesting_is_set_aside() {
 }
 
 #[test]
-fn space_between_tokens_is_no_matter() {
+fn whitespace_between_tokens_is_ignored() {
     let list: ListToolsResult<'_> = check(
         " {\n\t\"tools\" : [ { \"name\" : \"a\" , \"x\" : [ 1 , { } ] } , 5 ] , \"nextCursor\" : \"c\"\r\n} ",
         &["tools[1]: expected an object, found a number"],
@@ -418,7 +418,7 @@ fn space_between_tokens_is_no_matter() {
     );
 }
 
-/// Ids within parameters mean what ids of messages mean: a server may cancel `1.0` where it was sent `1`.
+/// Ids in parameters compare like ids of messages: a server may cancel `1.0` after receiving `1`.
 #[test]
 fn ids_within_parameters_are_compared_by_meaning() {
     use switchboard_protocol::types::notification::CancelledNotificationParams;
@@ -432,7 +432,7 @@ fn ids_within_parameters_are_compared_by_meaning() {
     let one = cancelled(r#"{"requestId":1}"#);
     assert_eq!(one, cancelled(r#"{"requestId":1.0}"#));
     assert_ne!(one, cancelled(r#"{"requestId":"1"}"#));
-    // Written back as it came.
+    // Encoded verbatim.
     assert_eq!(
         encode(&cancelled(r#"{"requestId":1.0}"#)),
         r#"{"requestId":1.0}"#

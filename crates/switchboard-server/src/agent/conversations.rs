@@ -1,7 +1,7 @@
-//! Which sessions are open, and which of them have a turn under way.
+//! The open agent sessions, and which of them have a turn running.
 //!
-//! Owns the sessions of this process. A session that nobody has used for long gives way to others; it is in the store,
-//! and read from there when it is wanted again.
+//! The longest-idle sessions are closed when there are too many; they remain in the store and are loaded again when
+//! needed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,17 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use switchboard_agent::Agent;
 use switchboard_agent::session::{Session, SessionError, SessionId};
 
-/// How many sessions without a turn under way are kept open.
+/// Maximum number of open sessions without a running turn.
 const MAX_IDLE: usize = 32;
 
-/// The sessions that are open.
 #[derive(Default)]
 pub(super) struct Conversations(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
     sessions: HashMap<String, Entry>,
-    /// Counts turns, to tell which session was used last.
+    /// Counts turns, to find the least recently used session.
     clock: u64,
 }
 
@@ -29,7 +28,7 @@ struct Entry {
     used: u64,
 }
 
-/// Why a conversation cannot go on now.
+/// The reason a session cannot take a turn.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unavailable {
     #[error("session {0} is busy: wait for its answer, or cancel that call")]
@@ -41,7 +40,7 @@ pub(super) enum Unavailable {
 }
 
 impl Conversations {
-    /// The session of that id, from the store if it is not open.
+    /// Returns the session with this id, loading it from the store if it is not open.
     pub(super) async fn find(&self, id: &str, agent: &Agent) -> Result<Arc<Session>, Unavailable> {
         if let Some(entry) = self.lock().sessions.get(id) {
             return Ok(Arc::clone(&entry.session));
@@ -55,7 +54,7 @@ impl Conversations {
         }
     }
 
-    /// Begins a turn. The session is busy until what is returned is dropped.
+    /// Starts a turn. The session is busy until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>, session: &Arc<Session>) -> Result<Busy, Unavailable> {
         let id = session.id().as_str();
         let mut open = self.lock();
@@ -66,7 +65,7 @@ impl Conversations {
             is_busy: false,
             used,
         });
-        // Somebody else may have read the same one from the store at the same moment: then that one is in use.
+        // Another request may have loaded the same session concurrently, and its copy is in use.
         if entry.is_busy || !Arc::ptr_eq(&entry.session, session) {
             return Err(Unavailable::Busy(id.to_owned()));
         }
@@ -85,7 +84,7 @@ impl Conversations {
 }
 
 impl Open {
-    /// Closes the sessions that were idle longest, if there are too many.
+    /// Closes the longest-idle sessions over the limit.
     fn let_go(&mut self) {
         let idle = self.sessions.iter().filter(|(_, entry)| !entry.is_busy);
         let mut idle: Vec<(u64, String)> =
@@ -98,7 +97,7 @@ impl Open {
     }
 }
 
-/// A session with a turn under way.
+/// Marks a session as busy until dropped.
 pub(super) struct Busy {
     conversations: Arc<Conversations>,
     id: String,

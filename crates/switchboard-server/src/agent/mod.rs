@@ -1,20 +1,19 @@
-//! The agent as an MCP server: one tool that begins a conversation, and one that goes on with it.
+//! The agent as an MCP server, with one tool to start a session and one to continue it.
 //!
-//! Owns what the two tools take and answer. What stands behind them is an [`Agent`]: its sessions are kept in its store,
-//! so a conversation can go on after a restart. Each conversation has one turn at a time, and conversations do not wait
-//! for one another.
+//! Sessions are in the [`Agent`]'s store, so they can be continued after a restart. A session runs one turn at a time;
+//! sessions do not wait for one another.
 //!
 //! | where | what |
 //! |---|---|
-//! | this file | the tools, and how a call of one becomes a turn |
-//! | `conversations` | which sessions are open, and which of them have a turn under way |
-//! | `turn` | a turn under way, which may outlive the request that began it |
-//! | `questions` | what the agent and its servers ask, put to the client of the conversation |
-//! | `report` | what happens in a turn, as notifications of progress |
+//! | this file | the tools, and how a call becomes a turn |
+//! | `conversations` | the open sessions, and which of them have a turn running |
+//! | `turn` | a running turn, which may outlive the request that started it |
+//! | `questions` | forwards questions of the agent and its servers to the client |
+//! | `report` | events of a turn as progress notifications |
 //!
-//! A client that can be asked is asked for approvals, by elicitation. In the stateless era a server cannot ask while it
-//! answers: there the turn waits while the client gets its question as the answer, and goes on when the client comes
-//! again with what its user said.
+//! Clients that support elicitation are asked for approvals. In the stateless era a server cannot send requests while
+//! it answers: there the question is returned as the result, and the turn waits until the client repeats the call with
+//! the user's answer.
 
 mod conversations;
 mod questions;
@@ -44,14 +43,14 @@ use turn::{Parked, Turn, TurnEnd};
 
 pub use questions::ClientQuestions;
 
-/// The tool that begins a conversation.
+/// Name of the tool that starts a session.
 pub const START: &str = "switchboard";
-/// The tool that goes on with one.
+/// Name of the tool that continues a session.
 pub const REPLY: &str = "switchboard-reply";
 
-const INSTRUCTIONS: &str = "An agent with tools of its own. Start a session with switchboard; it answers with a session_id, by which switchboard-reply goes on with it.";
+const INSTRUCTIONS: &str = "An agent with its own tools. Start a session with switchboard, which returns a session_id; continue it with switchboard-reply.";
 
-/// The agent as something that serves MCP.
+/// Serves an [`Agent`] over MCP.
 pub struct AgentService {
     agent: Agent,
     workspace: PathBuf,
@@ -60,14 +59,14 @@ pub struct AgentService {
     parked: Parked,
 }
 
-/// What [`START`] takes.
+/// Arguments of [`START`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Start {
     prompt: String,
 }
 
-/// What [`REPLY`] takes.
+/// Arguments of [`REPLY`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GoOn {
@@ -75,7 +74,7 @@ struct GoOn {
     message: String,
 }
 
-/// What both answer.
+/// Structured result of both tools.
 #[derive(Serialize)]
 struct Answer<'a> {
     session_id: &'a str,
@@ -83,9 +82,10 @@ struct Answer<'a> {
 }
 
 impl AgentService {
-    /// Serves conversations with this agent, which work in this folder.
+    /// Serves sessions with this agent that work in `workspace`.
     ///
-    /// The questions are put to clients if they are also the approver of the agent's gate and the handler of its host.
+    /// For clients to be asked, `questions` must also be the approver of the agent's permission gate and the handler of
+    /// its host.
     pub fn new(agent: Agent, workspace: impl Into<PathBuf>, questions: ClientQuestions) -> Self {
         Self {
             agent,
@@ -96,7 +96,7 @@ impl AgentService {
         }
     }
 
-    /// Begins the turn that a call wants, or takes up the one that waits for the answers the call brings.
+    /// Starts the turn for a call, or resumes the parked turn whose question the call answers.
     async fn turn(
         &self,
         call: &CallToolRequestParams<'_>,
@@ -127,7 +127,7 @@ impl AgentService {
             other => return Err(NoTurn::Refused(unknown_tool(other))),
         };
         if text.trim().is_empty() {
-            let failure = invalid_params("there is nothing to answer: the text is empty");
+            let failure = invalid_params("the text is empty");
             return Err(NoTurn::Refused(failure));
         }
         self.begin(session, text, context)
@@ -146,11 +146,11 @@ impl AgentService {
     }
 }
 
-/// Why a call leads to no turn.
+/// The reason a call does not start a turn.
 enum NoTurn {
-    /// The request is wrong.
+    /// An invalid request: a JSON-RPC error.
     Refused(Failure),
-    /// The tool fails, and the model can act on it.
+    /// A tool error, which the model can act on.
     ForModel(String),
 }
 
@@ -163,7 +163,7 @@ impl Service for AgentService {
     }
 
     fn features(&self) -> Features {
-        // Resources and prompts are asked for by clients that look at everything, and there are none.
+        // Some clients list resources and prompts regardless; they get empty lists.
         Features {
             tools: true,
             resources: true,
@@ -183,16 +183,16 @@ impl Service for AgentService {
                 START,
                 "Start a session with the agent",
                 "Give the agent a task. It works in its workspace with its own tools and answers when it is done.",
-                &json!({"prompt": text("The task, with all the agent has to know")}),
+                &json!({"prompt": text("The task, with everything the agent needs to know")}),
                 &["prompt"],
             ),
             tool(
                 REPLY,
                 "Continue a session",
-                "Send another message to a session of the agent, also one from before a restart.",
+                "Send another message to a session of the agent, even one from before a restart.",
                 &json!({
                     "session_id": text("The session_id that switchboard returned"),
-                    "message": text("What to say"),
+                    "message": text("The message to send"),
                 }),
                 &["session_id", "message"],
             ),
@@ -218,7 +218,7 @@ impl Service for AgentService {
                     if self.parked.park(key, turn) {
                         Err(failure)
                     } else {
-                        let reason = "too many sessions wait for an answer";
+                        let reason = "too many sessions are waiting for an answer";
                         Ok(failed(&session_id, reason))
                     }
                 }
@@ -230,7 +230,7 @@ impl Service for AgentService {
 fn arguments<'a, T: Deserialize<'a>>(call: &'a CallToolRequestParams<'_>) -> Result<T, NoTurn> {
     let raw = call.arguments.as_ref().map_or("{}", RawObject::get);
     serde_json::from_str(raw).map_err(|error| {
-        let message = format!("the arguments of {} cannot be used: {error}", call.name);
+        let message = format!("invalid arguments for {}: {error}", call.name);
         NoTurn::Refused(invalid_params(message))
     })
 }
@@ -244,7 +244,7 @@ fn answer(session_id: &str, response: &str) -> CallToolResult<'static> {
         session_id,
         response,
     };
-    // Both say the same: for clients that read data, and for those that read text.
+    // Structured content for clients that read it, and the same as text for those that do not.
     let structured = Raw::from_serialize(&answer).ok();
     let text = structured.as_ref().map(|raw| raw.get().to_owned());
     let mut result = text_result(text.unwrap_or_else(|| response.to_owned()));
@@ -252,10 +252,10 @@ fn answer(session_id: &str, response: &str) -> CallToolResult<'static> {
     result
 }
 
-/// A turn that failed has still been a part of its conversation.
+/// A failed turn stays part of its session, which can be continued.
 fn failed(session_id: &str, error: &str) -> CallToolResult<'static> {
     error_result(format!(
-        "{error}\nThe session is kept: continue with {REPLY} and session_id {session_id}"
+        "{error}\nThe session still exists: continue with {REPLY} and session_id {session_id}"
     ))
 }
 
@@ -276,14 +276,14 @@ fn tool(
     };
     let answered = json!({
         "session_id": {"type": "string", "description": "Identifies the session"},
-        "response": {"type": "string", "description": "What the agent says"},
+        "response": {"type": "string", "description": "The agent's answer"},
     });
     let mut tool = Tool::new(name.into());
     tool.title = Some(title.into());
     tool.description = Some(description.into());
     tool.input_schema = Some(raw(&object(properties, required)));
     tool.output_schema = Some(raw(&object(&answered, &["session_id", "response"])));
-    // It may do whatever its tools do.
+    // The agent can do anything that its tools can.
     let mut annotations = ToolAnnotations::new();
     annotations.read_only_hint = Some(false);
     annotations.destructive_hint = Some(true);

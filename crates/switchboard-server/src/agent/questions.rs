@@ -1,9 +1,8 @@
-//! What the agent and its servers ask, put to the client of the conversation.
+//! Forwards questions of the agent and its servers to the client of a session.
 //!
-//! Owns the way from a question to the turn it belongs to. An approval is asked within the turn that needs it, so it
-//! finds its client by the task it is asked in. What a server asks comes by its connection, which all conversations
-//! share: it is put to the one client that has a turn under way and can be asked; where there are several, nobody knows
-//! whose question it is, and it is declined.
+//! An approval is requested within the task of its turn, which leads to its client. An elicitation by a server comes
+//! over a connection that all sessions share: it is forwarded if exactly one client has a turn running and supports it.
+//! With several candidates, it is declined, because it is unknown whose question it is.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,37 +27,38 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use url::Url;
 
-/// How long a client may take to answer. No answer is a no.
+/// Time for a client to answer; after that the answer is no.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
-/// How many questions of one turn may wait.
+/// Maximum number of queued questions per turn.
 const MAX_WAITING: usize = 16;
-/// How many characters a form shows of a call. What is longer is not approved in a form.
+/// Maximum length of a call shown in a form, in characters. A longer call cannot be approved in a form.
 const MAX_SHOWN: usize = 100_000;
-/// How much of a hook's remark is shown.
+/// Maximum length of a hook's remark, in characters.
 const MAX_REMARK: usize = 2000;
-/// What a form calls its answers.
+/// The values of a form's answers.
 const ONCE: &str = "once";
 const ALWAYS: &str = "always";
 const NO: &str = "no";
 
-/// Asks the clients of conversations. Cheap to clone; all clones are one.
+/// Asks the clients of agent sessions. Cheap to clone; clones share their state.
 ///
-/// It is the approver of the agent's gate and the handler of its host, and the agent's service is told of it.
+/// Use it as the approver of the agent's permission gate and as the handler of its host, and pass it to
+/// [`AgentService`](super::AgentService).
 #[derive(Clone, Default)]
 pub struct ClientQuestions {
-    /// The ways to all clients that have a turn under way.
+    /// The lines of all running turns.
     lines: Arc<Mutex<Vec<Weak<Line>>>>,
-    /// What servers are told is worked in.
+    /// The folder reported to servers as their root.
     folder: Option<Arc<Path>>,
 }
 
-/// A question on its way to a client.
+/// A question to a client, waiting for its answer.
 pub(super) struct Asked {
     pub(super) params: ElicitRequestParams<'static>,
     answer: oneshot::Sender<ElicitResult<'static>>,
 }
 
-/// The way to the client of one turn.
+/// The channel to the client of one turn.
 pub(super) struct Line {
     questions: mpsc::Sender<Asked>,
     can_ask: bool,
@@ -66,24 +66,24 @@ pub(super) struct Line {
 }
 
 tokio::task_local! {
-    /// The way to the client of the turn that runs in this task.
+    /// The line of the turn that runs in this task.
     static LINE: Arc<Line>;
 }
 
 impl ClientQuestions {
-    /// None is asked before there is a turn. Servers that want to know are told of no folder.
+    /// Reports no roots to servers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Servers that want to know are told that this folder is worked in.
+    /// Reports this folder to servers as their root.
     #[must_use]
     pub fn about(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// A way to a client that can do this, and where its questions arrive.
+    /// Opens a line to a client with these capabilities, and returns the receiver of its questions.
     pub(super) fn line(
         &self,
         capabilities: &ClientCapabilities<'_>,
@@ -102,7 +102,7 @@ impl ClientQuestions {
         (line, questions)
     }
 
-    /// The way to the only client that could have been meant.
+    /// The only line whose client can answer; `None` if there are several.
     fn only_line(&self, params: &ElicitRequestParams<'_>) -> Option<Arc<Line>> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lines = lines.iter().filter_map(Weak::upgrade);
@@ -116,12 +116,12 @@ impl ClientQuestions {
 }
 
 impl Line {
-    /// Runs a turn whose questions go this way.
+    /// Runs a turn whose questions go to this line.
     pub(super) async fn scope<F: Future>(self: Arc<Self>, turn: F) -> F::Output {
         LINE.scope(self, turn).await
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a question and waits for its answer.
     async fn ask(&self, params: ElicitRequestParams<'static>) -> Option<ElicitResult<'static>> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked { params, answer };
@@ -134,12 +134,12 @@ impl Line {
 }
 
 impl Asked {
-    /// Answers. Whoever asked may be gone.
+    /// Sends the answer. The asker may have gone away.
     pub(super) fn answer(self, result: ElicitResult<'static>) {
         let _ = self.answer.send(result);
     }
 
-    /// Whether nobody wants to know any longer.
+    /// Whether the asker no longer waits for the answer.
     pub(super) fn is_withdrawn(&self) -> bool {
         self.answer.is_closed()
     }
@@ -151,7 +151,7 @@ impl Approver for ClientQuestions {
     }
 
     fn asks_one_at_a_time(&self) -> bool {
-        // Each client has a place of its own to ask at, and one that does not answer must not hold up the others.
+        // Clients are asked in parallel: one that does not answer must not block the others.
         false
     }
 
@@ -219,26 +219,26 @@ impl std::fmt::Debug for ClientQuestions {
     }
 }
 
-/// The form that asks for an approval, with everything that it is about; an error says why it cannot be asked.
+/// The form that asks for an approval and shows the complete call; an error if it is too long.
 fn approval(question: &Question<'_>) -> Result<ElicitRequestParams<'static>, String> {
     let view = ConsentView::of(question);
     let mut message = match &view.server {
         Some(server) => format!("Allow the tool {} of the server {server}?", view.tool),
         None => format!("Allow the tool {}?", view.tool),
     };
-    let whole = view.whole();
-    // What a form has no room for is not approved: a client would cut it, and nobody would know.
-    let size = whole.chars().count();
+    let call = view.whole();
+    // Refused because a client would truncate it without notice.
+    let size = call.chars().count();
     if size > MAX_SHOWN {
         return Err(format!(
-            "the call has {size} characters to approve, and a form shows {MAX_SHOWN} at most; do it in smaller parts"
+            "the call has {size} characters to approve, and a form shows {MAX_SHOWN} at most; split it into smaller calls"
         ));
     }
-    if !whole.is_empty() {
+    if !call.is_empty() {
         message.push('\n');
-        message.push_str(&whole);
+        message.push_str(&call);
     }
-    // Writing into a text does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         message,
         "\nAsked because {}",
@@ -280,14 +280,13 @@ fn approval(question: &Question<'_>) -> Result<ElicitRequestParams<'static>, Str
             "required": ["answer"],
         },
     });
-    let unwritable =
-        |error: &dyn std::fmt::Display| format!("the question cannot be written: {error}");
+    let unwritable = |error: &dyn std::fmt::Display| format!("cannot encode the question: {error}");
     let raw = serde_json::value::to_raw_value(&form).map_err(|error| unwritable(&error))?;
     let params = decode::<ElicitRequestParams<'_>>(&raw).map_err(|error| unwritable(&error))?;
     Ok(params.into_owned())
 }
 
-/// What a user said to an approval. Whatever is not clearly a yes is a no.
+/// Decodes the answer to an approval. Anything that is not clearly a yes is a no.
 fn read(result: &ElicitResult<'_>, offers: &[Offer]) -> Answer {
     if result.action != ElicitAction::Accept {
         return Answer::No;

@@ -1,7 +1,7 @@
-//! What happens in a turn, as notifications of progress.
+//! Reports the events of a turn as progress notifications.
 //!
-//! Calls are told as they begin and end. Text comes in small pieces, so it is told a few times a second at most, and
-//! what a call says of itself likewise.
+//! The start and end of calls are reported at once. Text and progress of calls are reported a few times a second at
+//! most.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use switchboard::service::RequestContext;
 use switchboard_agent::events::SessionEvent;
 use tokio::time::Instant;
 
-/// How often pieces of text are told.
+/// Minimum interval between reports of text.
 const PAUSE: Duration = Duration::from_millis(300);
-/// How long one message may be, in characters.
+/// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 1000;
 
-/// Tells the client of one request.
+/// Sends progress notifications for one request.
 pub(super) struct Report<'a> {
     context: &'a RequestContext,
-    /// Counts the messages, since values have to grow.
-    told: u32,
-    /// Text that was not told yet.
+    /// Number of messages sent: progress values have to increase.
+    sent: u32,
+    /// Text not reported yet.
     text: String,
-    /// When it will be.
+    /// When it will be reported.
     due: Option<Instant>,
-    /// The names of calls under way.
+    /// The names of running calls.
     calls: HashMap<String, String>,
 }
 
@@ -33,14 +33,14 @@ impl<'a> Report<'a> {
     pub(super) fn new(context: &'a RequestContext) -> Self {
         Self {
             context,
-            told: 0,
+            sent: 0,
             text: String::new(),
             due: None,
             calls: HashMap::new(),
         }
     }
 
-    /// When [`flush`](Self::flush) is wanted.
+    /// When [`flush`](Self::flush) must be called.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
@@ -50,11 +50,11 @@ impl<'a> Report<'a> {
             SessionEvent::Text { text } => self.text(&text),
             SessionEvent::Retrying { reason, .. } => {
                 self.text.clear();
-                self.tell(&format!("asking the model again: {reason}"));
+                self.send(&format!("retrying the model request: {reason}"));
             }
             SessionEvent::CallBegins { id, name, .. } => {
                 self.flush();
-                self.tell(&format!("{name} begins"));
+                self.send(&format!("{name} started"));
                 self.calls.insert(id, name);
             }
             SessionEvent::CallProgress {
@@ -64,7 +64,7 @@ impl<'a> Report<'a> {
             } => {
                 if let Some(name) = self.calls.get(&id).cloned() {
                     let seconds = Duration::from_millis(elapsed_ms).as_secs();
-                    self.tell(&format!("{name} is still running after {seconds} s"));
+                    self.send(&format!("{name} is still running after {seconds} s"));
                 }
             }
             SessionEvent::CallProgress { id, message, .. } => {
@@ -81,24 +81,23 @@ impl<'a> Report<'a> {
             } => {
                 self.flush();
                 let name = self.calls.remove(&id).unwrap_or_default();
-                let how = if is_error { "failed" } else { "is done" };
+                let how = if is_error { "failed" } else { "finished" };
                 let seconds = Duration::from_millis(elapsed_ms).as_secs_f32();
-                self.tell(&format!("{name} {how} after {seconds:.1} s"));
+                self.send(&format!("{name} {how} after {seconds:.1} s"));
             }
-            SessionEvent::Compacted { .. } => self.tell("session compacted"),
-            SessionEvent::Notice { text } => self.tell(&text),
-            // What it thinks, costs or has is of no use to whoever waits.
+            SessionEvent::Compacted { .. } => self.send("session compacted"),
+            SessionEvent::Notice { text } => self.send(&text),
+            // Reasoning, cost and the rest are not reported.
             _ => {}
         }
     }
 
-    /// Tells the text that waits.
     pub(super) fn flush(&mut self) {
         self.due = None;
         let text = std::mem::take(&mut self.text);
         let text = text.trim();
         if !text.is_empty() {
-            self.tell(text);
+            self.send(text);
         }
     }
 
@@ -110,10 +109,10 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn tell(&mut self, message: &str) {
-        self.told += 1;
+    fn send(&mut self, message: &str) {
+        self.sent += 1;
         let message = cut(neutralise(message), MAX_MESSAGE);
         self.context
-            .progress(f64::from(self.told), None, Some(&message));
+            .progress(f64::from(self.sent), None, Some(&message));
     }
 }

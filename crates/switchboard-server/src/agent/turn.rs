@@ -1,7 +1,7 @@
-//! A turn under way, which may outlive the request that began it.
+//! A running turn, which may outlive the request that started it.
 //!
-//! The turn runs in a task of its own, which ends when the turn is dropped: a request that is cancelled takes its turn
-//! along. Where the client has to answer a question by asking again, the turn is parked in between, for a while.
+//! The turn runs in its own task, which is aborted when the turn is dropped, so cancelling a request cancels its turn.
+//! If the client has to answer a question by repeating the call, the turn is parked for a while.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
@@ -23,21 +23,21 @@ use super::conversations::Busy;
 use super::questions::{Asked, Line};
 use super::report::Report;
 
-/// How many events may wait for the request. The turn waits when there are more.
+/// Event buffer size. The turn waits when it is full.
 const EVENTS: usize = 64;
-/// How long a turn waits for a client to come back with an answer.
+/// Time a parked turn waits for its client.
 const PARKED: Duration = Duration::from_secs(5 * 60);
-/// How many turns may wait for their clients.
+/// Maximum number of parked turns.
 const MAX_PARKED: usize = 256;
-/// What the keys of questions begin with. The rest is the session and a number.
+/// Prefix of question keys, followed by the session id and a number.
 const KEY: &str = "switchboard/";
 
-/// A turn. Dropping it interrupts it.
+/// A running turn. Dropping it interrupts it.
 pub(super) struct Turn {
     session_id: String,
     events: mpsc::Receiver<Result<SessionEvent, SessionError>>,
     arriving: mpsc::Receiver<Asked>,
-    /// Questions that were not asked yet, the first of them under its key.
+    /// Questions to ask; the first is being asked.
     questions: VecDeque<Asked>,
     asked: u32,
     _task: Ending,
@@ -45,23 +45,23 @@ pub(super) struct Turn {
     _busy: Busy,
 }
 
-/// How following a turn came to an end.
+/// The result of [`Turn::follow`].
 pub(super) enum TurnEnd {
-    /// The turn is done.
+    /// The turn is finished.
     Done(Reply),
-    /// It failed, and this is why.
+    /// The turn failed with this error.
     Failed(String),
-    /// It goes on once the client has answered what is under this key.
+    /// The turn waits for the client's answer to a question.
     Asks {
         /// The key of the question.
         key: String,
-        /// What the request is answered with.
+        /// The response to the request.
         failure: Failure,
     },
 }
 
 impl Turn {
-    /// Begins a turn. Its questions come by the line.
+    /// Starts a turn whose questions go to `line`.
     pub(super) fn begin(
         session: Arc<Session>,
         text: String,
@@ -95,8 +95,8 @@ impl Turn {
         &self.session_id
     }
 
-    /// Tells the client of a request what happens and asks it what is asked, until the turn is done or the client has
-    /// to come again.
+    /// Reports events and forwards questions to the client of a request, until the turn is finished or the client has
+    /// to repeat the call with an answer.
     pub(super) async fn follow(&mut self, context: &RequestContext) -> TurnEnd {
         let mut report = Report::new(context);
         let mut asking: Option<BoxFuture<'_, Result<ElicitResult<'static>, Failure>>> = None;
@@ -130,8 +130,8 @@ impl Turn {
                     Some(Ok(SessionEvent::Ended(reply))) => return TurnEnd::Done(reply),
                     Some(Ok(event)) => report.event(event),
                     Some(Err(error)) => return TurnEnd::Failed(error.to_string()),
-                    // It does not end without a word, unless it panicked.
-                    None => return TurnEnd::Failed("the turn has ended without an answer".to_owned()),
+                    // Happens only if the task panicked.
+                    None => return TurnEnd::Failed("the turn ended without an answer".to_owned()),
                 },
                 Some(asked) = self.arriving.recv() => self.questions.push_back(asked),
                 answered = answer => {
@@ -139,7 +139,7 @@ impl Turn {
                     if let Err(failure @ Failure::InputRequired(_)) = answered {
                         return TurnEnd::Asks { key: self.key(), failure };
                     }
-                    // A client that fails to answer has not said yes.
+                    // A client that fails to answer has not consented.
                     let result = answered.unwrap_or_else(|_| ElicitResult::new(ElicitAction::Cancel));
                     self.asked += 1;
                     if let Some(asked) = self.questions.pop_front() {
@@ -151,18 +151,18 @@ impl Turn {
         }
     }
 
-    /// The key of the first question that was not answered yet.
+    /// The key of the first unanswered question.
     fn key(&self) -> String {
         format!("{KEY}{}/{}", self.session_id, self.asked)
     }
 }
 
-/// Turns that wait for their clients to come back, by the keys of their questions.
+/// Parked turns, by the keys of their questions.
 #[derive(Clone, Default)]
 pub(super) struct Parked(Arc<Mutex<HashMap<String, (Turn, Ending)>>>);
 
 impl Parked {
-    /// Keeps a turn for a while; `false` if so many wait already that this one is interrupted.
+    /// Stores a turn for a while; returns `false` if there are too many, and drops it.
     pub(super) fn park(&self, key: String, turn: Turn) -> bool {
         let (parked, expired) = (Arc::downgrade(&self.0), key.clone());
         let expiry = tokio::spawn(async move {
@@ -184,7 +184,7 @@ impl Parked {
         has_room
     }
 
-    /// The turn that waits for what a call answers; an error with its session if it no longer does.
+    /// Removes the turn whose question a call answers. An error carries its session id if the turn is no longer parked.
     pub(super) fn take(&self, call: &CallToolRequestParams<'_>) -> Option<Result<Turn, String>> {
         let mut keys = call.input_responses.iter().map(|(key, _)| key);
         let key = keys.find(|key| key.starts_with(KEY))?;
@@ -195,7 +195,7 @@ impl Parked {
     }
 }
 
-/// A task that ends when this is dropped.
+/// Aborts a task on drop.
 struct Ending(AbortHandle);
 
 impl Ending {

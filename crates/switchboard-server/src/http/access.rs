@@ -1,7 +1,7 @@
-//! Who is let in: the right `Host`, no foreign `Origin`, the right token.
+//! Access control: checks `Host`, `Origin` and the bearer token before anything else of a request is read.
 //!
-//! The first two keep web pages out. A page can make a browser send requests to loopback, and by DNS rebinding even
-//! under a name of its own; but it cannot forge these two headers. Nothing of a request is read before all three agree.
+//! The first two keep web pages out. A page can make a browser send requests to loopback, and through DNS rebinding
+//! even under its own host name, but it cannot forge these two headers.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -17,27 +17,26 @@ use url::{Host, Url};
 use super::answer::{self, Answer};
 use super::options::{Access, HttpOptions};
 
-/// Who is let in.
 #[derive(Debug)]
 pub(super) struct AccessControl {
     access: Access,
-    /// Names that are served; `None` where no name leads here.
+    /// Host names served; `None` for a unix-domain socket, which has none.
     hosts: Option<Hosts>,
-    /// Origins that are let in besides those of loopback, as [`Url`] writes them.
+    /// Allowed origins besides loopback, as serialized by [`Url`].
     origins: Vec<String>,
     cors: bool,
 }
 
 #[derive(Debug)]
 struct Hosts {
-    /// Where the server listens.
+    /// The address the server listens on.
     own: IpAddr,
-    /// Names that are served besides, each with a port where one is wanted.
+    /// Additional names, each with the required port, if any.
     named: Vec<(String, Option<u16>)>,
 }
 
 impl AccessControl {
-    /// The access of a server that listens on this address; `None` is a socket without one.
+    /// `own` is the address the server listens on; `None` for a unix-domain socket.
     pub(super) fn new(options: &HttpOptions, own: Option<IpAddr>) -> Self {
         let named = options.allowed_hosts.iter();
         let named = named.filter_map(|host| split_port(host)).collect();
@@ -55,18 +54,18 @@ impl AccessControl {
         }
     }
 
-    /// Refuses whoever is not let in, and answers browsers that ask first.
+    /// Rejects requests without access, and answers CORS preflight requests.
     pub(super) fn check(&self, request: &Parts) -> Result<(), Answer> {
         self.check_host(request)?;
         let origin = self.check_origin(&request.headers)?;
         if self.cors && origin.is_some() && is_preflight(request) {
-            // A browser that asks first shows no token yet.
+            // Preflight requests carry no token.
             return Err(preflight());
         }
         self.check_token(&request.headers)
     }
 
-    /// Lets a page of an allowed origin read the answer.
+    /// Adds the CORS headers that let a page of an allowed origin read the answer.
     pub(super) fn share(&self, origin: Option<&HeaderValue>, answer: &mut Answer) {
         let Some(origin) = origin.filter(|_| self.cors) else {
             return;
@@ -92,7 +91,7 @@ impl AccessControl {
             ));
         };
         let is_served = |host: &str| hosts.serve(host);
-        // A request may name its host in two places, and both must be right.
+        // The request target may name a host too; both must be allowed.
         let authority = request.uri.authority();
         if host.to_str().is_ok_and(is_served)
             && authority.is_none_or(|authority| is_served(authority.as_str()))
@@ -101,7 +100,7 @@ impl AccessControl {
         }
         Err(answer::refuse(
             StatusCode::MISDIRECTED_REQUEST,
-            "this server does not serve that Host; add it to the allowed hosts if it should",
+            "Host not allowed; add it to the allowed hosts to accept it",
         ))
     }
 
@@ -116,7 +115,7 @@ impl AccessControl {
         }
         Err(answer::refuse(
             StatusCode::FORBIDDEN,
-            "this server does not let that Origin in; add it to the allowed origins if it should",
+            "Origin not allowed; add it to the allowed origins to accept it",
         ))
     }
 
@@ -143,13 +142,13 @@ impl AccessControl {
             Access::Anybody => return Ok(()),
             Access::Token(token) => token,
         };
-        let mut shown = headers.get_all(AUTHORIZATION).iter();
-        let (Some(header), None) = (shown.next(), shown.next()) else {
+        let mut presented = headers.get_all(AUTHORIZATION).iter();
+        let (Some(header), None) = (presented.next(), presented.next()) else {
             return Err(answer::unauthorized(false));
         };
         match bearer(header.as_bytes()) {
-            Some(shown) if token.is(shown) => Ok(()),
-            shown => Err(answer::unauthorized(shown.is_some())),
+            Some(presented) if token.is(presented) => Ok(()),
+            presented => Err(answer::unauthorized(presented.is_some())),
         }
     }
 }
@@ -159,7 +158,7 @@ impl Hosts {
         let Some((name, port)) = split_port(host) else {
             return false;
         };
-        // No page can come to have an address as its name, so any will do where the server listens on all of them.
+        // DNS rebinding needs a name, so if the server listens on all addresses, any address is accepted.
         let is_own = |address: IpAddr| {
             address.is_loopback() || address == self.own || self.own.is_unspecified()
         };
@@ -171,8 +170,8 @@ impl Hosts {
     }
 }
 
-/// Whether an origin is written as browsers write it: a scheme, a host and maybe a port, and nothing else. What has a
-/// user, a path or other additions was not written by a browser, and says nothing about where a page comes from.
+/// Whether an origin is written as browsers write it: scheme, host and optional port. Anything with a user, a path or
+/// other parts does not come from a browser and cannot be trusted.
 fn is_written_as(origin: &str, canonical: &str, port: Option<u16>) -> bool {
     let origin = origin.to_ascii_lowercase();
     match origin.strip_prefix(canonical) {
@@ -185,12 +184,12 @@ fn is_written_as(origin: &str, canonical: &str, port: Option<u16>) -> bool {
     }
 }
 
-/// A name in small letters, without the brackets of an address, and the port.
+/// Lower-case host name, without the brackets of an IPv6 address, and the port.
 fn split_port(host: &str) -> Option<(String, Option<u16>)> {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
             let (address, rest) = rest.split_once(']')?;
-            // Only IPv6 addresses stand in brackets.
+            // Only IPv6 addresses are written in brackets.
             address.parse::<Ipv6Addr>().ok()?;
             match rest.strip_prefix(':') {
                 Some(port) => (address, Some(port)),
@@ -204,7 +203,7 @@ fn split_port(host: &str) -> Option<(String, Option<u16>)> {
         },
     };
     let port = match port {
-        // `parse` alone would take a sign.
+        // `parse` accepts a leading plus sign.
         Some(port) if port.starts_with('+') => return None,
         Some(port) => Some(port.parse().ok()?),
         None => None,
@@ -212,7 +211,7 @@ fn split_port(host: &str) -> Option<(String, Option<u16>)> {
     (!name.is_empty()).then(|| (name.to_ascii_lowercase(), port))
 }
 
-/// The token in `Bearer TOKEN`.
+/// The token of a `Bearer TOKEN` header.
 fn bearer(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at_checked("Bearer ".len())?;
     let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ");
@@ -244,7 +243,7 @@ mod tests {
     use super::*;
     use crate::http::Token;
 
-    /// What the access says to a request with these headers: a status, or nothing.
+    /// Asserts the status with which a request with these headers is rejected; `None` if it passes.
     fn check(options: &HttpOptions, own: &str, headers: &[(&str, &str)], expected: Option<u16>) {
         let mut request = hyper::Request::get("/mcp");
         for (name, value) in headers {
@@ -428,12 +427,12 @@ mod tests {
     fn only_the_right_token_opens() {
         let token = Token::new("0123456789abcdef").unwrap();
         let options = HttpOptions::new(Access::Token(token));
-        let shown = |value: &str, expected| {
+        let presented = |value: &str, expected| {
             let headers = [("host", "localhost"), ("authorization", value)];
             check(&options, "127.0.0.1", &headers, expected);
         };
-        shown("Bearer 0123456789abcdef", None);
-        shown("bearer  0123456789abcdef", None);
+        presented("Bearer 0123456789abcdef", None);
+        presented("bearer  0123456789abcdef", None);
         for wrong in [
             "Bearer 0123456789abcdeF",
             "Bearer ",
@@ -442,7 +441,7 @@ mod tests {
             "Basic 0123456789abcdef",
             "0123456789abcdef",
         ] {
-            shown(wrong, Some(401));
+            presented(wrong, Some(401));
         }
         check(&options, "127.0.0.1", &[("host", "localhost")], Some(401));
         let twice = [
@@ -451,7 +450,7 @@ mod tests {
             ("authorization", "Bearer other"),
         ];
         check(&options, "127.0.0.1", &twice, Some(401));
-        // A header of preflight requests does not make a GET one.
+        // A preflight header on a GET does not make it a preflight request.
         let page = HttpOptions {
             cors: true,
             allowed_origins: vec!["https://page.example".into()],

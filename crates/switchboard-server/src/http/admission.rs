@@ -1,9 +1,9 @@
-//! Which connections are kept when there are too many of them.
+//! Decides which connections to keep when there are too many.
 //!
-//! A connection begins as a stranger and becomes a known one with its first request that passes access control. The two
-//! have separate bounds, so connections that show no token cannot take the places of clients that do. Strangers are
-//! never turned away at the door, where a valid client looks the same as an attacker: the newest is let in, and the
-//! oldest of the address that holds the most strangers is closed for it.
+//! A connection starts as a stranger and becomes known with its first request that passes access control. The two have
+//! separate limits, so connections without a token cannot displace clients that have one. New strangers are always
+//! accepted, because a valid client looks the same as an attacker at that point; instead, the oldest stranger of the
+//! address with the most strangers is evicted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,28 +15,28 @@ use tokio::time::sleep;
 
 use super::options::HttpLimits;
 
-/// The places of one server's connections.
+/// Connection slots of one server.
 #[derive(Debug)]
 pub(super) struct Admission {
     limits: HttpLimits,
     strangers: Mutex<Strangers>,
     known: Arc<Semaphore>,
-    /// Connections that passed access control and wait for a place among the known ones.
+    /// Connections that passed access control and wait for a known slot.
     waiting: AtomicUsize,
 }
 
-/// One connection's place. Dropping it frees the place.
+/// One connection's slot, freed on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     admission: Arc<Admission>,
     peer: Peer,
     number: u64,
     evicted: Arc<Notify>,
-    /// Set once the connection is a known one.
+    /// Set once the connection is known.
     permit: OnceLock<OwnedSemaphorePermit>,
 }
 
-/// What strangers are counted by: an IPv4 address, an IPv6 network of 64 bits, or `None` for a Unix-domain socket.
+/// Key by which strangers are counted: an IPv4 address, an IPv6 /64 network, or `None` for a unix-domain socket.
 type Peer = Option<IpAddr>;
 
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl Admission {
         })
     }
 
-    /// Gives a new connection a place among the strangers, and evicts another where there are too many.
+    /// Adds a connection as a stranger, evicting another if there are too many.
     pub(super) fn enter(self: &Arc<Self>, address: Option<IpAddr>) -> Place {
         let peer = address.map(network);
         let evicted = Arc::new(Notify::new());
@@ -79,7 +79,7 @@ impl Admission {
         }
     }
 
-    /// Evicts half of the strangers, as when the system has no descriptors left.
+    /// Evicts half of the strangers, for example when there are no file descriptors left.
     pub(super) fn make_room(&self) {
         let mut strangers = self.strangers();
         for _ in 0..strangers.total.div_ceil(2) {
@@ -95,13 +95,13 @@ impl Admission {
 }
 
 impl Place {
-    /// Makes the connection a known one; waits while there are too many of those. `false` when it has been evicted
-    /// before, or when too many wait already.
+    /// Makes the connection known, waiting for a free slot. Returns `false` if it was evicted before, or if too many
+    /// are waiting already.
     pub(super) async fn admit(&self) -> bool {
         if self.permit.get().is_some() {
             return true;
         }
-        // From here on it can no longer be evicted.
+        // Cannot be evicted from here on.
         if !self.admission.strangers().remove(self.peer, self.number) {
             return false;
         }
@@ -122,7 +122,7 @@ impl Place {
         true
     }
 
-    /// Ends when the connection is to be closed: it was evicted, or is still a stranger at its deadline.
+    /// Completes when the connection must be closed: it was evicted, or is still a stranger at its deadline.
     pub(super) async fn lost(&self) {
         let overdue = async {
             sleep(self.admission.limits.head_deadline).await;
@@ -144,14 +144,14 @@ impl Drop for Place {
     }
 }
 
-/// One of the connections that wait for a place.
+/// Counts one waiting connection until dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
     fn begin(admission: &'a Admission) -> Option<Self> {
         let waiting = &admission.waiting;
         let before = waiting.fetch_add(1, Ordering::Relaxed);
-        // Counted from here on, whatever comes of it.
+        // Decrements on drop even if the limit is exceeded.
         let counted = Self(waiting);
         (before < admission.limits.max_connections).then_some(counted)
     }
@@ -180,7 +180,6 @@ impl Strangers {
         of_peer.is_some_and(|of_peer| of_peer.contains_key(&number))
     }
 
-    /// Whether it was there.
     fn remove(&mut self, peer: Peer, number: u64) -> bool {
         let Some(of_peer) = self.by_peer.get_mut(&peer) else {
             return false;
@@ -206,7 +205,7 @@ impl Strangers {
     fn evict_from_largest(&mut self) {
         let oldest = |of_peer: &BTreeMap<u64, _>| of_peer.keys().next().copied();
         let largest = self.by_peer.iter().max_by_key(|(_, of_peer)| {
-            // Of several that hold as many, the one with the oldest stranger.
+            // On a tie, the address with the oldest stranger.
             (of_peer.len(), std::cmp::Reverse(oldest(of_peer)))
         });
         if let Some(peer) = largest.map(|(peer, _)| *peer) {
@@ -215,7 +214,7 @@ impl Strangers {
     }
 }
 
-/// The network that one machine has for itself: with IPv6 that is 64 bits, so addresses within it count as one.
+/// The network one machine controls. With IPv6 that is a /64, so all its addresses count as one.
 fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -248,7 +247,7 @@ mod tests {
         admission.enter(Some(address.parse().unwrap()))
     }
 
-    /// Which of these places were evicted, by their index.
+    /// The indexes of the places that were evicted.
     fn evicted(places: &[Place]) -> Vec<usize> {
         let indexed = places.iter().enumerate();
         indexed
@@ -265,9 +264,12 @@ mod tests {
         assert_eq!(evicted(&places), [] as [usize; 0]);
         places.push(enter(&admission, "192.0.2.1"));
         assert_eq!(evicted(&places), [0]);
-        places[0].lost().now_or_never().expect("it is told");
+        places[0]
+            .lost()
+            .now_or_never()
+            .expect("the eviction was not signalled");
         assert!(places[1].lost().now_or_never().is_none());
-        // Its place is free once it is gone.
+        // Dropping a place frees it.
         places.remove(1);
         places.push(enter(&admission, "192.0.2.1"));
         assert_eq!(evicted(&places), [0]);
@@ -280,12 +282,13 @@ mod tests {
         places.extend((0..3).map(|_| enter(&admission, "192.0.2.1")));
         places.push(enter(&admission, "192.0.2.9"));
         assert_eq!(evicted(&places), [1]);
-        // Where both have as many, the oldest of all gives way.
+        // On a tie, the oldest of all is evicted.
         places.push(enter(&admission, "192.0.2.9"));
         assert_eq!(evicted(&places), [0, 1]);
         places.push(enter(&admission, "192.0.2.3"));
         assert_eq!(evicted(&places), [0, 1, 2]);
-        // A mapped address is the same one: it has two of the four places now, so its oldest gives way.
+        // An IPv4-mapped address counts as the IPv4 address: it has two of the four places now, so its oldest is
+        // evicted.
         places.push(enter(&admission, "::ffff:192.0.2.9"));
         assert_eq!(evicted(&places), [0, 1, 2, 4]);
     }
@@ -304,7 +307,7 @@ mod tests {
         let admission = admission(4, 4, 10);
         let (stranger, known) = (enter(&admission, "::1"), enter(&admission, "::1"));
         assert!(known.admit().await);
-        assert!(known.admit().await, "it stays known");
+        assert!(known.admit().await, "admitting twice is a no-op");
         assert_eq!(admission.known.available_permits(), 9);
         let deadline = HttpLimits::default().head_deadline;
         let started = tokio::time::Instant::now();
@@ -321,28 +324,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_gives_up_waiting_does_not_count_any_longer() {
+    async fn a_dropped_waiter_is_no_longer_counted() {
         let admission = admission(4, 4, 1);
         let known = enter(&admission, "::1");
         assert!(known.admit().await);
         for _ in 0..3 {
             let next = enter(&admission, "::1");
-            // Polled once: it waits, and is given up.
+            // Polled once, so that it waits, then dropped.
             assert_eq!(next.admit().now_or_never(), None);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn known_clients_wait_for_one_another_and_for_no_stranger() {
+    async fn known_clients_wait_for_known_slots_only() {
         let admission = admission(2, 2, 1);
         let known = enter(&admission, "::1");
         assert!(known.admit().await);
         let (next, one_too_many) = (enter(&admission, "::1"), enter(&admission, "::1"));
         let mut waiting = Box::pin(next.admit());
         assert!(waiting.as_mut().now_or_never().is_none());
-        // As many may wait as may be known.
+        // As many connections may wait as may be known.
         assert!(!one_too_many.admit().await);
-        // A flood of strangers does not reach whoever waits.
+        // A flood of strangers does not evict a waiting connection.
         let flood: Vec<_> = (0..100).map(|_| enter(&admission, "::1")).collect();
         assert!(next.lost().now_or_never().is_none());
         assert_eq!(evicted(&flood).len(), 98);

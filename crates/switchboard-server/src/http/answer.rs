@@ -1,4 +1,4 @@
-//! Answers: what a client is told, with which status and headers.
+//! Builds HTTP responses: statuses, headers, JSON-RPC errors.
 
 use bytes::Bytes;
 use hyper::header::{
@@ -15,24 +15,23 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// An answer, in a box because refusals travel as errors.
+/// Boxed because refusals are returned as errors.
 pub(super) type Answer = Box<Response<Body>>;
 
-/// Why a request is not served.
+/// A request that is not served.
 pub(super) enum Refused {
-    /// With this answer.
+    /// A complete response.
     Whole(Answer),
-    /// With this error and status, under the id of the request.
+    /// An error and its status, to be sent with the request's id.
     Error(u16, Box<ErrorObject<'static>>),
 }
 
 impl Refused {
-    /// With this status and this error.
     pub(super) fn of(status: u16, error: ErrorObject<'static>) -> Self {
         Self::Error(status, Box::new(error))
     }
 
-    /// The answer to the request with this id.
+    /// The response to the request with this id.
     pub(super) fn about(self, id: &RequestId<'_>) -> Answer {
         match self {
             Self::Whole(answer) => answer,
@@ -40,7 +39,7 @@ impl Refused {
         }
     }
 
-    /// The answer to something without an id.
+    /// The response to a message without an id.
     pub(super) fn whole(self) -> Answer {
         match self {
             Self::Whole(answer) => answer,
@@ -49,7 +48,6 @@ impl Refused {
     }
 }
 
-/// A JSON document.
 pub(super) fn json(status: StatusCode, document: Bytes) -> Answer {
     let mut answer = empty(status);
     *answer.body_mut() = Body::Whole(Some(document));
@@ -58,59 +56,58 @@ pub(super) fn json(status: StatusCode, document: Bytes) -> Answer {
     answer
 }
 
-/// A stream of events.
 pub(super) fn events(events: Box<Events>) -> Answer {
     let mut answer = no_events();
     *answer.body_mut() = Body::Events(events);
     answer
 }
 
-/// A stream of events that has none.
+/// An empty event stream.
 pub(super) fn no_events() -> Answer {
     let mut answer = empty(StatusCode::OK);
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, EVENTS);
     headers.insert(CACHE_CONTROL, NO_STORE);
-    // Proxies that gather answers before they pass them on would hold events back.
+    // Stops proxies from buffering the events.
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     answer
 }
 
-/// A status and nothing else.
+/// A response without a body.
 pub(super) fn empty(status: StatusCode) -> Answer {
     let mut answer = Box::new(Response::new(Body::Whole(None)));
     *answer.status_mut() = status;
     answer
 }
 
-/// A JSON-RPC error, with the id of the request where it is known.
+/// A JSON-RPC error, with the request's id if known.
 pub(super) fn error(
     status: StatusCode,
     id: Option<&RequestId<'_>>,
     error: &ErrorObject<'_>,
 ) -> Answer {
     let mut frame = Vec::new();
-    // An error object always turns into JSON.
+    // Encoding an error object cannot fail.
     let _ = encode::error(&mut frame, id, error);
     json(status, frame.into())
 }
 
-/// A request that is refused before anybody looked at what it asks for.
+/// Rejects a request before its body is interpreted.
 pub(super) fn refuse(status: StatusCode, why: impl Into<std::borrow::Cow<'static, str>>) -> Answer {
     let object = ErrorObject::new(ErrorCode::INVALID_REQUEST, why);
     error(status, None, &object)
 }
 
-/// Somebody who has not shown the token.
+/// 401 with a challenge; `has_shown_another` if the request carried a wrong token.
 pub(super) fn unauthorized(has_shown_another: bool) -> Answer {
     let (why, challenge) = if has_shown_another {
         (
-            "the bearer token is not the one of this server",
+            "invalid bearer token",
             "Bearer realm=\"switchboard\", error=\"invalid_token\"",
         )
     } else {
         (
-            "this server wants a bearer token: Authorization: Bearer TOKEN",
+            "missing bearer token: send Authorization: Bearer TOKEN",
             "Bearer realm=\"switchboard\"",
         )
     };
@@ -121,7 +118,7 @@ pub(super) fn unauthorized(has_shown_another: bool) -> Answer {
     answer
 }
 
-/// A method that is not there; these are.
+/// 405 with the allowed methods.
 pub(super) fn not_allowed(allowed: &'static str, why: &'static str) -> Answer {
     let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, why);
     answer
@@ -130,7 +127,7 @@ pub(super) fn not_allowed(allowed: &'static str, why: &'static str) -> Answer {
     answer
 }
 
-/// The server has no room, or is about to end.
+/// 503, for a full server or one that is shutting down.
 pub(super) fn unavailable(why: &'static str) -> Answer {
     let mut answer = refuse(StatusCode::SERVICE_UNAVAILABLE, why);
     answer
@@ -139,7 +136,7 @@ pub(super) fn unavailable(why: &'static str) -> Answer {
     answer
 }
 
-/// The same answer, after which the connection is closed.
+/// Closes the connection after the answer.
 pub(super) fn closing(mut answer: Answer) -> Answer {
     answer
         .headers_mut()
@@ -147,7 +144,7 @@ pub(super) fn closing(mut answer: Answer) -> Answer {
     answer
 }
 
-/// The status with this number; what is none is the server's own fault.
+/// An invalid number becomes 500.
 pub(super) fn status(number: u16) -> StatusCode {
     StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -1,4 +1,4 @@
-//! Bodies: how those of requests are read, and how those of answers are written.
+//! Reads request bodies and writes response bodies, including event streams.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -13,14 +13,13 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::stream::{Event, Reader};
 
-/// How many bytes of events are put together into one piece, and from where on a frame goes without being copied.
+/// Events are batched up to this many bytes; a larger frame is written without being copied.
 const PIECE: usize = 16 * 1024;
 
-/// The body of an answer.
 pub(super) enum Body {
-    /// All of it; `None` is nothing.
+    /// `None` is an empty body.
     Whole(Option<Bytes>),
-    /// Events as they come.
+    /// Events, written as they arrive.
     Events(Box<Events>),
 }
 
@@ -54,45 +53,44 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// A stream of events, for as long as its connection lasts.
+/// An event stream on one connection.
 pub(super) struct Events {
     reader: Reader,
-    /// The number of the stream in its session; without one its events cannot be asked for again.
+    /// The stream's number in its session; `None` if its events cannot be resumed.
     label: Option<u64>,
-    /// What is to be written next.
+    /// Encoded pieces to write next.
     pieces: std::collections::VecDeque<Bytes>,
     keep_alive: Duration,
     silence: Pin<Box<Sleep>>,
-    /// When the client has to connect again.
+    /// When the client must reconnect.
     lifetime: Option<Pin<Box<Sleep>>>,
-    /// Ends when the server does.
+    /// Completes when the server stops.
     stopped: BoxFuture<'static, ()>,
     is_over: bool,
-    /// What lasts as long as the connection.
-    _kept: Box<dyn Send + Sync>,
+    /// Dropped with the connection.
+    _held: Box<dyn Send + Sync>,
 }
 
-/// How a stream of events is written.
 pub(super) struct EventOptions {
-    /// The number of the stream in its session.
+    /// The stream's number in its session.
     pub(super) label: Option<u64>,
-    /// What it begins with: an event without data, which has an id to come back with, or just a comment.
+    /// Whether the stream starts with an empty event, whose id lets the client resume, or only with a comment.
     pub(super) has_prologue: bool,
-    /// After how long a client that lost the stream should connect again.
+    /// Delay before a client that lost the stream should reconnect.
     pub(super) retry: Duration,
-    /// How often it gives a sign of life.
+    /// Interval between keep-alive comments.
     pub(super) keep_alive: Duration,
-    /// When the client has to connect again.
+    /// Lifetime after which the client must reconnect.
     pub(super) lifetime: Option<Duration>,
 }
 
 impl Events {
-    /// Writes what the reader finds, until the stream ends, another reader comes, or the server stops.
+    /// Writes events from the reader until the stream ends, another reader replaces it, or the server stops.
     pub(super) fn new(
         reader: Reader,
         options: &EventOptions,
         stopped: BoxFuture<'static, ()>,
-        kept: Box<dyn Send + Sync>,
+        held: Box<dyn Send + Sync>,
     ) -> Box<Self> {
         let prologue = match options.label {
             Some(label) if options.has_prologue => {
@@ -110,7 +108,7 @@ impl Events {
             lifetime: options.lifetime.map(|lifetime| Box::pin(sleep(lifetime))),
             stopped,
             is_over: false,
-            _kept: kept,
+            _held: held,
         })
     }
 
@@ -138,14 +136,14 @@ impl Events {
             self.silence
                 .as_mut()
                 .reset(Instant::now() + self.keep_alive);
-            // Registers the timer anew, or there would be no next sign of life.
+            // Polled again to register the waker, or there would be no further keep-alive.
             let _ = self.silence.as_mut().poll(context);
             return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
         }
         Poll::Pending
     }
 
-    /// Turns frames that wait into pieces to write: small ones together, large ones as they are.
+    /// Encodes queued frames into pieces: small ones are batched, large ones are passed through.
     fn gather(&mut self, context: &mut Context<'_>) {
         let mut text = String::new();
         while text.len() < PIECE && self.pieces.is_empty() {
@@ -158,7 +156,7 @@ impl Events {
                 Poll::Pending => break,
             };
             if let Some(label) = self.label {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = writeln!(text, "id: {label}-{number}");
             }
             text.push_str("data: ");
@@ -177,18 +175,18 @@ impl Events {
     }
 }
 
-/// Why the body of a request could not be read.
+/// The reason a request body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// It is larger than allowed.
+    /// Larger than allowed.
     TooLarge,
-    /// It did not come in time.
+    /// Not complete before the deadline.
     TooSlow,
-    /// The client broke off.
+    /// The connection failed mid-body.
     Broken,
 }
 
-/// Reads the body of a request.
+/// Reads a request body of at most `max_bytes`.
 pub(super) async fn read(
     body: &mut Incoming,
     max_bytes: usize,
@@ -215,7 +213,7 @@ async fn collect(body: &mut Incoming, max_bytes: usize) -> Result<Bytes, Unread>
         if first.len() + all.len() + data.len() > max_bytes {
             return Err(Unread::TooLarge);
         }
-        // Most bodies come in one piece, which need not be copied.
+        // Most bodies arrive in one chunk, which need not be copied.
         if first.is_empty() && all.is_empty() {
             first = data;
         } else {

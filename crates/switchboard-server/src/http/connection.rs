@@ -1,4 +1,4 @@
-//! One connection: its socket, with a deadline for clients that do not read, and how it ends.
+//! One HTTP connection: serves its requests, and closes it if the client stops reading.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,10 +18,10 @@ use super::endpoint::Endpoint;
 use super::options::HttpLimits;
 use super::stop::Stop;
 
-/// How large the head of a request may be.
+/// Maximum size of a request head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Serves a connection until it ends or loses its place. When the server stops, what is being answered is still written.
+/// Serves a connection until it ends or is evicted. On shutdown, running answers are still written.
 pub(super) async fn serve<S>(
     socket: S,
     endpoint: Arc<Endpoint>,
@@ -53,7 +53,7 @@ pub(super) async fn serve<S>(
     let ended = tokio::select! {
         ended = &mut connection => ended,
         () = place.lost() => {
-            tracing::debug!("a connection that showed no valid request was closed");
+            tracing::debug!("closed a connection without a valid request");
             return;
         }
         () = stop.stopped() => {
@@ -62,11 +62,11 @@ pub(super) async fn serve<S>(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended badly");
+        tracing::debug!(%error, "connection error");
     }
 }
 
-/// A socket that fails when nothing of what is written to it is read for too long.
+/// A socket whose writes fail once the peer has read nothing for too long.
 struct Watched<S> {
     socket: S,
     deadline: Duration,
@@ -74,7 +74,7 @@ struct Watched<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Watched<S> {
-    /// Looks at what came of an attempt to write.
+    /// Starts the stall timer when a write is pending, and resets it when the write succeeds.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -91,7 +91,7 @@ impl<S: AsyncWrite + Unpin> Watched<S> {
         stalled.as_mut().poll(context).map(|()| {
             Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "the client reads nothing of what it is sent",
+                "the client stopped reading",
             ))
         })
     }

@@ -1,7 +1,7 @@
-//! The endpoint: one request in, one answer out, in whichever era the request speaks.
+//! The Streamable HTTP endpoint: routes each request and builds its response, in either era.
 //!
-//! Owns the rules of Streamable HTTP. A request with a version in its `_meta` stands for itself; a handshake opens a
-//! session; everything else belongs to a session. What a request asks for is the handler's business.
+//! A request with a version in its `_meta` is stateless; a handshake opens a session; everything else belongs to a
+//! session. The content of requests is left to the handler.
 
 use std::sync::Arc;
 
@@ -32,7 +32,6 @@ use super::stop::Stop;
 use super::stream::{EventStream, First};
 use crate::handler::{Client, Exchange, Handler};
 
-/// The endpoint of a server.
 pub(super) struct Endpoint {
     handler: Arc<dyn Handler>,
     options: HttpOptions,
@@ -57,7 +56,7 @@ impl Endpoint {
         }
     }
 
-    /// Answers a request of the connection that has this place.
+    /// Answers a request on the connection that holds `place`.
     pub(super) async fn respond(&self, request: Request<RequestBody>, place: &Place) -> Answer {
         let (head, mut body) = request.into_parts();
         let (mut answer, origin) = match self.access.check(&head) {
@@ -72,7 +71,7 @@ impl Endpoint {
             Err(refused) => {
                 let was_let_in = refused.status() != StatusCode::FORBIDDEN
                     && refused.status() != StatusCode::MISDIRECTED_REQUEST;
-                // Whoever shows no valid token may not use the connection for further attempts.
+                // Closed so that a client without a valid token cannot make further attempts on this connection.
                 let is_refused = refused.status().is_client_error();
                 let refused = if is_refused {
                     answer::closing(refused)
@@ -87,13 +86,10 @@ impl Endpoint {
         answer
     }
 
-    /// Refusals are answers like others; that they are errors here only shortens the code.
+    /// Refusals are returned as errors only to shorten the code.
     async fn route(&self, head: &Parts, body: &mut RequestBody) -> Result<Answer, Answer> {
         if head.uri.path() != self.options.path {
-            let why = format!(
-                "there is nothing here; the endpoint is {}",
-                self.options.path
-            );
+            let why = format!("not found; the endpoint is {}", self.options.path);
             return Err(answer::refuse(StatusCode::NOT_FOUND, why));
         }
         match head.method {
@@ -102,7 +98,7 @@ impl Endpoint {
             Verb::DELETE => self.end_session(&head.headers),
             _ => Err(answer::not_allowed(
                 "POST, GET, DELETE",
-                "the endpoint takes POST, GET and DELETE",
+                "the endpoint accepts POST, GET and DELETE",
             )),
         }
     }
@@ -135,15 +131,16 @@ impl Endpoint {
                     .map_err(|refused| refused.about(&id))
             }
             Some(Ok(ClientMessage::Notification { .. })) if speaks_stateless(&received) => {
-                // In that era a client cancels by hanging up, so there is nothing left to be told.
+                // In the stateless era a client cancels by closing the connection, so notifications carry nothing of
+                // use.
                 Ok(answer::empty(StatusCode::ACCEPTED))
             }
-            Some(Ok(_)) => self.tell(frame, &received),
+            Some(Ok(_)) => self.one_way(frame, &received),
             None => self.batch(frame, &received).await,
         }
     }
 
-    /// Which session a single request belongs to, if any, and how it opens.
+    /// Finds the session of a single request, if any, and how the request opens.
     fn classify(
         &self,
         received: &ReceivedHeaders<'_>,
@@ -155,13 +152,13 @@ impl Endpoint {
             .as_deref()
             .and_then(|version| version.parse::<Revision>().ok())
             .is_some_and(|revision| revision.era() == Era::Stateless);
-        // A request that stands for itself does so whatever session it was sent along with.
+        // A stateless request is served even if it names an unknown session.
         let session = match self.named_session(received) {
             Err(_) if declares_stateless => None,
             session => session?,
         };
         if declares_stateless && request.method.is(Method::Initialize) {
-            // No revision of that era has the method, and the client says that it speaks one.
+            // The stateless era does not have this method, and the client declares a revision of it.
             let version = declared.as_deref().unwrap_or_default();
             headers::check_standard(received, version, method, params)
                 .map_err(|mismatch| Refused::of(400, mismatch.to_error()))?;
@@ -181,7 +178,6 @@ impl Endpoint {
         })
     }
 
-    /// A single request, in either era.
     async fn request(
         &self,
         frame: ClientFrame,
@@ -199,13 +195,13 @@ impl Endpoint {
         }
     }
 
-    /// A request that stands for itself: its exchange ends with the answer, or with the connection.
+    /// Serves a stateless request: its exchange ends with the answer or with the connection.
     async fn by_itself(
         &self,
         frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
     ) -> Result<Answer, Refused> {
-        // In this era there is nothing that no request asked for.
+        // Stateless requests receive nothing besides their answer.
         let exchange = self.handler.open(&Client::Request, Arc::new(|_: Bytes| {}));
         if let Some(Ok(ClientMessage::Request(request))) = frame.single() {
             exchange
@@ -215,7 +211,7 @@ impl Endpoint {
         let stream = EventStream::new(self.options.limits.max_queued_bytes, 0);
         exchange.receive(frame, &stream.sink());
         Ok(match self.first(&stream).await {
-            None => answer::unavailable("the server is about to end"),
+            None => answer::unavailable("the server is shutting down"),
             Some(First::Answer(document, answered)) => {
                 let status = answered.error().map_or(200, ErrorCode::http_status);
                 answer::json(answer::status(status), document)
@@ -223,67 +219,66 @@ impl Endpoint {
             Some(First::Nothing) => answer::no_events(),
             Some(First::Other) => {
                 let options = self.event_options(None, None);
-                let kept: Box<dyn Exchange> = exchange;
-                let kept = Box::new(kept);
+                let held: Box<dyn Exchange> = exchange;
+                let held = Box::new(held);
                 answer::events(Events::new(
                     stream.read(None),
                     &options,
                     self.stop.boxed(),
-                    kept,
+                    held,
                 ))
             }
         })
     }
 
-    /// A request, or several, within a session. It goes on when the connection is lost.
+    /// Serves one or more requests of a session. They continue if the connection is lost.
     async fn within_session(&self, session: &Arc<Session>, frame: ClientFrame) -> Answer {
         let connected = session.connect();
         let limits = &self.options.limits;
         let stream = EventStream::new(limits.max_queued_bytes, limits.max_replay_bytes / 4);
         session.exchange.receive(frame, &stream.sink());
         match self.first(&stream).await {
-            None => answer::unavailable("the server is about to end"),
+            None => answer::unavailable("the server is shutting down"),
             Some(First::Answer(document, _)) => answer::json(StatusCode::OK, document),
             Some(First::Nothing) => answer::no_events(),
             Some(First::Other) => {
                 let label = session.keep(&stream);
                 let options = self.event_options(Some(label), Some(session.revision));
-                let kept = Box::new(connected);
+                let held = Box::new(connected);
                 answer::events(Events::new(
                     stream.read(None),
                     &options,
                     self.stop.boxed(),
-                    kept,
+                    held,
                 ))
             }
         }
     }
 
-    /// Begins a session.
     async fn handshake(&self, frame: ClientFrame) -> Result<Answer, Answer> {
         let limits = &self.options.limits;
         let beginning = self.sessions.begin(&*self.handler, limits);
         let beginning = beginning.ok_or_else(|| {
-            answer::unavailable("the system gives no random bytes to name a session with")
+            answer::unavailable("cannot create a session id: the system returned no random bytes")
         })?;
         let stream = EventStream::new(limits.max_queued_bytes, 0);
         beginning.exchange.receive(frame, &stream.sink());
         let answered = tokio::select! {
             answered = stream.answer() => answered,
-            () = self.stop.boxed() => return Err(answer::unavailable("the server is about to end")),
+            () = self.stop.boxed() => return Err(answer::unavailable("the server is shutting down")),
         };
         let Some((document, answered)) = answered else {
             return Ok(answer::no_events());
         };
         let Answered::Handshake(revision) = answered else {
-            // Whatever went wrong, there is no session to name.
+            // The handshake failed, so there is no session.
             return Ok(answer::json(StatusCode::OK, document));
         };
         let name = HeaderValue::from_str(beginning.key.as_str());
-        let name = name.map_err(|_| answer::unavailable("the session cannot be named"))?;
+        let name = name.map_err(|_| answer::unavailable("invalid session id"))?;
         if !self.sessions.enter(beginning, revision) {
             return Err(answer::unavailable(
-                "there are as many sessions as this server allows, and all are in use",
+                "session limit reached, and all sessions are in use",
             ));
         }
         let mut answer = answer::json(StatusCode::OK, document);
@@ -291,15 +286,19 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// Messages that want no answer.
-    fn tell(&self, frame: ClientFrame, received: &ReceivedHeaders<'_>) -> Result<Answer, Answer> {
+    /// Passes on messages that get no answer.
+    fn one_way(
+        &self,
+        frame: ClientFrame,
+        received: &ReceivedHeaders<'_>,
+    ) -> Result<Answer, Answer> {
         let session = self.needed_session(received)?;
         let _connected = session.connect();
         session.exchange.receive(frame, &session.sink);
         Ok(answer::empty(StatusCode::ACCEPTED))
     }
 
-    /// Several messages at once, which only one revision has.
+    /// Serves a batch, which only revision 2025-03-26 allows.
     async fn batch(
         &self,
         frame: ClientFrame,
@@ -325,19 +324,19 @@ impl Endpoint {
         }
         let mut messages = frame.messages().iter().flatten();
         if !messages.any(ClientMessage::is_answered) {
-            return self.tell(frame, received);
+            return self.one_way(frame, received);
         }
         let frame = frame.in_session(session.revision);
         Ok(self.within_session(&session, frame).await)
     }
 
-    /// Opens the stream of a session for what no request asked for, or one that was lost.
+    /// Opens the session's standalone stream, or resumes a lost one.
     fn listen(&self, headers: &HeaderMap) -> Result<Answer, Answer> {
         let received = received(headers);
         if session_id(&received)?.is_none() && !speaks_stateful(&received) {
             return Err(answer::not_allowed(
                 "POST",
-                "GET opens the stream of a session, and the request names none",
+                "GET opens the stream of a session: missing Mcp-Session-Id header",
             ));
         }
         if !accepts(headers, "text", "event-stream") {
@@ -358,19 +357,19 @@ impl Endpoint {
         let stream = session.stream(number).ok_or_else(lost_event)?;
         let reader = stream.read(last.map(|(_, event)| event));
         if stream.is_spent() {
-            // The way to tell a client that there is no point in coming back.
+            // 204 stops the client from reconnecting.
             return Ok(answer::empty(StatusCode::NO_CONTENT));
         }
         let options = self.event_options(Some(number), Some(session.revision));
-        let kept = Box::new(session.connect());
-        let events = Events::new(reader, &options, self.stop.boxed(), kept);
+        let held = Box::new(session.connect());
+        let events = Events::new(reader, &options, self.stop.boxed(), held);
         Ok(answer::events(events))
     }
 
     fn end_session(&self, headers: &HeaderMap) -> Result<Answer, Answer> {
         let received = received(headers);
         let name = session_id(&received)?.ok_or_else(no_session_named)?;
-        // One from before a restart can be ended, too.
+        // A session from before a restart can be ended, too.
         let found = self
             .sessions
             .find(name, &*self.handler, &self.options.limits);
@@ -381,7 +380,7 @@ impl Endpoint {
         Ok(answer::empty(StatusCode::NO_CONTENT))
     }
 
-    /// The session a request names; `None` where it names none.
+    /// The session named by the request; `None` if it names none.
     fn named_session(
         &self,
         received: &ReceivedHeaders<'_>,
@@ -397,7 +396,7 @@ impl Endpoint {
             .ok_or_else(|| Refused::of(404, gone_error()))
     }
 
-    /// The session that a message must have, in a version it can have.
+    /// The session of a message that requires one, after checking its version header.
     fn needed_session(&self, received: &ReceivedHeaders<'_>) -> Result<Arc<Session>, Answer> {
         let session = self.named_session(received).map_err(Refused::whole)?;
         headers::stateful_revision(received).map_err(|mismatch| {
@@ -406,7 +405,7 @@ impl Endpoint {
         session.ok_or_else(no_session_named)
     }
 
-    /// What a stream begins with, or that it takes long enough to be one; `None` when the server ends.
+    /// Waits for the first frame, or until the answer has to become a stream. `None` on shutdown.
     async fn first(&self, stream: &EventStream) -> Option<First> {
         if let Some(first) = stream.first_now() {
             return Some(first);
@@ -421,7 +420,7 @@ impl Endpoint {
 
     fn event_options(&self, label: Option<u64>, revision: Option<Revision>) -> EventOptions {
         let limits = &self.options.limits;
-        // Older clients take every event to be a message.
+        // Older clients treat every event as a message.
         let can_poll = revision.is_some_and(|revision| revision >= Revision::V2025_11_25);
         EventOptions {
             label,
@@ -436,7 +435,7 @@ impl Endpoint {
 const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Where a single request goes.
+/// The session of a single request and how it opens.
 struct Route {
     opened: Opened,
     session: Option<Arc<Session>>,
@@ -449,9 +448,12 @@ fn unreadable_body(unread: Unread, max_bytes: usize) -> Answer {
             format!("the body is larger than {max_bytes} bytes"),
         ),
         Unread::TooSlow => {
-            answer::refuse(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")
+            answer::refuse(StatusCode::REQUEST_TIMEOUT, "timed out reading the body")
         }
-        Unread::Broken => answer::refuse(StatusCode::BAD_REQUEST, "the body broke off"),
+        Unread::Broken => answer::refuse(
+            StatusCode::BAD_REQUEST,
+            "the connection failed while the body was read",
+        ),
     }
 }
 
@@ -463,14 +465,14 @@ fn unreadable(error: &ParseError) -> Answer {
 fn lost_event() -> Answer {
     answer::refuse(
         StatusCode::BAD_REQUEST,
-        "the event is not kept any longer; send the request again if that is safe",
+        "the event is no longer available; repeat the request if that is safe",
     )
 }
 
 fn gone_error() -> ErrorObject<'static> {
     ErrorObject::new(
         ErrorCode::INVALID_REQUEST,
-        "there is no such session, or not any longer: initialize again",
+        "unknown or expired session: initialize again",
     )
 }
 
@@ -481,6 +483,6 @@ fn gone() -> Answer {
 fn no_session_named() -> Answer {
     answer::refuse(
         StatusCode::BAD_REQUEST,
-        "the request belongs to a session and names none (Mcp-Session-Id)",
+        "the request needs a session: missing Mcp-Session-Id header",
     )
 }

@@ -1,4 +1,4 @@
-//! What the head of a request says: the types it has and takes, its session, its version, where it left off.
+//! Reads request headers: content type, accepted types, session, protocol version, last event id.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use switchboard_protocol::{Era, Revision};
 
 use super::answer::{self, Answer};
 
-/// What a POST must say of itself before its body is read.
+/// Checks `Content-Type` and `Accept` of a POST before its body is read.
 pub(super) fn check_post(headers: &HeaderMap) -> Result<(), Answer> {
     let is_json = headers.get(CONTENT_TYPE).is_some_and(|value| {
         let media = value.as_bytes().split(|byte| *byte == b';').next();
@@ -30,7 +30,7 @@ pub(super) fn check_post(headers: &HeaderMap) -> Result<(), Answer> {
     Ok(())
 }
 
-/// Whether the client takes this type; one that does not say takes all.
+/// Whether the client accepts this media type. Without an `Accept` header it accepts all.
 pub(super) fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
     let mut values = headers.get_all(ACCEPT).iter().peekable();
     if values.peek().is_none() {
@@ -46,7 +46,7 @@ pub(super) fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
     })
 }
 
-/// The headers that matter to the protocol.
+/// The headers that the protocol defines.
 pub(super) fn received(headers: &HeaderMap) -> ReceivedHeaders<'_> {
     let headers = headers.iter();
     headers
@@ -54,36 +54,36 @@ pub(super) fn received(headers: &HeaderMap) -> ReceivedHeaders<'_> {
         .collect()
 }
 
-/// The name of the session, as the client gives it.
+/// The session id sent by the client.
 pub(super) fn session_id<'h>(received: &ReceivedHeaders<'h>) -> Result<Option<&'h str>, Answer> {
     match received.get(headers::SESSION_ID) {
         Ok(None) => Ok(None),
         Ok(Some(Cow::Borrowed(name))) => Ok(Some(name)),
-        // Only some headers are ever decoded, and this is none of them.
+        // This header is never decoded, so it is always borrowed.
         Ok(Some(Cow::Owned(_))) | Err(_) => Err(answer::refuse(
             StatusCode::BAD_REQUEST,
-            "the Mcp-Session-Id header cannot be read, or comes more than once",
+            "invalid or repeated Mcp-Session-Id header",
         )),
     }
 }
 
-/// Whether the version in the header is one of single requests.
+/// Whether the version header names a revision of the stateless era.
 pub(super) fn speaks_stateless(received: &ReceivedHeaders<'_>) -> bool {
     stated_era(received) == Some(Era::Stateless)
 }
 
-/// Whether the version in the header is one of sessions.
+/// Whether the version header names a revision of the stateful era.
 pub(super) fn speaks_stateful(received: &ReceivedHeaders<'_>) -> bool {
     stated_era(received) == Some(Era::Stateful)
 }
 
-/// The era of the version in the header.
+/// The era of the version header.
 fn stated_era(received: &ReceivedHeaders<'_>) -> Option<Era> {
     let version = received.get(headers::PROTOCOL_VERSION).ok()??;
     Some(version.parse::<Revision>().ok()?.era())
 }
 
-/// The numbers of stream and event in an id of ours.
+/// Splits an event id into the numbers of its stream and event.
 pub(super) fn event_id(text: &str) -> Option<(u64, u64)> {
     let (stream, event) = text.trim().split_once('-')?;
     Some((stream.parse().ok()?, event.parse().ok()?))

@@ -1,4 +1,4 @@
-//! Where connections come from: a TCP port, or a unix-domain socket.
+//! Listening sockets: a TCP port or a unix-domain socket.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,18 +11,16 @@ use tokio::net::{UnixListener, UnixStream};
 
 use super::options::Address;
 
-/// What listens.
 pub(super) enum Listener {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix {
         listener: UnixListener,
-        /// Removed with the listener.
+        /// Removes the socket file on drop.
         _file: SocketFile,
     },
 }
 
-/// A connection that was accepted.
 pub(super) enum Accepted {
     Tcp(TcpStream),
     #[cfg(unix)]
@@ -36,7 +34,7 @@ impl Listener {
             #[cfg(unix)]
             Address::Unix(path) => {
                 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt};
-                // What is left of a server that was killed is in the way; a server that lives is not.
+                // Removes a stale socket file of a killed server, but not one that a running server listens on.
                 let is_socket =
                     std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
                 if is_socket && UnixStream::connect(path).await.is_err() {
@@ -53,7 +51,7 @@ impl Listener {
         }
     }
 
-    /// The address, where it has one.
+    /// The local address; `None` for a unix-domain socket.
     pub(super) fn address(&self) -> io::Result<Option<SocketAddr>> {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(Some),
@@ -62,12 +60,12 @@ impl Listener {
         }
     }
 
-    /// The next connection, and the address of its other end where it has one.
+    /// The next connection and its peer address; `None` for a unix-domain socket.
     pub(super) async fn accept(&self) -> io::Result<(Accepted, Option<IpAddr>)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // Answers are small and waited for. A client that has hung up already is served as any other.
+                // Answers are small and latency matters. Fails only if the client has already disconnected.
                 let _ = stream.set_nodelay(true);
                 Ok((Accepted::Tcp(stream), Some(peer.ip())))
             }
@@ -80,14 +78,14 @@ impl Listener {
     }
 }
 
-/// The file of a socket, which goes with it.
+/// A socket file, removed on drop.
 #[cfg(unix)]
 pub(super) struct SocketFile(PathBuf);
 
 #[cfg(unix)]
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Somebody may have removed it before.
+        // It may already have been removed.
         let _ = std::fs::remove_file(&self.0);
     }
 }

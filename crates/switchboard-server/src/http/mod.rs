@@ -3,17 +3,17 @@
 //! | where | what |
 //! |---|---|
 //! | this file | the server: bind, serve, shut down |
-//! | [`options`](HttpOptions), `token` | how it listens and whom it lets in; the token and its file |
-//! | `listener`, `connection` | sockets, and the deadlines of those at their other end |
-//! | `admission` | which connections are kept when there are too many |
-//! | `access` | `Host`, `Origin` and token, before anything else of a request is looked at |
-//! | `endpoint`, `head` | the rules of the transport: POST, GET, DELETE, and what their headers say |
-//! | `sessions` | who has a session, and when it ends |
-//! | `stream`, `body` | what waits for a client, how it is written, and how a lost stream is taken up again |
-//! | `answer`, `stop` | statuses, headers, errors; the signal to end |
+//! | [`options`](HttpOptions), `token` | address, access and limits; the bearer token and its file |
+//! | `listener`, `connection` | sockets and their deadlines |
+//! | `admission` | which connections to keep when there are too many |
+//! | `access` | checks `Host`, `Origin` and token before anything else of a request |
+//! | `endpoint`, `head` | the transport's rules: POST, GET, DELETE and their headers |
+//! | `sessions` | open sessions and their expiry |
+//! | `stream`, `body` | queued events, how they are written, and how a lost stream is resumed |
+//! | `answer`, `stop` | statuses, headers, errors; the shutdown signal |
 //!
-//! A session that is lost, as by a restart, is answered with 404, and the client begins anew; a handler that can take
-//! sessions up again says so by [`Handler::resume`].
+//! A request for an unknown session, for example after a restart, is answered with 404, and the client must start a new
+//! one, unless [`Handler::resume`] restores it.
 
 mod access;
 mod admission;
@@ -47,52 +47,52 @@ pub use options::{Access, Address, HttpLimits, HttpOptions};
 pub use stop::Shutdown;
 pub use token::{Token, TokenError};
 
-/// How long to wait after a connection could not be accepted, as when there are no descriptors left.
+/// Backoff after a failed `accept`, for example when there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A server that listens. [`serve`](Self::serve) does the rest.
+/// A bound HTTP server; [`serve`](Self::serve) runs it.
 pub struct HttpServer {
     listener: Listener,
     address: Option<SocketAddr>,
     endpoint: Arc<Endpoint>,
     limits: HttpLimits,
     path: String,
-    /// Kept, so that the server goes on when nobody holds a handle.
+    /// Held so that the server keeps running when the caller drops its handle.
     stopper: Shutdown,
 }
 
-/// Why a server does not listen.
+/// Error from [`HttpServer::bind`].
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {kind}")]
 #[non_exhaustive]
 pub struct BindError {
-    /// Where.
+    /// The requested address or socket path.
     pub address: String,
-    /// Why.
+    /// The cause, which determines the hint.
     pub kind: BindErrorKind,
 }
 
-/// The reasons for which a server does not listen.
+/// The cause of a [`BindError`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindErrorKind {
-    /// Other machines could reach it, which nobody has allowed.
+    /// The address is not loopback, and remote access was not allowed.
     #[error("other machines could reach it")]
     Remote,
-    /// The system would not.
+    /// The operating system returned an error.
     #[error("{0}")]
     System(#[from] io::Error),
 }
 
 impl BindError {
-    /// What to do about it, if there is something.
+    /// How to fix it, if known.
     pub fn hint(&self) -> Option<&'static str> {
         match &self.kind {
             BindErrorKind::Remote => {
                 Some("listen on 127.0.0.1, or allow other machines to connect explicitly")
             }
             BindErrorKind::System(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                Some("something listens there already: choose another port")
+                Some("the address is already in use: choose another port")
             }
             BindErrorKind::System(_) => None,
         }
@@ -100,7 +100,7 @@ impl BindError {
 }
 
 impl HttpServer {
-    /// Listens, without serving anybody yet. Has to be called within a tokio runtime.
+    /// Binds the address, without accepting connections yet. Must be called within a tokio runtime.
     pub async fn bind(
         options: HttpOptions,
         handler: Arc<dyn Handler>,
@@ -135,23 +135,23 @@ impl HttpServer {
         Ok((server, stopper))
     }
 
-    /// The address it listens on; `None` for a unix-domain socket.
+    /// The bound address; `None` for a unix-domain socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Where clients find it; `None` for a unix-domain socket.
+    /// The endpoint's URL; `None` for a unix-domain socket.
     pub fn url(&self) -> Option<String> {
         let address = self.address?;
         Some(format!("http://{address}{}", self.path))
     }
 
-    /// Serves clients until it is shut down; then ends streams and sessions, and returns when that is done, or has taken
-    /// too long. Dropping the future ends everything at once.
+    /// Serves clients until shut down, then ends streams and sessions and returns, at the latest after
+    /// [`HttpLimits::closing`]. Dropping the future ends everything at once.
     pub async fn serve(self) {
         let mut connections = JoinSet::new();
         self.accept_all(&mut connections).await;
-        // From here on nobody new is let in.
+        // Accepts no further connections.
         drop(self.listener);
         let sessions = self.endpoint.sessions.end_all();
         let ending = async {
@@ -163,7 +163,7 @@ impl HttpServer {
         if timeout(self.limits.closing, ending).await.is_err() {
             tracing::warn!(
                 connections = connections.len(),
-                "not everything ended in time; what is left is cut off"
+                "shutdown timed out; closing the remaining connections"
             );
         }
         connections.shutdown().await;
@@ -172,13 +172,13 @@ impl HttpServer {
     async fn accept_all(&self, connections: &mut JoinSet<()>) {
         let mut stopped = std::pin::pin!(self.stopper.listen().stopped());
         let admission = Admission::new(&self.limits);
-        let mut looking = interval(
+        let mut expiry = interval(
             self.limits
                 .session_idle
                 .clamp(Duration::from_secs(2), Duration::from_secs(120))
                 / 2,
         );
-        looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = &mut stopped => return,
@@ -186,17 +186,17 @@ impl HttpServer {
                     Ok((socket, address)) => {
                         let place = admission.enter(address);
                         connections.spawn(self.connection(socket, place));
-                        // A request that came with the connection is read before the next connection can evict it.
+                        // A request that arrived with the connection is read before the next connection can evict it.
                         tokio::task::yield_now().await;
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "a connection could not be accepted");
+                        tracing::warn!(%error, "failed to accept a connection");
                         admission.make_room();
                         sleep(ACCEPT_PAUSE).await;
                     }
                 },
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
-                _ = looking.tick() => self.endpoint.sessions.end_idle(),
+                _ = expiry.tick() => self.endpoint.sessions.end_idle(),
             }
         }
     }

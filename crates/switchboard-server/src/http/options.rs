@@ -1,4 +1,4 @@
-//! How a server listens, whom it lets in, and its bounds.
+//! Options of the HTTP server: address, access, limits.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -6,91 +6,90 @@ use std::time::Duration;
 
 use super::token::Token;
 
-/// Where a server listens.
+/// The socket to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
-    /// A TCP port; port 0 is any that is free.
+    /// A TCP address; port 0 picks a free port.
     Tcp(SocketAddr),
-    /// A unix-domain socket, which only its owner may connect to. A socket file that nobody listens on is replaced.
+    /// A unix-domain socket that only its owner may connect to. A stale socket file is replaced.
     #[cfg(unix)]
     Unix(PathBuf),
 }
 
-/// Whom a server lets in.
+/// Which clients are served.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Access {
-    /// Whoever shows this token.
+    /// Clients that send this token.
     Token(Token),
-    /// Everybody who can connect. For tests, and for sockets that something else guards.
+    /// All clients that can connect. For tests, and for sockets that are protected by other means.
     Anybody,
 }
 
-/// How a server listens, whom it lets in, and its bounds.
+/// Address, access and limits of an HTTP server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Where it listens.
+    /// Loopback, unless `allow_remote` is set.
     pub address: Address,
-    /// Whether it may listen on an address that other machines can reach.
+    /// Whether the address may be one that other machines can reach.
     pub allow_remote: bool,
-    /// Whom it lets in.
+    /// Checked before anything else of a request.
     pub access: Access,
-    /// Values of `Host` that are served, besides those of loopback and the address it listens on: a name, or a name and
-    /// a port.
+    /// Accepted values of `Host` besides loopback and the listening address: a name, optionally with a port.
     pub allowed_hosts: Vec<String>,
-    /// Values of `Origin` that are let in, besides those of loopback, such as `https://example.org`.
+    /// Accepted values of `Origin` besides loopback, such as `https://example.org`.
     pub allowed_origins: Vec<String>,
-    /// Whether pages of allowed origins may read the answers (CORS). Without it a browser does not let them.
+    /// Whether pages of allowed origins may read the answers (CORS headers).
     pub cors: bool,
-    /// The path of the endpoint.
+    /// Path of the endpoint, `/mcp` by default.
     pub path: String,
-    /// Its bounds.
+    /// Sizes, counts and timeouts.
     pub limits: HttpLimits,
 }
 
-/// The bounds of a server.
+/// Limits and timeouts of an HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpLimits {
-    /// How many connections there may be whose requests have passed access control. As many more wait for a place;
-    /// beyond that the answer is 503.
+    /// Maximum number of connections that passed access control. As many more may wait for a slot; beyond that the
+    /// answer is 503.
     pub max_connections: usize,
-    /// How many connections there may be that have not passed access control yet. For a new one the oldest of the
-    /// address with the most of them is closed.
+    /// Maximum number of connections that have not passed access control yet. When exceeded, the oldest connection of
+    /// the address with the most of them is closed.
     pub max_strangers: usize,
-    /// How many of those one address may have. For a new one its oldest is closed.
+    /// The same limit per address (IPv6: per /64 network). When exceeded, its oldest connection is closed.
     pub max_strangers_per_address: usize,
-    /// How many sessions there may be. For a new one the session that is idle longest gives way.
+    /// Maximum number of sessions. When exceeded, the session that has been idle longest is ended.
     pub max_sessions: usize,
-    /// How long a session may be idle: nothing running, nobody connected.
+    /// Time after which a session without running requests and connections is ended.
     pub session_idle: Duration,
-    /// How large the body of a request may be.
+    /// Maximum size of a request body.
     pub max_body_bytes: usize,
-    /// How long a new connection may take until a request of its has passed access control.
+    /// Time for a new connection to send a request that passes access control.
     pub head_deadline: Duration,
-    /// How long a connection that has passed it may be idle or take to send the head of a request.
+    /// Time for a connection that has passed access control to be idle, or to send a request head.
     pub idle_deadline: Duration,
-    /// How long a client may take to send the body of a request.
+    /// Time to send a request body.
     pub body_deadline: Duration,
-    /// How long a client may read nothing of what it is sent before its connection is closed.
+    /// Time a client may read nothing of its response before the connection is closed.
     pub stall_deadline: Duration,
-    /// How many bytes may wait for a client on one stream before reports on progress are left out.
+    /// Bytes queued on one stream beyond which progress reports are dropped.
     pub max_queued_bytes: usize,
-    /// How many bytes a session keeps of what was sent, for clients that lost their connection.
+    /// Bytes of sent events a session stores, so that a client can resume a lost stream.
     pub max_replay_bytes: usize,
-    /// How long a request may take before its answer becomes a stream. Until then it may still be a single JSON document
-    /// with a status of its own.
+    /// Time after which a pending answer becomes an event stream. Until then it can be a single JSON document with its
+    /// own status.
     pub stream_after: Duration,
-    /// How often a stream with nothing to say gives a sign of life.
+    /// Interval between keep-alive comments on an idle stream.
     pub keep_alive: Duration,
-    /// How long a stream of a session may last before the client has to connect again, from revision 2025-11-25 on.
-    /// Proxies end long streams less politely.
+    /// Lifetime of a session's stream, after which the client must reconnect (from revision 2025-11-25). Set it below
+    /// the timeout of a proxy. `None`: unlimited.
     pub stream_lifetime: Option<Duration>,
-    /// After how long a client that lost a stream should connect again.
+    /// Delay before a client that lost a stream should reconnect.
     pub retry: Duration,
-    /// How long a shutdown may take before connections are just closed.
+    /// Time a shutdown may take before connections are closed forcibly.
     pub closing: Duration,
 }
 
@@ -119,7 +118,7 @@ impl Default for HttpLimits {
 }
 
 impl HttpOptions {
-    /// Listens on a port of loopback for whoever shows the token. Everything else is changed from there.
+    /// Listens on a free loopback port, with the default limits.
     pub fn new(access: Access) -> Self {
         Self {
             address: Address::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)),

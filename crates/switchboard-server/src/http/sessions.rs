@@ -1,8 +1,8 @@
-//! Sessions of the stateful era: who has one, what it keeps for clients that lost their connection, when it ends.
+//! Sessions of the stateful era: opening, lookup, expiry, and the streams stored for resumption.
 //!
-//! A session has one stream for what no request asked for, and one for each request whose answer became a stream. Those
-//! are kept for a while after they have ended, within the session's bound, so that a client that lost the last of them
-//! can have it again.
+//! A session has a standalone stream for messages outside of requests, and one stream per request whose answer became a
+//! stream. Finished streams are stored for a while, up to a limit, so that a client that lost its connection can resume
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,22 +17,21 @@ use super::stream::EventStream;
 use super::token::random_text;
 use crate::handler::{Client, Exchange, Handler, SessionKey};
 
-/// The number of the stream for what no request asked for.
+/// The number of the standalone stream.
 pub(super) const STANDALONE: u64 = 0;
 
-/// How many streams a session keeps after they have ended.
+/// Maximum number of finished streams stored per session.
 const MAX_ENDED_STREAMS: usize = 64;
 
-/// All sessions.
 pub(super) struct Sessions {
     open: Mutex<HashMap<SessionKey, Arc<Session>>>,
-    /// How many there may be.
+    /// Maximum number of sessions.
     room: usize,
     idle: Duration,
     max_replay_bytes: usize,
 }
 
-/// A session that is not known to its client yet.
+/// A session whose handshake is not complete.
 pub(super) struct Beginning {
     pub(super) key: SessionKey,
     pub(super) exchange: Box<dyn Exchange>,
@@ -40,12 +39,11 @@ pub(super) struct Beginning {
     sink: Arc<dyn Sink>,
 }
 
-/// One client's session.
 pub(super) struct Session {
-    /// The revision its handshake settled.
+    /// The revision negotiated in its handshake.
     pub(super) revision: Revision,
     pub(super) exchange: Box<dyn Exchange>,
-    /// Where what no request asked for goes.
+    /// Sink of the standalone stream.
     pub(super) sink: Arc<dyn Sink>,
     state: Mutex<State>,
     max_replay_bytes: usize,
@@ -54,9 +52,9 @@ pub(super) struct Session {
 struct State {
     streams: BTreeMap<u64, Arc<EventStream>>,
     next: u64,
-    /// How many connections there are to it right now.
+    /// Current number of connections.
     connected: usize,
-    /// When the last one ended.
+    /// When the last connection ended.
     used: Instant,
 }
 
@@ -70,7 +68,7 @@ impl Sessions {
         }
     }
 
-    /// Begins a session; `None` where the system has no randomness for its name.
+    /// Creates a session; `None` if the system returned no random bytes for its id.
     pub(super) fn begin(&self, handler: &dyn Handler, limits: &HttpLimits) -> Option<Beginning> {
         let key = SessionKey::new(&random_text()?)?;
         let (standalone, sink) = self.standalone(limits);
@@ -83,17 +81,17 @@ impl Sessions {
         })
     }
 
-    /// Enters a session whose handshake is done; `false` where there is no room for it.
+    /// Stores a session whose handshake is complete; returns `false` if there is no room for it.
     pub(super) fn enter(&self, beginning: Beginning, revision: Revision) -> bool {
         let mut open = self.lock();
         if open.contains_key(&beginning.key) {
-            // Two have taken up the same one, and this is the later.
+            // A concurrent request has already resumed it.
             return true;
         }
-        let given_way = if open.len() < self.room {
+        let evicted = if open.len() < self.room {
             None
         } else {
-            // The one that is idle longest gives way.
+            // Evict the session that has been idle longest.
             let idle = open.iter().filter_map(|(key, session)| {
                 let since = session.idle_since()?;
                 Some((since, key.clone()))
@@ -109,13 +107,13 @@ impl Sessions {
             Arc::new(beginning.into_session(self.max_replay_bytes, revision)),
         );
         drop(open);
-        if let Some(session) = given_way {
+        if let Some(session) = evicted {
             session.end();
         }
         true
     }
 
-    /// The session with this name. The handler may know one that this process has not begun.
+    /// Returns the session with this id, resuming it through the handler if this process did not open it.
     pub(super) fn find(
         &self,
         name: &str,
@@ -140,7 +138,7 @@ impl Sessions {
         self.lock().get(&key).map(Arc::clone)
     }
 
-    /// Ends the session with this name; `None` where there is none.
+    /// Ends the session with this id; `None` if it does not exist.
     pub(super) fn end(&self, name: &str) -> Option<SessionKey> {
         let key = SessionKey::new(name)?;
         let session = self.lock().remove(&key)?;
@@ -148,7 +146,7 @@ impl Sessions {
         Some(key)
     }
 
-    /// Ends the sessions that nobody has used for too long.
+    /// Ends sessions that have been idle for too long.
     pub(super) fn end_idle(&self) {
         let now = Instant::now();
         let mut ended = Vec::new();
@@ -165,7 +163,7 @@ impl Sessions {
         }
     }
 
-    /// Ends all sessions; they may still take a moment.
+    /// Ends all sessions and returns them; their requests may still be running.
     pub(super) fn end_all(&self) -> Vec<Arc<Session>> {
         let ended: Vec<_> = self.lock().drain().map(|(_, session)| session).collect();
         for session in &ended {
@@ -174,7 +172,6 @@ impl Sessions {
         ended
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.lock().len()
     }
@@ -208,19 +205,19 @@ impl Beginning {
 }
 
 impl Session {
-    /// Says that somebody is connected, for as long as what this returns is there.
+    /// Counts a connection until the returned value is dropped.
     pub(super) fn connect(self: &Arc<Self>) -> Connected {
         self.lock().connected += 1;
         Connected(Arc::clone(self))
     }
 
-    /// Keeps a stream, so that it can be asked for again; its number. Older ones that have ended make room.
+    /// Stores a stream for resumption and returns its number. Drops the oldest finished streams over the limit.
     pub(super) fn keep(&self, stream: &Arc<EventStream>) -> u64 {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
         state.streams.insert(number, Arc::clone(stream));
-        // The newest first, so that the oldest are those that are over the bound.
+        // Newest first, so that the oldest exceed the limit.
         let (mut bytes, mut count) = (0, 0);
         let mut dropped = Vec::new();
         for (number, stream) in state.streams.iter().rev() {
@@ -239,12 +236,11 @@ impl Session {
         number
     }
 
-    /// The stream with this number.
     pub(super) fn stream(&self, number: u64) -> Option<Arc<EventStream>> {
         self.lock().streams.get(&number).map(Arc::clone)
     }
 
-    /// Cancels what is running and ends its streams.
+    /// Cancels running requests and ends all streams.
     fn end(&self) {
         self.exchange.close();
         let streams = std::mem::take(&mut self.lock().streams);
@@ -253,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Since when nobody is connected and nothing is running; `None` while it is in use.
+    /// The time since when no connection is open and no request is running; `None` while in use.
     fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (state.connected == 0 && self.exchange.in_flight() == 0).then_some(state.used)
@@ -264,7 +260,7 @@ impl Session {
     }
 }
 
-/// A connection to a session.
+/// Counts as a connection to a session until dropped.
 pub(super) struct Connected(Arc<Session>);
 
 impl Drop for Connected {
@@ -283,7 +279,7 @@ mod tests {
 
     use super::*;
 
-    /// A handler whose exchanges do nothing, and say how much they run.
+    /// A handler whose exchanges do nothing and report this many running requests.
     struct Idle(usize);
 
     impl Handler for Idle {
@@ -315,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_session_that_nobody_uses_ends() {
+    async fn an_idle_session_ends() {
         let limits = HttpLimits {
             session_idle: Duration::from_secs(100),
             ..HttpLimits::default()
@@ -336,7 +332,7 @@ mod tests {
             [&unused, &running, &connected].map(|one| is_over(one)),
             [true, false, false]
         );
-        // The time counts from when the last connection ended.
+        // Idle time counts from the end of the last connection.
         drop(connection);
         advance(Duration::from_secs(99)).await;
         sessions.end_idle();
@@ -349,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_session_keeps_a_bounded_number_of_streams_that_have_ended() {
+    async fn a_session_stores_a_bounded_number_of_finished_streams() {
         let limits = HttpLimits {
             max_replay_bytes: 10_000,
             ..HttpLimits::default()
@@ -364,9 +360,9 @@ mod tests {
             stream.sink().frame("x".repeat(1_000).into());
             session.keep(&stream);
         }
-        let kept: Vec<u64> = session.lock().streams.keys().copied().collect();
-        // The standalone one, the one that goes on, and the newest of the others.
+        let stored: Vec<u64> = session.lock().streams.keys().copied().collect();
+        // The standalone one, the running one, and the newest of the others.
         let expected: Vec<u64> = [0, 1].into_iter().chain(993..=1_001).collect();
-        assert_eq!(kept, expected);
+        assert_eq!(stored, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The signal that a server is to stop, and those who wait for it.
+//! The shutdown signal of an HTTP server.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-/// Stops a server.
+/// Handle that shuts a server down.
 #[derive(Debug, Clone)]
 pub struct Shutdown(Arc<watch::Sender<bool>>);
 
-/// Hears of it.
+/// Receives the shutdown signal.
 #[derive(Debug, Clone)]
 pub(super) struct Stop(watch::Receiver<bool>);
 
@@ -19,7 +19,7 @@ impl Shutdown {
         Self(Arc::new(watch::channel(false).0))
     }
 
-    /// Stops the server. [`HttpServer::serve`](super::HttpServer::serve) returns when it has ended.
+    /// Shuts the server down. [`HttpServer::serve`](super::HttpServer::serve) returns when that is done.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -30,16 +30,16 @@ impl Shutdown {
 }
 
 impl Stop {
-    /// Ends when the server is to stop.
+    /// Completes when the server is to stop.
     pub(super) async fn stopped(mut self) {
         let is_gone = self.0.wait_for(|stop| *stop).await.is_err();
         if is_gone {
-            // Nobody is left to say so.
+            // All senders are gone, so the signal can no longer come.
             std::future::pending::<()>().await;
         }
     }
 
-    /// The same, to be kept.
+    /// The same as a boxed future.
     pub(super) fn boxed(&self) -> BoxFuture<'static, ()> {
         self.clone().stopped().boxed()
     }

@@ -1,8 +1,8 @@
-//! Frames on their way to a client over HTTP: a single JSON document, or a stream of events that can be resumed.
+//! Queue of frames for an HTTP response: a single JSON document, or an event stream that can be resumed.
 //!
-//! An [`EventStream`] holds what waits to be written and, where the stream can be resumed, what was written last. It
-//! outlives the connection that reads it: the request behind it goes on, and whoever connects next takes over. It ends
-//! when the handler lets go of its [`StreamSink`].
+//! An [`EventStream`] holds frames to write and, if it can be resumed, recently written ones. It outlives the
+//! connection that reads it: its request continues, and the next connection takes over. It ends when the handler drops
+//! its [`StreamSink`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,59 +13,60 @@ use switchboard::service::{Answered, Purpose, Sink};
 
 use crate::backlog::{Backlog, Waiting};
 
-/// How many written frames are kept at most, however small they are.
+/// Maximum number of written frames to store.
 const MAX_KEPT_FRAMES: usize = 1024;
 
-/// What waits to be written for one request, or for what no request asked for.
+/// The frames of one request, or of the standalone stream of a session.
 #[derive(Debug)]
 pub(super) struct EventStream(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     backlog: Backlog,
-    /// The purpose of the very first frame.
+    /// The purpose of the first frame.
     first: Option<Purpose>,
-    /// What was written, oldest first.
+    /// Written frames, oldest first.
     written: VecDeque<Waiting>,
     written_bytes: usize,
-    /// How many written bytes are kept; none where the stream cannot be resumed.
+    /// Limit for `written_bytes`; 0 if the stream cannot be resumed.
     max_written_bytes: usize,
-    /// Whether nothing will follow.
+    /// Whether no further frames will follow.
     is_finished: bool,
-    /// Who reads: the last one to come.
+    /// The generation of the current reader, the latest one.
     reader: u64,
     waker: Option<Waker>,
 }
 
-/// What a stream begins with.
+/// The first event of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum First {
-    /// The answer, before anything else: it need not be a stream.
+    /// The answer, so the response need not be a stream.
     Answer(Bytes, Answered),
-    /// Something else.
+    /// Any other frame.
     Other,
-    /// Nothing at all: it has ended.
+    /// The stream ended without a frame.
     Nothing,
 }
 
-/// One who reads a stream, until another one comes.
+/// Reads a stream until another reader replaces it.
 #[derive(Debug)]
 pub(super) struct Reader {
     stream: Arc<EventStream>,
     generation: u64,
 }
 
-/// What a reader finds.
+/// The result of polling a [`Reader`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A frame and its number.
+    /// A frame and its sequence number.
     Frame(Bytes, u64),
-    /// Nothing will follow, here or at all.
+    /// The stream has ended, or another reader has taken over.
     End,
 }
 
 impl EventStream {
-    /// Leaves reports out from so many waiting bytes on, and keeps so many written ones.
+    /// Drops reports while more than `max_waiting_bytes` are queued, and stores up to `max_written_bytes` of written
+    /// frames.
     pub(super) fn new(max_waiting_bytes: usize, max_written_bytes: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             backlog: Backlog::new(max_waiting_bytes),
@@ -79,17 +80,17 @@ impl EventStream {
         })))
     }
 
-    /// Where its frames come from. It ends when this is dropped.
+    /// The sink of its frames. The stream ends when it is dropped.
     pub(super) fn sink(self: &Arc<Self>) -> Arc<dyn Sink> {
         Arc::new(StreamSink(Arc::clone(self)))
     }
 
-    /// What it begins with, if that is known already.
+    /// The first event, if there is one already.
     pub(super) fn first_now(&self) -> Option<First> {
         self.lock().take_first()
     }
 
-    /// Waits for what it begins with.
+    /// Waits for the first event.
     pub(super) async fn first(&self) -> First {
         std::future::poll_fn(|context| {
             let mut state = self.lock();
@@ -101,7 +102,7 @@ impl EventStream {
         .await
     }
 
-    /// Waits for the answer and drops what comes before it; `None` where there is none.
+    /// Waits for the answer and drops frames before it; `None` if the stream ends without one.
     pub(super) async fn answer(&self) -> Option<(Bytes, Answered)> {
         loop {
             match self.first().await {
@@ -116,8 +117,8 @@ impl EventStream {
         }
     }
 
-    /// Begins to read, in place of whoever did before. All that was written after the number that is given is written
-    /// again, as far as it is still there.
+    /// Starts reading, replacing the previous reader. Frames written after number `after` are written again, as far as
+    /// they are still stored.
     pub(super) fn read(self: &Arc<Self>, after: Option<u64>) -> Reader {
         let mut state = self.lock();
         state.reader += 1;
@@ -133,32 +134,32 @@ impl EventStream {
         }
     }
 
-    /// Says that nothing will follow.
+    /// Marks the stream as ended.
     pub(super) fn finish(&self) {
         let mut state = self.lock();
         state.is_finished = true;
         state.wake();
     }
 
-    /// Whether nothing will follow.
+    /// Whether no further frames will follow.
     pub(super) fn is_finished(&self) -> bool {
         self.lock().is_finished
     }
 
-    /// Whether nothing will follow and all of it was written.
+    /// Whether the stream has ended and all frames were written.
     pub(super) fn is_spent(&self) -> bool {
         let state = self.lock();
         state.is_finished && state.backlog.is_empty()
     }
 
-    /// How many bytes it holds, waiting and written.
+    /// Bytes held, queued and written.
     pub(super) fn bytes(&self) -> usize {
         let state = self.lock();
         state.backlog.bytes() + state.written_bytes
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, and if it did, the queue would still be whole.
+        // The queue is consistent even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -201,7 +202,7 @@ impl State {
         }
     }
 
-    /// Keeps what was written, for those who lost it on the way.
+    /// Stores a written frame, for resumption.
     fn keep(&mut self, waiting: Waiting) {
         if self.max_written_bytes == 0 {
             return;
@@ -218,7 +219,6 @@ impl State {
 }
 
 impl Reader {
-    /// The next frame.
     pub(super) fn poll_next(&mut self, context: &Context<'_>) -> Poll<Event> {
         let mut state = self.stream.lock();
         if state.reader != self.generation {
@@ -236,7 +236,6 @@ impl Reader {
     }
 }
 
-/// Where the frames of a stream come from.
 struct StreamSink(Arc<EventStream>);
 
 impl Sink for StreamSink {
@@ -308,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_on_the_way_is_written_again_to_whoever_comes_next() {
+    fn lost_frames_are_written_again_to_the_next_reader() {
         let stream = EventStream::new(10_000, 10_000);
         let sink = stream.sink();
         for text in ["one", "two", "three"] {
@@ -330,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn stored_frames_are_bounded() {
         let stream = EventStream::new(10_000, 200);
         let sink = stream.sink();
         let mut reader = stream.read(None);

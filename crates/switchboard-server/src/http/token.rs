@@ -1,6 +1,4 @@
-//! The secret that clients show: made, kept, compared.
-//!
-//! Owns the file it is kept in and the comparison, which takes as long for a near miss as for anything else.
+//! The bearer token: generation, its file, and constant-time comparison.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -10,47 +8,47 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
 use switchboard_config::write;
 
-/// How many random bytes a token or a session id has.
+/// Random bytes of a token or a session id.
 const RANDOM_BYTES: usize = 32;
 
-/// The shortest token that is not refused: whoever chooses one has to mean it.
+/// Minimum length of a token chosen by a user.
 const MIN_LENGTH: usize = 16;
 
-/// The bearer token of a server. It is shown by [`expose`](Self::expose) alone.
+/// The bearer token of a server. Only [`expose`](Self::expose) reveals it.
 #[derive(Clone)]
 pub struct Token {
     text: String,
     digest: [u8; 32],
 }
 
-/// Why there is no token.
+/// An error of creating or loading a [`Token`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// It is too short, too long, or has characters a header cannot carry.
-    #[error("a token has {MIN_LENGTH} to 1024 characters: letters, digits and -._~+/=")]
+    /// Too short, too long, or with characters not allowed in a header.
+    #[error("a token must have {MIN_LENGTH} to 1024 characters: letters, digits and -._~+/=")]
     Unfit,
-    /// The system has no randomness to give.
-    #[error("the system gives no random bytes")]
+    /// The system's random number generator failed.
+    #[error("the system returned no random bytes")]
     NoRandomness,
-    /// Others can read the file.
+    /// Other users can read the file.
     #[error("{} can be read by other users", path.display())]
     Exposed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl TokenError {
-    /// What to do about it, if there is something.
+    /// How to fix it, if known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Exposed { .. } => {
@@ -63,11 +61,11 @@ impl TokenError {
 }
 
 impl Token {
-    /// A token that somebody has chosen.
+    /// Validates a token chosen by a user; surrounding whitespace is trimmed.
     pub fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
-        let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
-        if !(MIN_LENGTH..=1024).contains(&text.len()) || !text.bytes().all(is_fit) {
+        let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+        if !(MIN_LENGTH..=1024).contains(&text.len()) || !text.bytes().all(is_valid) {
             return Err(TokenError::Unfit);
         }
         Ok(Self {
@@ -76,14 +74,14 @@ impl Token {
         })
     }
 
-    /// A new token.
+    /// Generates a random token of 64 hex digits.
     pub fn generate() -> Result<Self, TokenError> {
         Self::new(&random_text().ok_or(TokenError::NoRandomness)?)
     }
 
-    /// The token in this file, which is made with a new one if it is not there. Only its owner may read it.
+    /// Loads the token from a file, or creates the file with a new token, readable only by its owner.
     ///
-    /// Two that make it at a time end up with the same token. Blocks on the disk.
+    /// Concurrent callers get the same token. Blocks on disk I/O.
     pub fn load_or_create(path: &Path) -> Result<Self, TokenError> {
         match Self::load(path) {
             Err(TokenError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -92,7 +90,7 @@ impl Token {
         let token = Self::generate()?;
         match write::create_private(path, format!("{}\n", token.text).as_bytes()) {
             Ok(()) => Ok(token),
-            // Somebody else was faster.
+            // Another process created it first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Self::load(path),
             Err(source) => Err(TokenError::File {
                 path: path.to_owned(),
@@ -101,14 +99,14 @@ impl Token {
         }
     }
 
-    /// The token itself, to hand to a client.
+    /// The token in clear text, to pass to a client.
     pub fn expose(&self) -> &str {
         &self.text
     }
 
-    /// Whether this is the token.
     pub(super) fn is(&self, shown: &[u8]) -> bool {
-        // Digests have one length, and nobody can choose a near miss of one.
+        // Comparing digests takes the same time for every input, and an attacker cannot choose a digest that nearly
+        // matches.
         let shown: [u8; 32] = Sha256::digest(shown).into();
         let pairs = self.digest.iter().zip(shown);
         std::hint::black_box(pairs.fold(0, |differences, (ours, theirs)| {
@@ -144,13 +142,13 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Text that nobody can guess; `None` where the system has no randomness.
+/// Random hex text; `None` if the system returned no random bytes.
 pub(super) fn random_text() -> Option<String> {
     let mut bytes = [0; RANDOM_BYTES];
     SystemRandom::new().fill(&mut bytes).ok()?;
     let mut text = String::with_capacity(2 * RANDOM_BYTES);
     for byte in bytes {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     Some(text)
@@ -161,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_told_from_all_others() {
+    fn only_the_exact_token_matches() {
         let token = Token::new("0123456789abcdef").unwrap();
         assert!(token.is(b"0123456789abcdef"));
         for other in [
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_kept_in_a_file_of_its_owner() {
+    fn a_token_is_stored_in_a_private_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("nested/token");
         let first = Token::load_or_create(&path).unwrap();
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_make_the_file_at_once_have_one_token() {
+    fn concurrent_callers_get_the_same_token() {
         for _ in 0..20 {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("token");
@@ -235,20 +233,23 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_file_that_cannot_be_made_is_told_with_the_reason() {
-        // No user may make a folder there, not even root.
+    fn a_file_that_cannot_be_created_is_reported() {
+        // Not even root can create a folder there.
         let path = Path::new("/sys/kernel/no-such-folder/token");
         match Token::load_or_create(path).unwrap_err() {
-            TokenError::File { source, path: told } => {
+            TokenError::File {
+                source,
+                path: reported,
+            } => {
                 assert_ne!(source.kind(), io::ErrorKind::NotFound, "{source}");
-                assert_eq!(told, path);
+                assert_eq!(reported, path);
             }
             error => panic!("{error}"),
         }
     }
 
     #[test]
-    fn what_can_be_done_about_a_token_is_said() {
+    fn token_errors_have_hints() {
         let exposed = TokenError::Exposed { path: "x".into() };
         assert!(
             exposed

@@ -1,7 +1,7 @@
-//! Which frames are handled at once, and which wait until the client has caught up.
+//! Decides which incoming frames are handled at once and which wait for a slow client to catch up.
 //!
-//! While a client lags behind, whatever would add to what it has to read waits here, in order. What adds nothing does
-//! not: a cancellation reaches its request, an answer its question, however much is waiting.
+//! While the client lags behind, frames that would produce more output are queued here, in order. Cancellations and
+//! answers to our requests bypass the queue.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
@@ -17,29 +17,28 @@ use super::StdioOptions;
 use super::outbox::Outbox;
 use crate::handler::Exchange;
 
-/// What each message of a frame costs beside its bytes.
+/// Memory per message of a frame beyond its bytes.
 const OVERHEAD: usize = 64;
 
-/// Takes frames in for an exchange.
+/// Passes frames to an exchange, delaying those that would add to the output of a slow client.
 pub(super) struct Intake<'a> {
     exchange: &'a dyn Exchange,
     sink: &'a Arc<dyn Sink>,
     outbox: &'a Outbox,
     held: VecDeque<Held>,
     held_bytes: usize,
-    /// The tickets of held requests that were not cancelled.
+    /// The tickets of queued requests that were not cancelled.
     tickets: HashMap<RequestId<'static>, u64>,
     next_ticket: u64,
-    /// From how many held bytes on nothing more is read.
+    /// Reading stops while more bytes than this are queued.
     limit: usize,
-    /// What a frame is parsed within, whether it waits or not.
+    /// Parse limits for all frames.
     limits: Limits,
 }
 
-/// A frame that waits.
 struct Held {
     frame: ClientFrame,
-    /// What it is handled for: `None` is for nothing in particular.
+    /// The request and its ticket; `None` if the frame cannot be cancelled.
     ticket: Option<(RequestId<'static>, u64)>,
 }
 
@@ -72,7 +71,7 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Takes a frame in, now or when its turn comes.
+    /// Handles a frame, now or once the client has caught up.
     pub(super) fn take(&mut self, frame: &Bytes) {
         let frame = ClientFrame::parse(frame, &self.limits);
         if self.held.is_empty() && !self.outbox.is_over() {
@@ -82,24 +81,24 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Answers a frame that was not taken in.
+    /// Sends an answer to a frame that was not handled.
     pub(super) fn refuse(&mut self, answer: Option<(Bytes, Purpose)>) {
         if let Some((frame, purpose)) = answer {
             self.outbox.send(frame, purpose);
         }
     }
 
-    /// Whether frames wait.
+    /// Whether frames are queued.
     pub(super) fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Whether so many frames wait that no more may be taken.
+    /// Whether the queue is over its limit, so that reading must stop.
     pub(super) fn is_full(&self) -> bool {
         self.held_bytes > self.limit
     }
 
-    /// Waits until the client has read enough, then takes in what has waited, as far as that goes.
+    /// Waits until the client has caught up, then handles queued frames until it lags behind again.
     pub(super) async fn caught_up(&mut self) {
         self.outbox.drained().await;
         while !self.outbox.is_over()
@@ -124,15 +123,16 @@ impl<'a> Intake<'a> {
             {
                 let cancelled = Cancelled::decode_params(params.as_ref().map(SharedJson::raw));
                 let id = cancelled.ok().and_then(|cancelled| cancelled.request_id);
-                // A request that has not begun is just not begun.
-                let begun = id.is_none_or(|id| self.tickets.remove(&id.into_owned()).is_none());
-                if begun {
+                // A queued request is cancelled by dropping it from the queue.
+                let has_started =
+                    id.is_none_or(|id| self.tickets.remove(&id.into_owned()).is_none());
+                if has_started {
                     self.exchange.receive(frame, self.sink);
                 }
                 return;
             }
             Some(Ok(_)) => return self.exchange.receive(frame, self.sink),
-            // These are answered, one way or another.
+            // The exchange answers these with an error or as a batch.
             Some(Err(_)) | None => None,
         };
         let ticket = id.and_then(|id| self.ticket(id));
@@ -141,7 +141,7 @@ impl<'a> Intake<'a> {
         self.held.push_back(held);
     }
 
-    /// A ticket for a request; none where its id is taken, which the handler will have to say.
+    /// Issues a ticket for a request. Returns `None` if its id is in use, which the handler reports.
     fn ticket(&mut self, id: RequestId<'static>) -> Option<(RequestId<'static>, u64)> {
         let Entry::Vacant(vacant) = self.tickets.entry(id.clone()) else {
             return None;

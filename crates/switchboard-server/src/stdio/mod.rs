@@ -1,15 +1,15 @@
 //! One client over a pair of byte streams: newline-delimited JSON, as over standard input and output.
 //!
-//! Reading, handling and writing go on side by side. A client that does not read what it is sent holds up only itself:
-//! its requests wait, its cancellations and answers are still taken in, and what waits in either direction is bounded.
+//! Reading, handling and writing run concurrently. A client that does not read blocks only itself: its requests are
+//! queued, its cancellations and answers are still handled, and the queues in both directions are bounded.
 //!
 //! | where | what |
 //! |---|---|
-//! | this file | the streams, and how it ends |
+//! | this file | reading and writing the streams, and shutting down |
 //! | `intake` | which frames are handled at once, and which wait for the client to catch up |
-//! | `outbox` | frames on their way out |
+//! | `outbox` | queue of outgoing frames |
 //!
-//! Nothing here opens a stream or knows where it leads.
+//! The caller opens the streams.
 
 mod intake;
 mod outbox;
@@ -29,18 +29,18 @@ use crate::handler::{Client, Handler};
 use intake::Intake;
 use outbox::{Outbox, Taken};
 
-/// How much is read, and written, at a time.
+/// Bytes read or written at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// The bounds of a client over stdio.
+/// Limits for a client over stdio.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StdioOptions {
-    /// How long a line may be. A longer one is answered with an error, and the next one is read.
+    /// Maximum length of a line. A longer one is answered with an error and skipped.
     pub max_line_bytes: usize,
-    /// How many bytes may wait to be read by the client before its requests wait too, and how many bytes of those.
+    /// Output bytes that may be queued before the client's requests are queued too, and the limit of that second queue.
     pub max_queued_bytes: usize,
-    /// How long what is running may take to end, and what is queued to be written, once the client is gone.
+    /// After the input ends: time for running requests to end and for queued output to be written.
     pub closing: Duration,
 }
 
@@ -54,29 +54,29 @@ impl Default for StdioOptions {
     }
 }
 
-/// Why a client over stdio is gone.
+/// The stream whose end ended the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It has nothing more to say.
+    /// The client closed our input.
     Input,
-    /// It does not listen any longer.
+    /// The client closed our output.
     Output,
 }
 
-/// A stream that failed.
+/// A read or write error on one of the streams.
 #[derive(Debug, thiserror::Error)]
 #[error("the client's {stream} failed")]
 #[non_exhaustive]
 pub struct StdioError {
-    /// Which one: `input` or `output`.
+    /// Either `input` or `output`.
     pub stream: &'static str,
-    /// What the system says.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
-/// Serves one client until it is gone, then cancels what is still running, writes what is queued, and returns.
+/// Serves one client until it disconnects, then cancels running requests, writes the queued output, and returns.
 ///
-/// Dropping the future ends it at once, with everything that is running. Has to be called within a tokio runtime.
+/// Dropping the future cancels everything at once. Must be called within a tokio runtime.
 pub async fn serve<R, W>(
     handler: &dyn Handler,
     reader: R,
@@ -99,7 +99,7 @@ where
     };
     exchange.close();
     let closing = async {
-        // What is running may still have something to say, so both go on until there is nothing left.
+        // Running requests may still produce output, so writing continues until they have ended.
         tokio::select! {
             () = async { exchange.ended().await; outbox.close(); std::future::pending().await } => Ok(()),
             ended = &mut writing => ended,
@@ -108,12 +108,12 @@ where
     if let Ok(done) = timeout(options.closing, closing).await {
         done.or_else(|error| if_gone(error).map(drop))?;
     } else {
-        tracing::warn!("the client went away and what it left did not end in time");
+        tracing::warn!("the client disconnected; its requests did not end before the deadline");
     }
     ended.map(|()| Ended::Input)
 }
 
-/// Takes in what the client says until there is no more of it.
+/// Passes frames to the intake until the input ends.
 async fn read<R: AsyncRead + Unpin>(
     mut intake: Intake<'_>,
     mut reader: R,
@@ -146,7 +146,7 @@ async fn read<R: AsyncRead + Unpin>(
     }
 }
 
-/// Writes what is queued until the outbox is closed and empty.
+/// Writes queued frames until the outbox is closed and empty.
 async fn write<W: AsyncWrite + Unpin>(outbox: &Outbox, mut writer: W) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(CHUNK);
     loop {
@@ -172,7 +172,7 @@ fn written(ended: io::Result<()>) -> Result<Ended, StdioError> {
     ended.map(|()| Ended::Output).or_else(if_gone)
 }
 
-/// A client that does not listen any longer is gone, which is no failure.
+/// Treats a closed output as a disconnected client, not as an error.
 fn if_gone(source: io::Error) -> Result<Ended, StdioError> {
     match source.kind() {
         io::ErrorKind::BrokenPipe
@@ -186,7 +186,7 @@ fn if_gone(source: io::Error) -> Result<Ended, StdioError> {
     }
 }
 
-/// The answer to a line over the limit, of which this is the beginning; none where it asks for nothing.
+/// The error for a line over the limit, given its beginning. `None` for a response, which is never answered.
 fn too_long(start: &[u8], limit: usize) -> Option<(Bytes, Purpose)> {
     let salvaged = salvage(start);
     if salvaged.id.is_some() && !salvaged.has_method {

@@ -1,4 +1,4 @@
-//! Frames on their way out, and the two signals that go with them.
+//! Queue of outgoing frames, with notifications for the writer (not empty) and the intake (no longer full).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,25 +8,24 @@ use tokio::sync::Notify;
 
 use crate::backlog::Backlog;
 
-/// Frames on their way out.
 #[derive(Debug)]
 pub(super) struct Outbox {
     state: Mutex<State>,
-    /// Something is there to write.
+    /// Notified when there is something to write, or on close.
     filled: Notify,
-    /// There is room again.
+    /// Notified when the backlog is no longer over its limit.
     drained: Notify,
 }
 
-/// What there was to write.
+/// The result of [`Outbox::take`].
 pub(super) enum Taken {
-    /// What is in the buffer.
+    /// Write the buffer.
     Frames,
-    /// What is in the buffer, and then this.
+    /// Write the buffer, then this frame.
     Large(Bytes),
-    /// Nothing for now.
+    /// Nothing queued; more may follow.
     Nothing,
-    /// Nothing for ever.
+    /// Nothing queued, and the outbox is closed.
     Last,
 }
 
@@ -53,8 +52,8 @@ impl Outbox {
         self.lock().backlog.is_over()
     }
 
-    /// Moves frames into the buffer, each with its line end, until it has so many bytes. A frame that alone has more is
-    /// not copied.
+    /// Moves frames into the buffer, each followed by a newline, until it holds `size` bytes. A frame larger than
+    /// `size` is not copied.
     pub(super) fn take(&self, buffer: &mut Vec<u8>, size: usize) -> Taken {
         let mut state = self.lock();
         if state.backlog.is_empty() {
@@ -81,26 +80,26 @@ impl Outbox {
         taken
     }
 
-    /// Ends when there is something to write, or nothing will ever be.
+    /// Completes when there is something to write or the outbox is closed.
     pub(super) async fn filled(&self) {
         self.filled.notified().await;
     }
 
-    /// Ends when the client is not too far behind.
+    /// Completes when the client is not too far behind.
     pub(super) async fn drained(&self) {
         while self.is_over() {
             self.drained.notified().await;
         }
     }
 
-    /// Says that nothing will follow.
+    /// Drops all further frames; those already queued are still written.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.filled.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, and if it did, the queue would still be whole.
+        // The queue is consistent even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

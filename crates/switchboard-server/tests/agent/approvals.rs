@@ -1,3 +1,5 @@
+//! Approvals and elicitations of the agent, forwarded to its client.
+
 use serde_json::{Value, json};
 
 use super::stdio::{BOTH, Client, Era};
@@ -5,7 +7,7 @@ use super::{World, answered, failed, reply, soon, start};
 
 const PROMPT: &str = r#"call Bash {"command": "echo allowed"}"#;
 
-/// Answers the question that a call leads to; what the agent says in the end.
+/// Answers the question that a call leads to and returns the agent's answer.
 async fn answer_with(client: &mut Client, era: Era, params: Value, result: Value) -> String {
     match era {
         Era::Stateful => {
@@ -32,7 +34,7 @@ async fn answer_with(client: &mut Client, era: Era, params: Value, result: Value
     }
 }
 
-/// The same request with the answer to what was asked.
+/// The same request with the answer to the question.
 fn asked_again(mut params: Value, answer: &Value, result: &Value) -> Value {
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     let requests = answer["result"]["inputRequests"].as_object().unwrap();
@@ -64,8 +66,8 @@ async fn the_client_is_asked() {
     for era in BOTH {
         let world = World::new();
         let mut client = Client::new(&world, era).await;
-        let said = answer_with(&mut client, era, start(PROMPT), accept("once")).await;
-        assert_eq!(said, "result: allowed");
+        let reply_text = answer_with(&mut client, era, start(PROMPT), accept("once")).await;
+        assert_eq!(reply_text, "result: allowed");
         for refusal in [
             accept("no"),
             accept("whatever"),
@@ -73,12 +75,12 @@ async fn the_client_is_asked() {
             json!({"action": "decline"}),
             json!({"action": "cancel"}),
         ] {
-            let said = answer_with(&mut client, era, start(PROMPT), refusal).await;
-            assert!(!said.contains("result: allowed"), "{said}");
+            let reply_text = answer_with(&mut client, era, start(PROMPT), refusal).await;
+            assert!(!reply_text.contains("result: allowed"), "{reply_text}");
         }
-        // Asked no more from then on, whoever begins.
-        let said = answer_with(&mut client, era, start(PROMPT), accept("always")).await;
-        assert_eq!(said, "result: allowed");
+        // No further question, in any session.
+        let reply_text = answer_with(&mut client, era, start(PROMPT), accept("always")).await;
+        assert_eq!(reply_text, "result: allowed");
         assert_eq!(
             answered(&client.call(start(PROMPT)).await).1,
             "result: allowed"
@@ -91,42 +93,42 @@ async fn a_client_that_cannot_be_asked_gets_the_unattended_policy() {
     for era in BOTH {
         let world = World::new();
         let mut client = Client::with(&world, era, json!({})).await;
-        let (_, said) = answered(&client.call(start(PROMPT)).await);
+        let (_, reply_text) = answered(&client.call(start(PROMPT)).await);
         assert!(
-            said.starts_with("result: ") && !said.contains("result: allowed"),
-            "{said}"
+            reply_text.starts_with("result: ") && !reply_text.contains("result: allowed"),
+            "{reply_text}"
         );
     }
 }
 
 #[tokio::test]
-async fn one_client_that_does_not_answer_holds_up_no_other() {
+async fn a_client_that_does_not_answer_does_not_block_others() {
     let world = World::new();
     let mut silent = Client::new(&world, Era::Stateful).await;
     silent.send("tools/call", start(PROMPT)).await;
     while silent.next().await["method"] != "elicitation/create" {}
     let mut other = Client::new(&world, Era::Stateful).await;
-    let said = answer_with(&mut other, Era::Stateful, start(PROMPT), accept("once")).await;
-    assert_eq!(said, "result: allowed");
+    let reply_text = answer_with(&mut other, Era::Stateful, start(PROMPT), accept("once")).await;
+    assert_eq!(reply_text, "result: allowed");
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_for_an_answer_is_not_begun_again() {
+async fn a_parked_turn_is_resumed_and_not_restarted() {
     let world = World::new();
     let mut client = Client::new(&world, Era::Stateless).await;
     let prompt = r#"call Bash {"command": "echo once >> file; cat file"}"#;
     let asked = client.call(start(prompt)).await;
     let again = asked_again(start(prompt), &asked, &accept("once"));
-    let (session, said) = answered(&client.call(again.clone()).await);
-    assert_eq!(said, "result: once");
-    // The same answer once more is too late, and nothing is done twice.
+    let (session, reply_text) = answered(&client.call(again.clone()).await);
+    assert_eq!(reply_text, "result: once");
+    // Sending the answer again is too late: nothing runs twice.
     let answer = client.call(again).await;
     let expected = format!(
         "the turn no longer waits for this answer; continue with switchboard-reply and session_id {session}"
     );
     assert_eq!(failed(&answer), expected);
-    let (_, said) = answered(&client.call(reply(&session, "fine")).await);
-    assert!(said.starts_with("fine ("), "{said}");
+    let (_, reply_text) = answered(&client.call(reply(&session, "fine")).await);
+    assert!(reply_text.starts_with("fine ("), "{reply_text}");
 }
 
 #[tokio::test]
@@ -138,14 +140,14 @@ async fn a_conversation_that_waits_for_an_answer_is_busy() {
     let session = requests.keys().next().unwrap().split('/').nth(1).unwrap();
     let answer = client.call(reply(session, "hello")).await;
     assert!(failed(&answer).contains("is busy"), "{answer}");
-    // Another client may bring the answer: a request of this era stands for itself.
+    // Another client may send the answer: stateless requests are independent of connections.
     let mut other = Client::new(&world, Era::Stateless).await;
     let again = asked_again(start(PROMPT), &asked, &accept("once"));
     assert_eq!(answered(&other.call(again).await).1, "result: allowed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_does_not_wait_for_ever() {
+async fn a_parked_turn_expires() {
     let world = World::new();
     let mut client = Client::new(&world, Era::Stateless).await;
     let asked = client.call(start(PROMPT)).await;
@@ -159,7 +161,7 @@ async fn a_turn_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn what_a_server_of_the_agent_asks_is_passed_on() {
+async fn a_server_elicitation_is_forwarded() {
     let world = World::new();
     let mut client = Client::new(&world, Era::Stateful).await;
     let prompt = "call mcp__inquirer__inquire {}";
@@ -190,7 +192,7 @@ async fn what_a_server_of_the_agent_asks_is_passed_on() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_what_somebody_else_may_be_meant_to_answer() {
+async fn an_ambiguous_elicitation_is_declined() {
     let world = World::new();
     let mut other = Client::new(&world, Era::Stateful).await;
     other.send("tools/call", start("wait")).await;
@@ -256,15 +258,15 @@ async fn the_form_shows_all_of_a_call() {
 }
 
 #[tokio::test]
-async fn what_no_form_can_show_is_refused_unasked() {
+async fn a_call_too_long_for_a_form_is_refused() {
     let world = World::new();
     let mut client = Client::new(&world, Era::Stateful).await;
     let long = "x".repeat(150_000);
     let prompt = format!(r#"call Write {{"file_path": "new.txt", "content": "{long}"}}"#);
-    let (_, said) = answered(&client.call(start(&prompt)).await);
+    let (_, reply_text) = answered(&client.call(start(&prompt)).await);
     assert!(
-        said.contains("a form shows 100000 at most; do it in smaller parts"),
-        "{said}"
+        reply_text.contains("a form shows 100000 at most; split it into smaller calls"),
+        "{reply_text}"
     );
 }
 
@@ -272,8 +274,8 @@ async fn what_no_form_can_show_is_refused_unasked() {
 async fn always_means_the_command_that_was_shown() {
     let world = World::new();
     let mut client = Client::new(&world, Era::Stateful).await;
-    let said = answer_with(&mut client, Era::Stateful, start(PROMPT), accept("always")).await;
-    assert_eq!(said, "result: allowed");
+    let reply_text = answer_with(&mut client, Era::Stateful, start(PROMPT), accept("always")).await;
+    assert_eq!(reply_text, "result: allowed");
     let other = r#"call Bash {"command": "echo more; rm -rf x"}"#;
     let asked = question(&mut client, other).await;
     assert!(

@@ -1,10 +1,12 @@
+//! Sessions with the agent: starting, continuing, concurrency, restarts, progress.
+
 use serde_json::{Value, json};
 
 use super::stdio::{BOTH, Client, Era};
 use super::{World, answered, failed, progress, reply, soon, start};
 
 #[tokio::test]
-async fn a_conversation_is_begun_and_gone_on_with() {
+async fn a_session_is_started_and_continued() {
     for era in BOTH {
         let world = World::new();
         let mut client = Client::new(&world, era).await;
@@ -17,7 +19,7 @@ async fn a_conversation_is_begun_and_gone_on_with() {
 }
 
 #[tokio::test]
-async fn what_is_offered_is_told() {
+async fn the_tools_are_listed() {
     let world = World::new();
     for era in BOTH {
         let mut client = Client::new(&world, era).await;
@@ -80,7 +82,7 @@ async fn wrong_arguments_are_refused() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_model_is_told_and_the_conversation_stays() {
+async fn a_model_error_is_returned_and_the_session_remains() {
     let world = World::new();
     let mut client = Client::new(&world, Era::Stateful).await;
     let answer = client.call(start("fail")).await;
@@ -100,7 +102,7 @@ async fn conversations_do_not_wait_for_one_another() {
     soon(world.model.waits(1)).await;
     let (second, response) = answered(&client.call(start("two")).await);
     assert_eq!(response, "two (1)");
-    // A long call blocks nothing else either.
+    // A long call does not block other requests either.
     let (_, answer) = client.ask("ping", json!({})).await;
     assert_eq!(answer["result"], json!({}));
     let answer = client.call(reply(&first, "me too")).await;
@@ -119,7 +121,7 @@ async fn conversations_do_not_wait_for_one_another() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_takes_its_turns_along() {
+async fn a_disconnect_cancels_the_running_turns() {
     let world = World::new();
     for era in BOTH {
         let mut client = Client::new(&world, era).await;
@@ -147,7 +149,7 @@ async fn conversations_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn progress_is_told() {
+async fn progress_is_reported() {
     let world = World::new();
     std::fs::write(world.folder.path().join("a.txt"), "content\n").unwrap();
     for era in BOTH {
@@ -155,11 +157,14 @@ async fn progress_is_told() {
         let prompt = r#"call Read {"file_path": "a.txt"}"#;
         let (before, answer) = client.ask("tools/call", start(prompt)).await;
         assert_eq!(answered(&answer).1, "result: 1\tcontent\n");
-        let told = progress(&before);
-        assert_eq!(told[0], "Read begins");
-        assert!(told[1].starts_with("Read is done after "), "{told:?}");
+        let messages = progress(&before);
+        assert_eq!(messages[0], "Read started");
+        assert!(
+            messages[1].starts_with("Read finished after "),
+            "{messages:?}"
+        );
 
-        // Nobody is told who does not want to know.
+        // Without a progress token nothing is reported.
         let mut quiet = start("hello");
         quiet["_meta"] = json!({});
         let (before, _) = client.ask("tools/call", quiet).await;

@@ -1,4 +1,4 @@
-//! The same over Streamable HTTP, with requests made by hand.
+//! The agent over Streamable HTTP, with hand-written requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Server {
         soon(self.serving).await.unwrap();
     }
 
-    /// POSTs a message; the status, the session and the messages that come back.
+    /// POSTs a message and returns the status, the session and the messages of the response.
     async fn post(
         &self,
         headers: &[(&str, &str)],
@@ -61,7 +61,7 @@ impl Server {
         let session = session.map(|session| session.to_str().unwrap().to_owned());
         let body = soon(read(response.into_body())).await;
         connection.abort();
-        // One document, or a stream of events.
+        // A JSON document or an event stream.
         let messages = if body.starts_with('{') {
             vec![serde_json::from_str(&body).unwrap()]
         } else {
@@ -73,7 +73,7 @@ impl Server {
         (status, session, messages)
     }
 
-    /// A call in the stateless era; all that came, the answer last.
+    /// Makes a call in the stateless era and returns all messages, the answer last.
     async fn call(&self, mut params: Value) -> Vec<Value> {
         let meta = &mut params["_meta"];
         meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
@@ -144,7 +144,7 @@ async fn single_requests_hold_conversations_across_restarts() {
     assert_eq!(response, "result: 1\tcontent\n");
     assert_eq!(
         progress(&messages).first().map(String::as_str),
-        Some("Read begins")
+        Some("Read started")
     );
     server.stop().await;
     let world = world.restarted();
@@ -177,7 +177,7 @@ async fn a_question_is_answered_by_the_next_request() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_the_token() {
+async fn requests_without_the_token_are_refused() {
     let world = World::new();
     let server = Server::new(&world).await;
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "ping"});

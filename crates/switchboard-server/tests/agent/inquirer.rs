@@ -1,4 +1,4 @@
-//! A server of the agent's own that asks the user something.
+//! A server of the agent whose tool asks the user a question.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The agent as an MCP server: over both transports, in both eras, with a model that does what it is told.
+//! Tests of the agent as an MCP server: both transports, both eras, with a model that follows instructions.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use switchboard_store::MemoryStore;
 
 use model::Obedient;
 
-/// Everything behind the front ends, on a store that outlives it.
+/// Everything behind the front ends, with a store that survives a restart.
 struct World {
     folder: tempfile::TempDir,
     store: Arc<MemoryStore>,
@@ -44,7 +44,7 @@ impl World {
         Self::on(folder, store)
     }
 
-    /// The same after a restart.
+    /// Restarts on the same store.
     fn restarted(self) -> Self {
         let Self { folder, store, .. } = self;
         Self::on(folder, store)
@@ -79,20 +79,20 @@ impl World {
     }
 }
 
-/// What happens soon, or not at all.
+/// Fails the test if the future takes too long.
 async fn soon<F: Future>(future: F) -> F::Output {
     let Ok(output) = tokio::time::timeout(Duration::from_secs(30), future).await else {
-        panic!("nothing has happened for half a minute");
+        panic!("timed out after 30 s");
     };
     output
 }
 
-/// The parameters of a call that begins a conversation.
+/// The parameters of a call that starts a session.
 fn start(prompt: &str) -> Value {
     json!({"name": "switchboard", "arguments": {"prompt": prompt}, "_meta": {"progressToken": "p"}})
 }
 
-/// The parameters of a call that goes on with one.
+/// The parameters of a call that continues a session.
 fn reply(session_id: &str, message: &str) -> Value {
     json!({
         "name": "switchboard-reply",
@@ -101,7 +101,7 @@ fn reply(session_id: &str, message: &str) -> Value {
     })
 }
 
-/// The session and the response of an answer, which are there as data and as text.
+/// The session and the response of an answer, after checking that its text and structured content agree.
 fn answered(answer: &Value) -> (String, String) {
     let result = &answer["result"];
     assert_ne!(result["isError"], true, "{answer}");
@@ -112,13 +112,12 @@ fn answered(answer: &Value) -> (String, String) {
     (member("session_id"), member("response"))
 }
 
-/// What the model gets to read of a call that failed.
+/// The error text of a failed call.
 fn failed(answer: &Value) -> &str {
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     answer["result"]["content"][0]["text"].as_str().unwrap()
 }
 
-/// The messages of progress.
 fn progress(notifications: &[Value]) -> Vec<String> {
     let reports: Vec<&Value> = notifications
         .iter()

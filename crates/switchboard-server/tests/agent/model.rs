@@ -1,11 +1,11 @@
-//! A model that does what the last message tells it.
+//! A model that executes the last message.
 //!
 //! | message | what it does |
 //! |---|---|
-//! | `call NAME JSON` | calls that tool, then tells the result |
+//! | `call NAME JSON` | calls that tool, then returns the result |
 //! | `wait` | never answers |
 //! | `fail` | fails for good |
-//! | anything else | tells what was said, and how many messages there were |
+//! | anything else | repeats the message, with the number of messages so far |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,14 +43,14 @@ impl Default for Obedient {
 }
 
 impl Obedient {
-    /// Waits until so many requests wait for an answer that never comes.
+    /// Waits until this many requests wait for an answer that never comes.
     pub(crate) async fn waits(&self, count: usize) {
         let mut waiting = self.waiting.subscribe();
         waiting.wait_for(|waiting| *waiting == count).await.unwrap();
     }
 }
 
-/// One request that is not answered, until it is given up.
+/// One unanswered request, until it is dropped.
 struct Waiting(Arc<watch::Sender<usize>>);
 
 impl Drop for Waiting {

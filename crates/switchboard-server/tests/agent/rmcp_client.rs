@@ -1,4 +1,4 @@
-//! The official Rust client has a conversation.
+//! A session with the official Rust client.
 
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;

@@ -1,4 +1,4 @@
-//! A client that speaks JSON-RPC by hand over the stdio front, in either era.
+//! A hand-written JSON-RPC client for the stdio front end, in either era.
 
 use serde_json::{Value, json};
 use switchboard_server::stdio::{StdioOptions, serve};
@@ -7,7 +7,6 @@ use tokio::task::JoinHandle;
 
 use super::{World, soon};
 
-/// The two eras.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
     Stateful,
@@ -26,7 +25,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client that can be asked.
+    /// A client that supports elicitation.
     pub(crate) async fn new(world: &World, era: Era) -> Self {
         Self::with(world, era, json!({"elicitation": {}})).await
     }
@@ -66,7 +65,7 @@ impl Client {
         client
     }
 
-    /// Sends a request; its id.
+    /// Sends a request and returns its id.
     pub(crate) async fn send(&mut self, method: &str, mut params: Value) -> u64 {
         if self.era == Era::Stateless {
             let meta = &mut params["_meta"];
@@ -91,7 +90,7 @@ impl Client {
         serde_json::from_str(&line.unwrap()).unwrap()
     }
 
-    /// Reads until the answer to a request comes; what came before it, and the answer.
+    /// Reads until the answer to a request arrives; returns the messages before it, and the answer.
     pub(crate) async fn answer(&mut self, id: u64) -> (Vec<Value>, Value) {
         let mut before = Vec::new();
         loop {
@@ -108,12 +107,12 @@ impl Client {
         self.answer(id).await
     }
 
-    /// Calls a tool; the answer.
+    /// Calls a tool and returns the answer.
     pub(crate) async fn call(&mut self, params: Value) -> Value {
         self.ask("tools/call", params).await.1
     }
 
-    /// Goes away, and waits until the server has noticed.
+    /// Disconnects and waits until the server has ended.
     pub(crate) async fn leave(self) {
         drop(self.input);
         soon(self.serving).await.unwrap();

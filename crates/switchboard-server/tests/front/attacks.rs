@@ -1,4 +1,4 @@
-//! Clients that should not be let in, and those that try to use the server up.
+//! Clients that must be rejected, and clients that try to exhaust the server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn guarded() -> HttpOptions {
 }
 
 #[tokio::test]
-async fn only_those_are_let_in_who_have_the_token_and_come_from_here() {
+async fn only_local_clients_with_the_token_are_served() {
     let mut options = guarded();
     options.allowed_origins = vec!["https://app.example".into()];
     let server = Server::with(options).await;
@@ -48,7 +48,7 @@ async fn only_those_are_let_in_who_have_the_token_and_come_from_here() {
             }
             let request = request.header("content-type", "application/json");
             let answer = server.send(request.body(PING.to_owned()).unwrap()).await;
-            // Whoever is let in is told what is wrong with the request instead.
+            // A client with access gets an error about the request instead.
             let expected = match (expected, method) {
                 (200, "GET" | "OPTIONS") => 405,
                 (200, "DELETE") => 400,
@@ -64,7 +64,7 @@ async fn only_those_are_let_in_who_have_the_token_and_come_from_here() {
 }
 
 #[tokio::test]
-async fn pages_of_allowed_origins_can_read_answers_when_that_is_wanted() {
+async fn with_cors_pages_of_allowed_origins_can_read_answers() {
     let mut options = guarded();
     options.cors = true;
     options.allowed_origins = vec!["https://app.example".into()];
@@ -104,7 +104,7 @@ async fn pages_of_allowed_origins_can_read_answers_when_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn other_machines_are_kept_out_unless_somebody_says_so() {
+async fn remote_addresses_need_to_be_allowed() {
     let bind = |allow_remote| async move {
         let mut options = guarded();
         options.address = Address::Tcp(SocketAddr::from(([0, 0, 0, 0], 0)));
@@ -122,7 +122,7 @@ async fn other_machines_are_kept_out_unless_somebody_says_so() {
 }
 
 #[tokio::test]
-async fn requests_that_are_no_messages_are_told_what_is_wrong() {
+async fn invalid_requests_are_answered_with_the_reason() {
     let server = Server::start().await;
     let request = |headers: &[(&str, &str)], uri: &str| {
         let mut request = Request::post(uri).header("host", "localhost");
@@ -147,7 +147,7 @@ async fn requests_that_are_no_messages_are_told_what_is_wrong() {
         ),
         (vec![json, ("accept", "application/json")], "/mcp", 406),
         (vec![json, ("accept", "text/html")], "/mcp", 406),
-        // What a page can send without asking first.
+        // A page can send these without a preflight request.
         (vec![("content-type", "text/plain")], "/mcp", 415),
         (vec![], "/mcp", 415),
         (vec![json], "/", 404),
@@ -174,14 +174,14 @@ async fn a_body_that_is_too_large_is_not_read() {
     let fits = format!("{PING}{}", " ".repeat(1_000 - PING.len()));
     assert_eq!(server.post(&[], &fits).await.status, 200);
     assert_eq!(server.post(&[], &format!("{fits} ")).await.status, 413);
-    // One that is announced is refused before it comes.
+    // With a content length, it is rejected before the body arrives.
     let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let announced = format!("{head}content-length: 99999999999\r\n\r\n");
     assert_eq!(
         raw(&server, &announced).await,
         "HTTP/1.1 413 Payload Too Large"
     );
-    // One that is not announced is refused when it has become too large.
+    // Without one, it is rejected once it exceeds the limit.
     let chunk = format!("400\r\n{}\r\n", "x".repeat(1024));
     let creeping = format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}");
     assert_eq!(
@@ -228,7 +228,7 @@ async fn a_message_that_is_not_of_json_rpc_2_is_refused() {
 }
 
 #[tokio::test]
-async fn whoever_sends_slowly_is_not_waited_for() {
+async fn slow_senders_time_out() {
     let mut options = HttpOptions::new(Access::Anybody);
     options.limits.body_deadline = Duration::from_millis(100);
     options.limits.head_deadline = Duration::from_millis(300);
@@ -236,10 +236,10 @@ async fn whoever_sends_slowly_is_not_waited_for() {
     let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let slow = format!("{head}content-length: 100\r\n\r\n{{");
     assert_eq!(raw(&server, &slow).await, "HTTP/1.1 408 Request Timeout");
-    // Without a whole head there is nobody to answer.
+    // An incomplete head gets no answer, or 408.
     let status = raw(&server, head).await;
     assert!(status.is_empty() || status.contains("408"), "{status}");
-    // A head that never ends is too large one day.
+    // An endless head exceeds its limit.
     let endless = format!("{head}x: {}", "x".repeat(200_000));
     assert_eq!(
         raw(&server, &endless).await,
@@ -249,13 +249,13 @@ async fn whoever_sends_slowly_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_read_is_dropped() {
+async fn clients_that_do_not_read_are_disconnected() {
     let mut options = HttpOptions::new(Access::Anybody);
     options.limits.stall_deadline = Duration::from_millis(200);
     options.limits.max_queued_bytes = 1024 * 1024;
     let server = Server::with(options).await;
     let at_rest = tasks();
-    // Far more than sockets hold, and more than the queue: most of it is left out, the rest waits for nobody.
+    // Far more than the socket buffers and the queue hold: most of it is dropped, and the rest is not waited for.
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"big","arguments":{"bytes":50000000},"_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let request = format!(
         "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: big\r\ncontent-length: {}\r\n\r\n{body}",
@@ -276,10 +276,10 @@ async fn whoever_does_not_read_is_dropped() {
     );
     stream.write_all(flood.as_bytes()).await.unwrap();
     server.bench.ended.reaches(2).await;
-    // Nothing is left of either connection, though nobody has read a byte.
+    // Both connections are cleaned up, although nothing was read.
     wait_until(|| tasks() <= at_rest).await;
     for mut socket in [socket, stream] {
-        // What was written before is still there; then it is cut off, long before the end.
+        // The data already in the socket buffer can be read; then the connection ends, long before the complete answer.
         let mut read = 0;
         let mut buffer = vec![0; 1 << 20];
         loop {
@@ -294,7 +294,7 @@ async fn whoever_does_not_read_is_dropped() {
 }
 
 #[tokio::test]
-async fn connections_are_bounded_and_those_that_wait_get_their_turn() {
+async fn connections_are_bounded_and_waiting_ones_are_served_later() {
     let mut options = HttpOptions::new(Access::Anybody);
     options.limits.max_connections = 2;
     let server = Server::with(options).await;
@@ -303,7 +303,7 @@ async fn connections_are_bounded_and_those_that_wait_get_their_turn() {
     one.data().await.unwrap();
     other.data().await.unwrap();
     let mut waiting = Box::pin(server.post(&[], PING));
-    // A server with room has answered many times by then.
+    // A server with free slots answers many times in the meantime.
     let roomy = Server::with(HttpOptions::new(Access::Anybody)).await;
     let meanwhile = async {
         for _ in 0..50 {
@@ -311,7 +311,7 @@ async fn connections_are_bounded_and_those_that_wait_get_their_turn() {
         }
     };
     tokio::select! {
-        _ = &mut waiting => panic!("there is no room for it"),
+        _ = &mut waiting => panic!("it was served although all slots are taken"),
         () = meanwhile => {}
     }
     roomy.stop().await;
@@ -323,7 +323,7 @@ async fn connections_are_bounded_and_those_that_wait_get_their_turn() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_unix_socket_is_its_owners() {
+async fn a_unix_socket_is_private_to_its_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
@@ -337,7 +337,7 @@ async fn a_unix_socket_is_its_owners() {
     assert_eq!((server.local_addr(), server.url()), (None, None));
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // Where somebody listens already, nobody else does.
+    // The path cannot be bound twice.
     assert!(bind().await.is_err());
     let serving = tokio::spawn(server.serve());
     let socket = tokio::net::UnixStream::connect(&path).await.unwrap();
@@ -350,16 +350,16 @@ async fn a_unix_socket_is_its_owners() {
     shutdown.stop();
     soon(serving).await.unwrap();
     assert!(!path.exists());
-    // What a killed server leaves is in nobody's way.
+    // A stale socket file is replaced.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     assert!(bind().await.is_ok());
 }
 
-/// Sends bytes and gives the status line of what comes back; empty where nothing does.
+/// Sends bytes and returns the status line of the answer; empty if there is none.
 async fn raw(server: &Server, request: &str) -> String {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
-    // The server may close before all of it is written.
+    // The server may close the connection before everything is written.
     let _ = socket.write_all(request.as_bytes()).await;
     let mut answer = vec![0; 4096];
     let read = soon(socket.read(&mut answer)).await.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A service with a tool for each thing that can happen.
+//! A test service with one tool per behaviour.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, T
 use switchboard_protocol::types::{Map, Raw};
 use tokio::sync::{Notify, watch};
 
-/// How long anything is waited for. It is only ever used up by a test that fails.
+/// Timeout of every wait; only reached by a failing test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 pub(crate) struct Bench {
     pub(crate) changes: Changes,
-    /// Lets one call of `wait` go on.
+    /// Releases one call of `wait`.
     pub(crate) go: Notify,
-    /// How many calls have begun.
+    /// The number of calls started.
     pub(crate) begun: Count,
-    /// How many calls have ended, one way or another.
+    /// The number of calls ended, for any reason.
     pub(crate) ended: Count,
 }
 
-/// A count that can be waited for.
+/// A counter that can be awaited.
 pub(crate) struct Count(watch::Sender<usize>);
 
 impl Default for Count {
@@ -113,14 +113,14 @@ impl Service for Bench {
                     self.go.notified().await;
                     Ok(text_result("waited"))
                 }
-                // Says where it is, then waits, then says more.
+                // Reports progress, waits, then reports more.
                 "report" => {
                     context.progress(1.0, None, None);
                     self.go.notified().await;
                     context.progress(2.0, None, None);
                     Ok(text_result("reported"))
                 }
-                // Talks much and never waits for anybody.
+                // Sends many reports without waiting.
                 "flood" => {
                     let message = "x".repeat(arguments.bytes);
                     for number in 0..arguments.count {
@@ -147,14 +147,14 @@ impl Service for Bench {
     }
 }
 
-/// Tasks of this runtime.
+/// The number of tasks of this runtime.
 pub(crate) fn tasks() -> usize {
     tokio::runtime::Handle::current()
         .metrics()
         .num_alive_tasks()
 }
 
-/// Waits for something that no event announces, such as a task that has ended.
+/// Waits for a condition that no event announces, such as the end of a task.
 pub(crate) async fn wait_until(mut condition: impl FnMut() -> bool) {
     let waiting = async {
         while !condition() {
@@ -162,13 +162,13 @@ pub(crate) async fn wait_until(mut condition: impl FnMut() -> bool) {
         }
     };
     let waited = tokio::time::timeout(PATIENCE, waiting).await;
-    assert!(waited.is_ok(), "it does not come");
+    assert!(waited.is_ok(), "timed out");
 }
 
-/// Fails a test that waits for what does not come.
+/// Fails the test if the future takes too long.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(done) => done,
-        Err(late) => panic!("it does not come: {late}"),
+        Err(late) => panic!("timed out: {late}"),
     }
 }

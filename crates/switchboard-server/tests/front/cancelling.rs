@@ -1,4 +1,4 @@
-//! Calls that their clients give up.
+//! Cancelled calls.
 
 use crate::client::Server;
 
@@ -6,7 +6,7 @@ const CANCEL: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
 
 #[tokio::test]
-async fn hanging_up_cancels_a_request_that_stands_for_itself() {
+async fn disconnecting_cancels_a_stateless_request() {
     let server = Server::start().await;
     // While its answer is a stream,
     let mut call = server.call("report", "{}").await;
@@ -14,10 +14,10 @@ async fn hanging_up_cancels_a_request_that_stands_for_itself() {
     assert_eq!(server.bench.ended.now(), 0);
     drop(call);
     server.bench.ended.reaches(1).await;
-    // and before it is known what it will be.
+    // and before its answer has started.
     let waiting = server.call("wait", "{}");
     tokio::select! {
-        _ = waiting => panic!("nobody has let it go on"),
+        _ = waiting => panic!("it ended without being released"),
         () = server.bench.begun.reaches(2) => {}
     }
     server.bench.ended.reaches(2).await;
@@ -25,13 +25,13 @@ async fn hanging_up_cancels_a_request_that_stands_for_itself() {
 }
 
 #[tokio::test]
-async fn hanging_up_does_not_cancel_within_a_session() {
+async fn disconnecting_does_not_cancel_within_a_session() {
     let server = Server::start().await;
     let session = server.session("2025-11-25").await;
     let mut call = server.call_within(&session, 1, "report", "{}").await;
     call.data().await.unwrap();
     drop(call);
-    // A later call is answered, and the first one is still running.
+    // A later call is answered while the first one is still running.
     let echo = server
         .call_within(&session, 2, "echo", r#"{"text":"x"}"#)
         .await;
@@ -51,7 +51,7 @@ async fn a_notification_cancels_within_a_session_and_ends_the_stream() {
     assert_eq!(server.within(&session, CANCEL).await.status, 202);
     assert_eq!(call.data().await, None);
     server.bench.ended.reaches(1).await;
-    // The client is told not to come back for it.
+    // 204: the client should not reconnect.
     assert_eq!(server.listen(&session, Some("1-1")).await.status, 204);
     server.stop().await;
 }

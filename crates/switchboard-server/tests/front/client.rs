@@ -1,4 +1,4 @@
-//! A server under test, and clients that speak HTTP by hand.
+//! A server under test, and a hand-written HTTP client.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -24,17 +24,16 @@ pub(crate) struct Server {
     pub(crate) serving: JoinHandle<()>,
 }
 
-/// What came back.
 pub(crate) struct Answered {
     pub(crate) status: u16,
     head: Response<()>,
     body: Incoming,
     unread: Vec<u8>,
-    /// Drives the connection; dropping the answer hangs up.
+    /// Drives the connection, which is closed when the answer is dropped.
     connection: JoinHandle<()>,
 }
 
-/// One event of a stream; comments have none of the fields.
+/// One event of a stream; all fields of a comment are `None`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) id: Option<String>,
@@ -95,7 +94,7 @@ impl Server {
         self.ask("tools/call", Some(tool), &body).await
     }
 
-    /// A request without a body, such as GET and DELETE.
+    /// Sends a request without a body, such as GET and DELETE.
     pub(crate) async fn bare(&self, method: &str, headers: &[(&str, &str)]) -> Answered {
         let mut request = Request::builder()
             .method(method)
@@ -107,7 +106,7 @@ impl Server {
         self.send(request.body(String::new()).unwrap()).await
     }
 
-    /// Shakes hands; the name of the session.
+    /// Performs a handshake and returns the session id.
     pub(crate) async fn session(&self, version: &str) -> String {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{"elicitation":{{}}}},"clientInfo":{{"name":"t","version":"1"}}}}}}"#
@@ -123,7 +122,7 @@ impl Server {
         session
     }
 
-    /// Begins so many sessions over one connection; their names.
+    /// Opens this many sessions over one connection and returns their ids.
     pub(crate) async fn sessions_over_one_connection(&self, count: usize) -> Vec<String> {
         let socket = TcpStream::connect(self.address).await.unwrap();
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(socket));
@@ -191,7 +190,7 @@ where
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(socket));
     let (mut sender, connection) = soon(handshake).await.unwrap();
     let connection = tokio::spawn(async move {
-        // A connection that is cut off is what some tests are about.
+        // Some tests expect the connection to be cut off.
         let _ = connection.await;
     });
     let answer = soon(sender.send_request(request)).await.unwrap();
@@ -210,7 +209,7 @@ impl Answered {
         self.head.headers().get(name)?.to_str().ok()
     }
 
-    /// All of the body.
+    /// Reads the whole body.
     pub(crate) async fn text(mut self) -> String {
         while let Some(piece) = self.piece().await {
             self.unread.extend_from_slice(&piece);
@@ -218,7 +217,7 @@ impl Answered {
         String::from_utf8(std::mem::take(&mut self.unread)).unwrap()
     }
 
-    /// The next event that is no comment; `None` at the end.
+    /// The next event that is not a comment; `None` at the end.
     pub(crate) async fn event(&mut self) -> Option<Event> {
         loop {
             let event = self.block().await?;
@@ -240,13 +239,13 @@ impl Answered {
 
     /// The next event or comment.
     pub(crate) async fn block(&mut self) -> Option<Event> {
-        let mut looked = 0;
+        let mut scanned = 0;
         let end = loop {
-            let unseen = &self.unread[looked..];
+            let unseen = &self.unread[scanned..];
             if let Some(end) = unseen.windows(2).position(|window| window == b"\n\n") {
-                break looked + end;
+                break scanned + end;
             }
-            looked = self.unread.len().saturating_sub(1);
+            scanned = self.unread.len().saturating_sub(1);
             let piece = self.piece().await?;
             self.unread.extend_from_slice(&piece);
         };
@@ -267,7 +266,7 @@ impl Answered {
         Some(event)
     }
 
-    /// The next piece of the body; `None` at its end, or where it is cut off.
+    /// The next chunk of the body; `None` at its end, or if the connection is cut off.
     async fn piece(&mut self) -> Option<Bytes> {
         let frame = soon(std::future::poll_fn(|context| {
             Pin::new(&mut self.body).poll_frame(context)

@@ -1,6 +1,6 @@
-//! Connections that show no token, in numbers that would leave no place for clients that do.
+//! Floods of connections without a token must not displace clients that have one.
 //!
-//! Deadlines are an hour unless a test is about them, so nothing here passes because an attacker was timed out.
+//! Deadlines are an hour unless a test is about them, so no test passes because an attacker timed out.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn patient() -> HttpOptions {
     options
 }
 
-/// Lets this process have as many descriptors as the system allows; how many connections it can hold at both ends.
+/// Raises the limit of open files as far as the system allows, and returns how many connections fit with both ends.
 fn room_for_connections() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -45,7 +45,7 @@ async fn ping(server: &Server) -> u16 {
         .status
 }
 
-/// A connection that sends this much and then nothing.
+/// A connection that sends this text and then nothing.
 async fn half_open(server: &Server, sent: &str) -> TcpStream {
     let mut socket = soon(TcpStream::connect(server.address)).await.unwrap();
     // The server may have closed it already.
@@ -53,10 +53,10 @@ async fn half_open(server: &Server, sent: &str) -> TcpStream {
     socket
 }
 
-/// What is left to read until the server closes the connection.
+/// Reads until the server closes the connection.
 async fn rest(mut socket: TcpStream) -> String {
     let mut all = Vec::new();
-    // A reset is an end as well.
+    // A reset counts as an end.
     let _ = soon(socket.read_to_end(&mut all)).await;
     String::from_utf8_lossy(&all).into_owned()
 }
@@ -64,7 +64,7 @@ async fn rest(mut socket: TcpStream) -> String {
 #[tokio::test]
 async fn half_open_connections_do_not_starve_a_valid_client() {
     let server = Server::with(patient()).await;
-    // A client that was there before has a stream that must go on.
+    // The stream of an already connected client must continue.
     let bearer = format!("Bearer {SECRET}");
     let token = ("authorization", bearer.as_str());
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"report","arguments":{},"_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
@@ -130,7 +130,7 @@ async fn a_connection_without_a_valid_request_has_a_short_deadline_and_a_known_o
     let mut options = patient();
     options.limits.head_deadline = Duration::from_millis(200);
     let server = Server::with(options).await;
-    // A known client is idle for longer than strangers may be.
+    // A known client may be idle for longer than a stranger.
     let mut known = soon(TcpStream::connect(server.address)).await.unwrap();
     let request = format!(
         "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {SECRET}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{PING}",
@@ -150,7 +150,7 @@ async fn a_connection_without_a_valid_request_has_a_short_deadline_and_a_known_o
     known.write_all(request.as_bytes()).await.unwrap();
     let read = soon(known.read(&mut answer)).await.unwrap();
     assert!(answer[..read].starts_with(b"HTTP/1.1 200 OK"));
-    // A client that drips a head without end is no better.
+    // The same for a client that sends an endless head slowly.
     let mut slow = soon(TcpStream::connect(server.address)).await.unwrap();
     slow.write_all(b"POST /mcp HTTP/1.1\r\n").await.unwrap();
     let dripping = async {
@@ -182,7 +182,7 @@ async fn a_refused_request_ends_its_connection() {
     let server = Server::with(patient()).await;
     let refused = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n";
     for (sent, status) in [
-        // Neither a body that never comes nor a hundred further attempts are waited for.
+        // The server waits neither for a missing body nor for further requests.
         (
             "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{".to_owned(),
             "401",
@@ -228,7 +228,7 @@ async fn a_known_connection_may_be_refused_a_request_and_go_on() {
         (401, Some("close"))
     );
     drop(answer);
-    // Nothing is left of any of them.
+    // All connections are cleaned up.
     let server_tasks = || crate::bench::tasks();
     wait_until(|| server_tasks() <= 1).await;
     server.stop().await;

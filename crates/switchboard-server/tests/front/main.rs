@@ -1,4 +1,4 @@
-//! The front ends over real streams and sockets: what clients see, and what hostile ones cannot do.
+//! The front ends over real streams and sockets, with ordinary and hostile clients.
 
 #![expect(
     clippy::unwrap_used,

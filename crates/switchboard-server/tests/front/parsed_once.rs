@@ -1,4 +1,4 @@
-//! A request is parsed once, by the front end; an answer is never parsed.
+//! Requests are parsed once, by the front end; answers are never parsed.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::client::{MODERN, Server};
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
-/// Answers every request with the same bytes, and says what they are.
+/// Answers every request with the same bytes and this purpose.
 #[derive(Clone, Copy)]
 struct Opaque(&'static str, Answered);
 
@@ -54,7 +54,7 @@ async fn served(handler: impl Handler) -> Server {
     }
 }
 
-/// Neither the status nor the session depends on the bytes of an answer, whatever they look like.
+/// Neither the status nor the session depends on the bytes of an answer.
 #[tokio::test]
 async fn an_answer_is_never_parsed() {
     let result = r#"{"result":{"protocolVersion":"2025-11-25"}}"#;
@@ -87,7 +87,7 @@ async fn an_answer_is_never_parsed() {
     }
 }
 
-/// Resumes every session in this revision, without telling the service about it.
+/// Resumes every session in this revision, without a handshake of the service.
 struct Resuming(ServiceHandler, Revision);
 
 impl Handler for Resuming {
@@ -105,7 +105,7 @@ impl Handler for Resuming {
     }
 }
 
-/// The revision of a session comes with each frame: the service does not decide it a second time.
+/// The revision of a session comes with each frame; the service does not determine it again.
 #[tokio::test]
 async fn the_service_answers_in_the_revision_of_the_session() {
     let service = ServiceHandler::new(Arc::new(Bench::default()));
@@ -120,12 +120,12 @@ async fn the_service_answers_in_the_revision_of_the_session() {
     server.stop().await;
 }
 
-/// What is nested as deeply as the limit allows is served, and one level more is refused.
+/// Nesting up to the limit is accepted, and one level more is rejected.
 #[tokio::test]
 async fn one_limit_of_depth_counts() {
     let server = Server::start().await;
     for (depth, status) in [(100, 200), (128, 200), (129, 400)] {
-        // The message and its params are two of the levels.
+        // The message and its params take two levels.
         let levels = depth - 2;
         let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let body = format!(

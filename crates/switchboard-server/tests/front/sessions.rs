@@ -1,4 +1,4 @@
-//! The stateful era: sessions, from handshake to end.
+//! Sessions of the stateful era, from handshake to end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +25,11 @@ async fn a_session_lasts_from_its_handshake_to_its_end() {
             session.bytes().all(|byte| byte.is_ascii_graphic()),
             "{session}"
         );
-        let told = server.within(&session, INITIALIZED).await;
-        assert_eq!((told.status, told.text().await), (202, String::new()));
+        let accepted = server.within(&session, INITIALIZED).await;
+        assert_eq!(
+            (accepted.status, accepted.text().await),
+            (202, String::new())
+        );
         let listed = server.within(&session, LIST).await;
         assert_eq!(listed.status, 200);
         assert_eq!(listed.header("content-type"), Some("application/json"));
@@ -36,7 +39,7 @@ async fn a_session_lasts_from_its_handshake_to_its_end() {
                 .await
                 .starts_with(r#"{"jsonrpc":"2.0","id":1,"result":{"tools":["#)
         );
-        // Errors travel with 200 in this era.
+        // In this era errors have status 200.
         let unknown = r#"{"jsonrpc":"2.0","id":2,"method":"nothing/here"}"#;
         let refused = server.within(&session, unknown).await;
         assert_eq!(refused.status, 200);
@@ -52,7 +55,7 @@ async fn a_session_lasts_from_its_handshake_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_request_that_belongs_to_no_session_is_told_what_is_missing() {
+async fn a_request_without_a_session_is_refused_with_the_reason() {
     let server = Server::start().await;
     assert_eq!(server.post(&[], LIST).await.status, 400);
     assert_eq!(server.post(&[], INITIALIZED).await.status, 400);
@@ -101,15 +104,15 @@ async fn batches_are_for_the_revision_that_has_them() {
         .map(|answer| &answer["id"])
         .collect();
     assert_eq!(ids, [1, 2]);
-    let told = server.within(&session, &format!("[{INITIALIZED}]")).await;
-    assert_eq!(told.status, 202);
+    let accepted = server.within(&session, &format!("[{INITIALIZED}]")).await;
+    assert_eq!(accepted.status, 202);
     let greeting = r#"[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}]"#;
     assert_eq!(server.within(&session, greeting).await.status, 400);
     assert_eq!(server.within(&session, "[]").await.status, 400);
     let newer = server.session("2025-06-18").await;
     assert_eq!(server.within(&newer, &batch).await.status, 400);
     assert_eq!(server.post(&[], &batch).await.status, 400);
-    // Two messages without an array are a mistake in any revision.
+    // Two concatenated messages are invalid in any revision.
     assert_eq!(
         server
             .within(&session, &format!("{LIST}{LIST}"))
@@ -134,7 +137,7 @@ async fn a_handshake_that_fails_opens_no_session() {
 }
 
 #[tokio::test]
-async fn ten_thousand_sessions_do_not_fit_and_those_in_use_stay() {
+async fn sessions_over_the_limit_evict_idle_ones_only() {
     let mut options = HttpOptions::new(Access::Anybody);
     options.limits.max_sessions = 50;
     let server = Server::with(options).await;
@@ -144,7 +147,7 @@ async fn ten_thousand_sessions_do_not_fit_and_those_in_use_stay() {
     let calling = server.session("2025-11-25").await;
     let mut call = server.call_within(&calling, 1, "report", "{}").await;
     call.data().await.unwrap();
-    // Over one connection, or the system runs out of ports before the server runs out of anything.
+    // Over one connection, because the system would run out of ports.
     let opened = server.sessions_over_one_connection(10_000).await;
     assert_eq!(opened.len(), 10_000);
     assert_eq!(server.within(&opened[0], LIST).await.status, 404);
@@ -174,7 +177,7 @@ async fn when_all_sessions_are_in_use_there_is_no_room_for_another() {
     server.stop().await;
 }
 
-/// A handler that knows one session from before.
+/// A handler that can resume one session.
 struct Remembering(ServiceHandler, AtomicBool);
 
 impl Handler for Remembering {
@@ -202,7 +205,7 @@ impl Handler for Remembering {
     }
 }
 
-/// An exchange that needs no handshake any longer.
+/// An exchange that has had its handshake.
 struct Greeted(Box<dyn Exchange>);
 
 impl Greeted {
@@ -233,7 +236,7 @@ impl Exchange for Greeted {
 }
 
 #[tokio::test]
-async fn a_session_survives_a_restart_where_the_handler_can_take_it_up_again() {
+async fn a_session_survives_a_restart_if_the_handler_can_resume_it() {
     let handler = Remembering(
         ServiceHandler::new(Arc::new(Bench::default())),
         AtomicBool::new(true),

@@ -1,9 +1,9 @@
-//! The stateless era: each POST stands for itself.
+//! Single requests of the stateless era.
 
 use crate::bench::wait_until;
 use crate::client::{MODERN, Server};
 
-/// Sends a request with these headers; the status, and the error code if there is one.
+/// Sends a request with these headers and checks the status and the error code, if any.
 async fn check(
     server: &Server,
     headers: &[(&str, &str)],
@@ -37,7 +37,7 @@ async fn statuses_and_codes_are_those_of_the_specification() {
             discover.clone(),
             (200, None),
         ),
-        // Headers that are missing, or say something else than the body.
+        // Headers that are missing or contradict the body.
         (vec![VERSION], discover.clone(), (400, Some(-32020))),
         (
             vec![method("server/discover")],
@@ -57,7 +57,7 @@ async fn statuses_and_codes_are_those_of_the_specification() {
             discover,
             (400, Some(-32020)),
         ),
-        // A `_meta` that lacks something.
+        // An incomplete `_meta`.
         (
             vec![VERSION, method("tools/list")],
             request("tools/list", ""),
@@ -80,7 +80,7 @@ async fn statuses_and_codes_are_those_of_the_specification() {
             ),
             (400, Some(-32022)),
         ),
-        // Methods that are not there, in this era or at all.
+        // Unknown methods, and methods of the other era.
         (
             vec![VERSION, method("nothing/here")],
             request("nothing/here", MODERN),
@@ -117,7 +117,7 @@ async fn statuses_and_codes_are_those_of_the_specification() {
             request("tools/call", &format!(r#""name":"ask",{MODERN}"#)),
             (400, Some(-32021)),
         ),
-        // Parameters that are mirrored.
+        // Mirrored parameters.
         (
             vec![
                 VERSION,
@@ -152,7 +152,7 @@ async fn statuses_and_codes_are_those_of_the_specification() {
             ),
             (400, Some(-32020)),
         ),
-        // A ping needs no handshake in the other era.
+        // A ping of the other era needs no handshake.
         (
             vec![],
             r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#.to_owned(),
@@ -167,7 +167,7 @@ async fn statuses_and_codes_are_those_of_the_specification() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_does_not_matter_to_a_request_that_stands_for_itself() {
+async fn a_stateless_request_may_name_an_unknown_session() {
     let server = Server::start().await;
     let body = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{{{MODERN}}}}}"#);
     let headers = [
@@ -212,7 +212,7 @@ async fn a_question_is_an_answer() {
 }
 
 #[tokio::test]
-async fn calls_are_answered_as_they_are_done_however_they_were_begun() {
+async fn calls_are_answered_in_the_order_they_finish() {
     let server = Server::start().await;
     let server = std::sync::Arc::new(server);
     let slow = tokio::spawn({
@@ -233,7 +233,7 @@ async fn calls_are_answered_as_they_are_done_however_they_were_begun() {
 }
 
 #[tokio::test]
-async fn a_subscription_hears_of_changes_until_it_is_hung_up() {
+async fn a_subscription_receives_changes_until_disconnected() {
     let server = Server::start().await;
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":"sub","method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},{MODERN}}}}}"#
@@ -249,9 +249,9 @@ async fn a_subscription_hears_of_changes_until_it_is_hung_up() {
     server.bench.changes.resources();
     server.bench.changes.tools();
     for _ in 0..2 {
-        let told = answer.data().await.unwrap();
+        let notification = answer.data().await.unwrap();
         assert_eq!(
-            told,
+            notification,
             r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}"#
         );
         server.bench.changes.tools();

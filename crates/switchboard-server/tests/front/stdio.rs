@@ -1,4 +1,4 @@
-//! The stdio front, over pipes within this process.
+//! The stdio front end over in-process pipes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Client {
         Self::with(StdioOptions::default(), 64 * 1024)
     }
 
-    /// A client whose pipes hold so many bytes.
+    /// A client whose pipes buffer this many bytes.
     fn with(options: StdioOptions, pipe: usize) -> Self {
         let bench = Arc::new(Bench::default());
         let (input, reader) = duplex(pipe);
@@ -132,8 +132,8 @@ async fn both_eras_are_served_on_one_pipe() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_served_is_answered_and_the_next_line_is_read() {
-    // A message that no id can be had from is answered without one.
+async fn an_invalid_line_is_answered_with_an_error_and_skipped() {
+    // The id is omitted if it cannot be recovered.
     let error = |id: &str, code: i32, message: &str| {
         let id = match id {
             "" => String::new(),
@@ -239,7 +239,7 @@ async fn a_batch_is_answered_by_a_batch_once_all_of_it_is_done() {
             r#" [{wait}, {echo}, {{"jsonrpc":"2.0","method":"notifications/nothing"}}, 5]"#
         ))
         .await;
-    // A batch that wants no answer gets none.
+    // A batch of notifications gets no answer.
     client
         .say(r#"[{"jsonrpc":"2.0","method":"notifications/nothing"}]"#)
         .await;
@@ -282,9 +282,9 @@ async fn the_client_is_asked_in_mid_call() {
     client.end().await;
 }
 
-/// The requests of a client that does not read wait; its cancellations do not.
+/// Requests of a client that does not read are queued; its cancellations are not.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_read_holds_up_only_itself() {
+async fn a_client_that_does_not_read_blocks_only_itself() {
     const CALLS: u64 = 2_000;
     let mut options = StdioOptions::default();
     options.max_queued_bytes = 50_000;
@@ -300,12 +300,12 @@ async fn a_client_that_does_not_read_holds_up_only_itself() {
     client.say(cancel).await;
     client.bench.ended.reaches(client.bench.begun.now()).await;
     let begun = client.bench.begun.now();
-    assert!((10..30).contains(&begun), "{begun} calls have begun");
-    // One that waits is cancelled before it begins.
+    assert!((10..30).contains(&begun), "{begun} calls have started");
+    // A queued request is cancelled before it starts.
     client
         .say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":40}}"#)
         .await;
-    // However much more it sends, no more begins and no more is taken in.
+    // No further request is started or read, however many it sends.
     let Client {
         bench,
         mut input,
@@ -326,7 +326,7 @@ async fn a_client_that_does_not_read_holds_up_only_itself() {
     });
     let mut last = 0;
     loop {
-        // The clock stands still while anybody has something to do, so this is over when nobody has.
+        // The paused clock advances only when all tasks are idle.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let now = sent.load(std::sync::atomic::Ordering::Relaxed);
         if now == last {
@@ -334,9 +334,9 @@ async fn a_client_that_does_not_read_holds_up_only_itself() {
         }
         last = now;
     }
-    assert!(last < 1_000, "{last} were taken in");
+    assert!(last < 1_000, "{last} were read");
     assert_eq!(bench.begun.now(), begun);
-    // When it reads, it gets all of it in order.
+    // Once the client reads, it gets all answers in order.
     for id in (2..CALLS).filter(|id| *id != 40) {
         let line = soon(output.next_line()).await.unwrap().unwrap();
         assert_eq!(line, text(id, &"x".repeat(5_000)));
@@ -345,17 +345,17 @@ async fn a_client_that_does_not_read_holds_up_only_itself() {
     assert_eq!(soon(serving).await.unwrap().unwrap(), Ended::Input);
 }
 
-/// A request that waits was parsed within the limits of the front end: one that is longer than the default is cancelled
-/// like any other.
+/// Queued requests are parsed with the limits of the front end, so one longer than the default limit can be cancelled
+/// too.
 #[tokio::test]
-async fn a_long_request_that_waits_is_cancelled_before_it_begins() {
+async fn a_long_queued_request_can_be_cancelled() {
     const MIB: usize = 1024 * 1024;
     let mut options = StdioOptions::default();
     options.max_line_bytes = 32 * MIB;
     options.max_queued_bytes = 18 * MIB;
     let mut client = Client::with(options, 64 * 1024);
     client.greet().await;
-    // One answer is being written, the other one fills the queue.
+    // One answer is being written; the other fills the queue.
     let bytes = 19 * MIB;
     for id in [1, 2] {
         client
@@ -408,7 +408,7 @@ async fn the_end_of_the_input_cancels_what_runs_and_writes_what_is_queued() {
     let mut client = Client::greeted().await;
     client.call(1, "wait", "{}").await;
     client.bench.begun.reaches(1).await;
-    // The last line has no end.
+    // The last line has no newline.
     client
         .bytes(call(2, "echo", r#"{"text":"last"}"#).as_bytes())
         .await;
@@ -427,7 +427,7 @@ async fn the_end_of_the_input_cancels_what_runs_and_writes_what_is_queued() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_listen_any_longer_is_gone() {
+async fn a_closed_output_ends_the_client() {
     let mut client = Client::greeted().await;
     client.call(1, "wait", "{}").await;
     client.bench.begun.reaches(1).await;

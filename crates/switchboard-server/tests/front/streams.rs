@@ -1,4 +1,4 @@
-//! Streams of sessions: what comes on them, and how a lost one is taken up again.
+//! Event streams of sessions, and how a lost one is resumed.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const REPORTED: &str =
     r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"reported"}]}}"#;
 
 #[tokio::test]
-async fn a_stream_begins_with_an_id_to_come_back_with() {
+async fn a_stream_begins_with_an_id_to_resume_from() {
     let server = Server::start().await;
     let session = server.session("2025-11-25").await;
     let mut call = server.call_within(&session, 1, "report", "{}").await;
@@ -40,7 +40,7 @@ async fn a_stream_begins_with_an_id_to_come_back_with() {
     assert_eq!(call.event().await, Some(event("1-2", &progress(2))));
     assert_eq!(call.event().await, Some(event("1-3", REPORTED)));
     assert_eq!(call.event().await, None);
-    // Clients of older revisions would take the first event for a message.
+    // Clients of older revisions would take the empty event for a message.
     let session = server.session("2025-06-18").await;
     let mut call = server.call_within(&session, 1, "report", "{}").await;
     assert_eq!(call.event().await, Some(event("1-1", &progress(1))));
@@ -48,14 +48,14 @@ async fn a_stream_begins_with_an_id_to_come_back_with() {
 }
 
 #[tokio::test]
-async fn a_lost_stream_is_taken_up_where_it_broke_off() {
+async fn a_lost_stream_is_resumed_where_it_ended() {
     let server = Server::start().await;
     let session = server.session("2025-11-25").await;
     let mut call = server.call_within(&session, 1, "report", "{}").await;
     call.event().await.unwrap();
     assert_eq!(call.event().await, Some(event("1-1", &progress(1))));
     drop(call);
-    // The call goes on, and what it says meanwhile is kept.
+    // The call continues, and its messages are stored.
     server.bench.go.notify_one();
     server.bench.ended.reaches(1).await;
     for _ in 0..2 {
@@ -66,12 +66,12 @@ async fn a_lost_stream_is_taken_up_where_it_broke_off() {
         assert_eq!(again.event().await, Some(event("1-3", REPORTED)));
         assert_eq!(again.event().await, None);
     }
-    // From the very beginning it can be had too.
+    // The stream can also be read from the start.
     let mut again = server.listen(&session, Some("1-0")).await;
     again.event().await.unwrap();
     assert_eq!(again.event().await, Some(event("1-1", &progress(1))));
     drop(again);
-    // There is no point in coming back for more than there is, or for what never was.
+    // There is nothing to resume after the last event, or for an unknown id.
     assert_eq!(server.listen(&session, Some("1-3")).await.status, 204);
     for unknown in ["2-1", "nonsense", "", "1", "-", "1-x"] {
         let refused = server.listen(&session, Some(unknown)).await;
@@ -81,7 +81,7 @@ async fn a_lost_stream_is_taken_up_where_it_broke_off() {
 }
 
 #[tokio::test]
-async fn a_stream_may_be_ended_early_for_the_client_to_come_back() {
+async fn a_stream_may_end_early_so_that_the_client_reconnects() {
     let mut options = HttpOptions::new(Access::Anybody);
     options.limits.stream_lifetime = Some(Duration::from_millis(20));
     let server = Server::with(options).await;
@@ -103,11 +103,11 @@ async fn a_stream_may_be_ended_early_for_the_client_to_come_back() {
 }
 
 #[tokio::test]
-async fn what_no_request_asked_for_comes_on_the_stream_of_the_session() {
+async fn server_messages_go_to_the_standalone_stream() {
     const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     let server = Server::start().await;
     let session = server.session("2025-11-25").await;
-    // What comes before anybody listens waits, once.
+    // Changes before the first reader are coalesced.
     server.bench.changes.tools();
     server.bench.changes.tools();
     let mut stream = server.listen(&session, None).await;
@@ -115,14 +115,14 @@ async fn what_no_request_asked_for_comes_on_the_stream_of_the_session() {
     assert_eq!(stream.event().await, Some(event("0-1", CHANGED)));
     server.bench.changes.tools();
     assert_eq!(stream.event().await, Some(event("0-2", CHANGED)));
-    // Who comes later takes over, so a client that lost its connection need not wait until the server notices.
+    // A new reader takes over, so a client that lost its connection need not wait until the server notices.
     let mut second = server.listen(&session, Some("0-1")).await;
     second.event().await.unwrap();
     assert_eq!(second.event().await, Some(event("0-2", CHANGED)));
     assert_eq!(stream.event().await, None);
     server.bench.changes.tools();
     assert_eq!(second.event().await, Some(event("0-3", CHANGED)));
-    // The end of the session is the end of its stream.
+    // The stream ends with its session.
     server.bare("DELETE", &[("mcp-session-id", &session)]).await;
     assert_eq!(second.event().await, None);
     server.stop().await;
@@ -146,12 +146,12 @@ async fn the_client_is_asked_on_the_stream_of_its_call() {
 }
 
 #[tokio::test]
-async fn a_stream_with_nothing_to_say_gives_signs_of_life() {
+async fn an_idle_stream_sends_keep_alives() {
     let mut options = HttpOptions::new(Access::Anybody);
     options.limits.keep_alive = Duration::from_millis(10);
     options.limits.stream_after = Duration::from_millis(10);
     let server = Server::with(options).await;
-    // A call that says nothing becomes a stream after a while.
+    // The answer of a slow call becomes a stream.
     let mut call = server.call("wait", "{}").await;
     assert_eq!(call.header("content-type"), Some("text/event-stream"));
     for _ in 0..5 {
@@ -210,7 +210,7 @@ async fn a_shutdown_ends_streams_in_time_and_leaves_no_task() {
         }
     });
     server.bench.begun.reaches(3).await;
-    // Somebody who is connected and says nothing is in nobody's way.
+    // An idle connection does not delay the shutdown.
     let idle = tokio::net::TcpStream::connect(server.address)
         .await
         .unwrap();

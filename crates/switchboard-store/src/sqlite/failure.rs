@@ -1,14 +1,14 @@
-//! SQLite's error codes in the words of this crate.
+//! Maps SQLite's error codes to [`ErrorKind`].
 
 use rusqlite::{Error, ErrorCode, ffi};
 
 use crate::{ErrorKind, StoreError};
 
-/// What SQLite reports, by what somebody can do about it.
+/// Classifies a SQLite error.
 pub(super) fn translate(error: Error) -> StoreError {
     let kind = match &error {
         Error::SqliteFailure(failure, _) => kind_of(*failure),
-        // A column of another type than the schema allows, or a missing row of ours.
+        // A column type that the schema does not allow, or a missing row.
         Error::FromSqlConversionFailure(..)
         | Error::IntegralValueOutOfRange(..)
         | Error::BlobSizeError
@@ -28,7 +28,7 @@ fn kind_of(failure: ffi::Error) -> ErrorKind {
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => ErrorKind::Corrupt,
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => ErrorKind::ReadOnly,
         ErrorCode::DiskFull => ErrorKind::Full,
-        // SQLite says "disk full" only where the system does; a quota or a limit on file sizes looks like this.
+        // SQLite reports "disk full" only for ENOSPC; a quota or file size limit is reported as an I/O error.
         ErrorCode::SystemIoFailure
             if matches!(
                 failure.extended_code,

@@ -1,8 +1,7 @@
-//! Finding, making and opening the file.
+//! Creates and opens the database file.
 //!
-//! Owns the rules of the file system: who may read the file, and that nobody ever sees half a database. It must
-//! never open the file except through SQLite: on Unix, closing any descriptor of a file gives up all the locks this
-//! process holds on it.
+//! Ensures that only the owner can read the file and that no process sees a half-written database. The file must be
+//! opened through SQLite only: on Unix, closing any descriptor of a file drops all locks this process holds on it.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -15,7 +14,7 @@ use super::failure::translate;
 use super::migrate::{MIGRATIONS, migrate};
 use crate::{ErrorKind, StoreError};
 
-/// Opens the file if there is one.
+/// Opens the file if it exists.
 pub(super) fn open(path: &Path, patience: Duration) -> Result<Option<Connection>, StoreError> {
     // Checked first: SQLite tries to open a file for writing, then for reading. If another process creates the file
     // between the two attempts, SQLite returns a read-only connection.
@@ -34,7 +33,7 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Option<Connection>
     };
     match migrate(&mut connection, MIGRATIONS) {
         Ok(()) => Ok(Some(connection)),
-        // In a folder that cannot be written, SQLite fails to make its side files only now.
+        // In a read-only folder, SQLite fails only here, when it creates its side files.
         Err(error) if error.kind == ErrorKind::Unavailable && !is_writable(path) => {
             Err(StoreError {
                 kind: ErrorKind::ReadOnly,
@@ -45,7 +44,7 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Option<Connection>
     }
 }
 
-/// Opens the file; makes it first if there is none.
+/// Opens the file, creating it if necessary.
 pub(super) fn open_or_create(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
     if let Some(connection) = open(path, patience)? {
         return Ok(connection);
@@ -54,40 +53,40 @@ pub(super) fn open_or_create(path: &Path, patience: Duration) -> Result<Connecti
     open(path, patience)?.ok_or_else(|| {
         StoreError::new(
             ErrorKind::Unavailable,
-            "the file was removed right after it was made",
+            "the file was removed right after it was created",
         )
     })
 }
 
-/// Makes the whole database under another name and then moves it into place, unless somebody was faster.
+/// Creates the database under a temporary name and moves it into place, unless another process was faster.
 ///
-/// So a process that is killed on the way leaves no half-made file, and the switch to write-ahead logging, which
-/// wants the file for itself, has nobody to quarrel with.
+/// So a killed process leaves no half-written file, and the switch to write-ahead logging, which needs exclusive
+/// access, cannot conflict with other processes.
 fn create(path: &Path, patience: Duration) -> Result<(), StoreError> {
     let folder = folder_of(path);
-    create_folder(folder).map_err(|error| system(&error, "the folder cannot be made"))?;
-    // The descriptor is closed at once, the name remains. It is removed on every way out but the last.
+    create_folder(folder).map_err(|error| system(&error, "cannot create the folder"))?;
+    // The descriptor is closed at once; the file remains and is removed unless it is persisted.
     let draft = tempfile::Builder::new()
         .prefix(".new-")
         .suffix(".db")
         .tempfile_in(folder)
-        .map_err(|error| system(&error, "the file cannot be made"))?
+        .map_err(|error| system(&error, "cannot create the file"))?
         .into_temp_path();
     let mut connection = connect(&draft, patience).map_err(translate)?;
     connection
         .execute_batch("pragma journal_mode = wal;")
         .map_err(translate)?;
     migrate(&mut connection, MIGRATIONS)?;
-    // SQLite writes everything into the one file when its last connection closes.
+    // SQLite checkpoints the write-ahead log into the file when its last connection closes.
     connection.close().map_err(|(_, error)| translate(error))?;
     match draft.persist_noclobber(path) {
         Ok(()) => Ok(()),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(system(&error.error, "the file cannot be made")),
+        Err(error) => Err(system(&error.error, "cannot create the file")),
     }
 }
 
-/// A connection with our settings. Touches nothing but the file's name yet: SQLite reads on first use.
+/// A connection with our settings. SQLite reads the file only on first use.
 fn connect(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -101,7 +100,7 @@ fn connect(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Makes the folder, and those above it, for this user only. One that exists stays as it is.
+/// Creates the folder and its parents with access for this user only. An existing folder is left unchanged.
 fn create_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -117,16 +116,13 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Why SQLite could not open a file that exists; it does not say.
+/// Finds out why SQLite could not open an existing file, which its error does not say.
 fn unopenable(path: &Path, error: rusqlite::Error) -> StoreError {
     let error = translate(error);
     if path.is_dir() {
-        return StoreError::new(
-            ErrorKind::NotAFile,
-            "a folder stands where the file should be",
-        );
+        return StoreError::new(ErrorKind::NotAFile, "the path is a folder");
     }
-    // A file that is there and cannot be opened is closed to this user, whatever the folder allows.
+    // An existing file that cannot be opened is not accessible to this user, even if the folder is.
     if !path.is_file() && is_writable(path) {
         return error;
     }
@@ -136,7 +132,7 @@ fn unopenable(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Whether files can be made beside this one, found out by making one.
+/// Whether files can be created next to this one, tested by creating one.
 fn is_writable(path: &Path) -> bool {
     match tempfile::tempfile_in(folder_of(path)) {
         Ok(_) => true,

@@ -1,4 +1,4 @@
-//! The operations of a log as SQL, each in one transaction.
+//! SQL for log operations, each in one transaction.
 
 use bytes::Bytes;
 use rusqlite::{Connection, Transaction, params};
@@ -7,10 +7,10 @@ use super::failure::translate;
 use super::records::begin;
 use crate::{Clock, LogEntry, LogQuery, Logged, Retention, Space, StoreError, Timestamp};
 
-/// How many entries are looked at in one go when the oldest have to be dropped.
+/// Number of entries examined per pass when the oldest are dropped.
 const DROPPED_AT_ONCE: i64 = 1000;
 
-/// Adds entries, then drops what is too old or too much.
+/// Appends entries, then drops those over the retention limits.
 pub(super) fn append(
     connection: &mut Connection,
     clock: &dyn Clock,
@@ -53,7 +53,7 @@ pub(super) fn append(
     transaction.commit().map_err(translate)
 }
 
-/// Reads a page of a log, the newest entries first.
+/// Reads a page of a log, newest entries first.
 pub(super) fn read(
     connection: &mut Connection,
     space: Space,
@@ -86,7 +86,7 @@ pub(super) fn read(
     rows.collect::<Result<_, _>>().map_err(translate)
 }
 
-/// Adds to the size of a log, and tells what it is now.
+/// Adds to the recorded size of a log and returns the new size.
 fn resize(transaction: &Transaction<'_>, space: Space, by: i64) -> Result<i64, StoreError> {
     transaction
         .query_row(
@@ -99,7 +99,7 @@ fn resize(transaction: &Transaction<'_>, space: Space, by: i64) -> Result<i64, S
         .map_err(translate)
 }
 
-/// Drops what happened before that; tells how many bytes it had.
+/// Drops entries older than a time and returns their total size.
 fn drop_older(
     transaction: &Transaction<'_>,
     space: Space,
@@ -119,7 +119,7 @@ fn drop_older(
     Ok(bytes)
 }
 
-/// Drops the oldest entries until so many bytes are gone, as far as one go takes; tells how many.
+/// Drops the oldest entries until `bytes` are freed or one pass is complete; returns the bytes freed.
 fn drop_oldest(transaction: &Transaction<'_>, space: Space, bytes: i64) -> Result<i64, StoreError> {
     let (mut dropped, mut last) = (0, None);
     {

@@ -1,26 +1,26 @@
-//! Which schema a file has, and how it becomes ours.
+//! Schema versions and migrations.
 //!
-//! The version stands in the file's header (`user_version`), beside a mark that says whose file it is
-//! (`application_id`), so that one query without a table tells everything. A migration is never edited once it was
-//! released: a change is a new one at the end of the list.
+//! The version is in the file's header (`user_version`), next to the `application_id` that identifies our files, so one
+//! query without a table reads both. A released migration is never edited: a change is a new one at the end of the
+//! list.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::failure::translate;
 use crate::{ErrorKind, StoreError};
 
-/// All migrations: the first makes version 1.
+/// All migrations; the first creates version 1.
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_records.sql"),
     include_str!("migrations/0002_log.sql"),
 ];
 
-/// "SWBD", the mark of our files.
+/// "SWBD", the application id of our files.
 const APPLICATION_ID: i64 = 0x5357_4244;
 
-/// Brings the file to the newest schema, or refuses it and leaves it untouched.
+/// Migrates the file to the newest schema, or rejects it and leaves it unchanged.
 ///
-/// Any number of processes may do this at once: one migrates, the others wait and find the work done.
+/// Safe to run in several processes at once: one migrates, the others wait and find nothing to do.
 pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), StoreError> {
     if pending(connection, migrations)?.is_empty() {
         return Ok(());
@@ -35,7 +35,7 @@ pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Resul
     transaction.commit().map_err(translate)
 }
 
-/// The migrations this file lacks.
+/// The migrations not applied yet.
 fn pending<'list, 'sql>(
     connection: &Connection,
     migrations: &'list [&'sql str],
@@ -62,13 +62,13 @@ fn pending<'list, 'sql>(
                 found: version,
                 known,
             },
-            format!("the file has schema version {version}, and this program knows versions up to {known}"),
+            format!("the file has schema version {version}; this program supports versions up to {known}"),
         )
     })
 }
 
 fn mark(transaction: &Transaction<'_>, version: usize) -> Result<(), StoreError> {
-    // Pragmas take no parameters; both values are numbers of our own.
+    // Pragmas take no parameters; both values are our own numbers.
     transaction
         .execute_batch(&format!(
             "pragma application_id = {APPLICATION_ID}; pragma user_version = {version};"
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_file_grows_and_keeps_what_it_has() {
+    fn an_older_file_is_migrated_without_data_loss() {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, &GROWN[..1]).unwrap();
         migrate(&mut connection, GROWN).unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn each_migration_happens_once_however_many_begin_it() {
+    fn concurrent_migrations_run_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
         migrate(&mut Connection::open(&path).unwrap(), &GROWN[..1]).unwrap();

@@ -1,8 +1,8 @@
-//! Records in one SQLite file.
+//! The SQLite store: records and logs in one file.
 //!
-//! Owns the one connection of this process and when it is opened: on first use, and for reading only if there is a
-//! file. SQLite blocks, so each operation runs on a thread made for that, one at a time. [`file`] knows the file
-//! system, [`migrate`] the schema, [`records`] the SQL.
+//! Owns this process's only connection, opened on first use; reads do not create the file. SQLite blocks, so operations
+//! run on a blocking thread, one at a time. [`file`] handles the file system, [`migrate`] the schema, [`records`] the
+//! SQL.
 
 mod failure;
 mod file;
@@ -27,23 +27,23 @@ use crate::{
     Revision, Space, Store, StoreError, SystemClock, Write,
 };
 
-/// A store in a SQLite file that any number of processes share. Clones share one connection.
+/// A store in a SQLite file that any number of processes can share. Clones share one connection.
 ///
-/// Its futures want a tokio runtime; a program that only wants to read takes [`SqliteStore::get_many_blocking`].
+/// Its futures need a tokio runtime; programs without one can use [`SqliteStore::get_many_blocking`].
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     shared: Arc<Shared>,
-    /// Lets one operation at a time onto a thread; the others wait without one.
+    /// Limits operations to one blocking thread; the others wait without one.
     turn: Arc<Semaphore>,
 }
 
 impl SqliteStore {
-    /// The store in this file. Nothing is opened or made before the first use.
+    /// A store in this file, which is neither opened nor created before the first use.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self::with_settings(path, SqliteSettings::default())
     }
 
-    /// The store in this file, with these settings.
+    /// The same with settings.
     pub fn with_settings(path: impl Into<PathBuf>, settings: SqliteSettings) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -56,15 +56,14 @@ impl SqliteStore {
         }
     }
 
-    /// The file.
+    /// Path of the database file.
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
 
-    /// Reads several records as [`Store::get_many`] does, on this thread.
+    /// Reads several records like [`Store::get_many`], on this thread.
     ///
-    /// For a program that reads and ends: it saves starting a thread and waiting for it. Never for one that has
-    /// something else to do meanwhile.
+    /// For short-lived programs that only read: it avoids starting a thread. Do not call it from async code.
     pub fn get_many_blocking(
         &self,
         space: Space,
@@ -73,7 +72,7 @@ impl SqliteStore {
         self.shared.get_many(space, keys)
     }
 
-    /// Adds to a log as [`Store::append`] does, on this thread.
+    /// Appends to a log like [`Store::append`], on this thread.
     pub fn append_blocking(
         &self,
         log: Space,
@@ -83,7 +82,7 @@ impl SqliteStore {
         self.shared.append(log, entries, keep)
     }
 
-    /// Reads a log as [`Store::read_log`] does, on this thread.
+    /// Reads a log like [`Store::read_log`], on this thread.
     pub fn read_log_blocking(
         &self,
         log: Space,
@@ -92,7 +91,7 @@ impl SqliteStore {
         self.shared.read_log(log, query)
     }
 
-    /// Runs an operation on a thread that may block, when it is its turn.
+    /// Runs an operation on a blocking thread, after those before it.
     fn run<Output, Operation>(
         &self,
         operation: Operation,
@@ -106,13 +105,13 @@ impl SqliteStore {
         async move {
             let lost = |why: &str| StoreError::new(ErrorKind::Unavailable, why).at(&shared.path);
             let runtime =
-                Handle::try_current().map_err(|_| lost("there is no tokio runtime here"))?;
+                Handle::try_current().map_err(|_| lost("no tokio runtime in this context"))?;
             let permit = turn
                 .acquire_owned()
                 .await
                 .map_err(|_| lost("the store is closed"))?;
             let job = Arc::clone(&shared);
-            // The permit goes with the operation, which goes on when nobody waits for it any longer.
+            // The operation holds the permit, because it continues even if its future is dropped.
             let outcome = runtime.spawn_blocking(move || {
                 let outcome = operation(&job);
                 drop(permit);
@@ -120,19 +119,19 @@ impl SqliteStore {
             });
             outcome
                 .await
-                .map_err(|_| lost("the operation did not end"))?
+                .map_err(|_| lost("the operation panicked or was aborted"))?
         }
         .boxed()
     }
 }
 
-/// How a [`SqliteStore`] behaves.
+/// Settings of a [`SqliteStore`].
 #[derive(Debug, Clone)]
 pub struct SqliteSettings {
-    /// What time it is.
+    /// Source of the current time.
     pub clock: Arc<dyn Clock>,
-    /// How long a change waits for other processes to finish theirs; the next ones after it wait less, as long as the
-    /// file is held. Reading never waits for a writer.
+    /// How long a write waits for the lock of another process. After a timeout, further writes wait less until one
+    /// succeeds. Reads never wait for a writer.
     pub patience: Duration,
 }
 
@@ -235,14 +234,14 @@ impl Store for SqliteStore {
 struct Shared {
     path: PathBuf,
     settings: SqliteSettings,
-    /// The open connection, unless an operation has it in use or the last one failed.
+    /// The open connection; `None` while an operation uses it, and after a failure.
     connection: Mutex<Option<Connection>>,
-    /// Whether an operation waited for another process in vain, and no change was made since.
+    /// Whether an operation timed out waiting for another process, and no write has succeeded since.
     is_held: AtomicBool,
 }
 
-/// After an operation has waited in vain, the next ones wait only this fraction: a command that needs the file ten times
-/// is not to wait ten times.
+/// After a timeout, operations wait only this fraction of the time, so that a command that needs the file ten times
+/// does not wait ten times.
 const IMPATIENT: u32 = 40;
 
 impl Shared {
@@ -267,7 +266,7 @@ impl Shared {
         Ok(entries.unwrap_or_default())
     }
 
-    /// Runs an operation on the file, if there is one.
+    /// Runs an operation on the file if it exists.
     fn existing<Output>(
         &self,
         operation: impl FnOnce(&mut Connection, &dyn Clock) -> Result<Output, StoreError>,
@@ -275,7 +274,7 @@ impl Shared {
         self.with_connection(file::open, operation)
     }
 
-    /// Runs an operation on the file, making it where there is none.
+    /// Runs an operation on the file, creating it if necessary.
     fn created<Output>(
         &self,
         operation: impl FnOnce(&mut Connection, &dyn Clock) -> Result<Output, StoreError>,
@@ -284,7 +283,7 @@ impl Shared {
         let output = self.with_connection(open, operation)?;
         self.is_held.store(false, Ordering::Relaxed);
         output.ok_or_else(|| {
-            StoreError::new(ErrorKind::Unavailable, "there is no file").at(&self.path)
+            StoreError::new(ErrorKind::Unavailable, "the file does not exist").at(&self.path)
         })
     }
 
@@ -314,7 +313,7 @@ impl Shared {
         open: impl FnOnce(&Path, Duration) -> Result<Option<Connection>, StoreError>,
         operation: impl FnOnce(&mut Connection, &dyn Clock) -> Result<Output, StoreError>,
     ) -> Result<Option<Output>, StoreError> {
-        // The connection is taken out for the operation, so one that panics leaves nothing behind but a closed file.
+        // The connection is taken out of its slot, so that a panic only closes the file.
         let mut slot = self
             .connection
             .lock()
@@ -330,18 +329,18 @@ impl Shared {
             .busy_timeout(self.patience())
             .map_err(|error| failure::translate(error).at(&self.path))?;
         let outcome = operation(&mut connection, &*self.settings.clock);
-        // After any trouble with the file itself the next operation looks at it afresh.
-        let trusted = outcome
+        // After an error of the file itself, the next operation opens it again.
+        let is_reusable = outcome
             .as_ref()
             .map_or_else(|error| is_about_record(error.kind), |_| true);
-        if trusted {
+        if is_reusable {
             *slot = Some(connection);
         }
         outcome.map(Some).map_err(|error| error.at(&self.path))
     }
 }
 
-/// Whether an error speaks of a record and leaves the connection as good as it was.
+/// Whether an error concerns a record only, so that the connection can be reused.
 fn is_about_record(kind: ErrorKind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! The operations of a store as SQL, each in one transaction.
+//! SQL for record operations, each in one transaction.
 
 use bytes::Bytes;
 use rusqlite::{
@@ -11,7 +11,7 @@ use crate::{
     Space, StoreError, Summary, Timestamp, Write,
 };
 
-/// Reads these records at one moment.
+/// Reads records from one snapshot.
 pub(super) fn get_many(
     connection: &mut Connection,
     clock: &dyn Clock,
@@ -38,14 +38,14 @@ pub(super) fn get_many(
         .collect()
 }
 
-/// Tells a page of a space's records.
+/// Lists a page of a space's records.
 pub(super) fn list(
     connection: &mut Connection,
     clock: &dyn Clock,
     space: Space,
     after: Option<&Key>,
 ) -> Result<Listing, StoreError> {
-    // The empty text comes before every key.
+    // The empty string sorts before every key.
     let after = after.map_or("", Key::as_str);
     let now = clock.now().as_millis();
     let mut statement = connection
@@ -69,7 +69,6 @@ pub(super) fn list(
     Ok(listing)
 }
 
-/// Writes one record.
 pub(super) fn put(
     connection: &mut Connection,
     clock: &dyn Clock,
@@ -78,7 +77,7 @@ pub(super) fn put(
     write: &Write,
 ) -> Result<Revision, StoreError> {
     let transaction = begin(connection)?;
-    // Asked only now, when it is our turn, so that later writes have later times.
+    // Read under the write lock, so that later writes have later times.
     let now = clock.now();
     drop_expired(&transaction, now)?;
     write
@@ -112,7 +111,6 @@ pub(super) fn put(
     Ok(Revision(revision))
 }
 
-/// Removes one record.
 pub(super) fn remove(
     connection: &mut Connection,
     clock: &dyn Clock,
@@ -133,7 +131,6 @@ pub(super) fn remove(
     Ok(current.is_some())
 }
 
-/// Drops every record past its end.
 pub(super) fn sweep(connection: &mut Connection, clock: &dyn Clock) -> Result<u64, StoreError> {
     let transaction = begin(connection)?;
     let swept = drop_expired(&transaction, clock.now())?;
@@ -141,8 +138,8 @@ pub(super) fn sweep(connection: &mut Connection, clock: &dyn Clock) -> Result<u6
     Ok(swept)
 }
 
-/// Begins a transaction that will write. Taking the lock at once means waiting for one's turn; taking it after
-/// reading would mean failing when somebody else has written in between.
+/// Begins a write transaction. It takes the lock at once and waits for other writers; upgrading from a read lock would
+/// fail if another process has written in between.
 pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, StoreError> {
     connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -190,13 +187,13 @@ fn record(transaction: &Transaction<'_>, row: &Row<'_>) -> Result<Record, StoreE
     })
 }
 
-/// Reads a value from its pages straight into its place. As a column it would be put together by SQLite first and
-/// then copied, which takes half as long again.
+/// Reads a value directly into its buffer through incremental blob I/O. As a column, SQLite would assemble and then
+/// copy it, which takes 50 % longer.
 fn value(transaction: &Transaction<'_>, rowid: i64, size: usize) -> Result<Bytes, StoreError> {
     if size > MAX_VALUE_BYTES {
         return Err(StoreError::new(
             ErrorKind::TooLarge { size: size as u64 },
-            format!("the stored value of {size} bytes is over the limit of {MAX_VALUE_BYTES}"),
+            format!("the stored value has {size} bytes, over the limit of {MAX_VALUE_BYTES}"),
         ));
     }
     let mut value = vec![0; size];

@@ -1,4 +1,4 @@
-//! Files that cannot be used: each trouble has an error of its own, and what was there is still there.
+//! Unusable files: each fault has its own error kind, and the data stays intact.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use switchboard_store::{
     ErrorKind, Expected, SqliteSettings, SqliteStore, Store as _, StoreError, Write,
 };
 
-/// Every operation fails with this kind, names the file, and leaves its bytes alone.
+/// Asserts that every operation fails with this kind, names the file, and leaves its bytes unchanged.
 async fn check_refused(path: &Path, expected: ErrorKind) {
     let before = fs::read(path).unwrap();
     let store = SqliteStore::new(path);
@@ -33,12 +33,12 @@ async fn check_refused(path: &Path, expected: ErrorKind) {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_refused() {
+async fn a_file_that_is_not_a_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.db");
     fs::write(
         &path,
-        "this is a letter to my grandmother, and no database\n".repeat(100),
+        "this is a plain text file, not a database\n".repeat(100),
     )
     .unwrap();
     check_refused(&path, ErrorKind::Corrupt).await;
@@ -52,7 +52,7 @@ async fn a_damaged_database_is_refused() {
     store.put(SPACE, &key("a"), Write::new("1")).await.unwrap();
     drop(store);
     let mut bytes = fs::read(&path).unwrap();
-    // The header stays, all pages become noise.
+    // The header stays intact; all pages are overwritten.
     bytes[100..].fill(0xa5);
     fs::write(&path, bytes).unwrap();
     check_refused(&path, ErrorKind::Corrupt).await;
@@ -92,7 +92,7 @@ async fn a_folder_in_the_place_of_the_file_is_refused() {
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotAFile);
     assert!(error.hint().is_some());
-    assert_eq!(error.message, "a folder stands where the file should be");
+    assert_eq!(error.message, "the path is a folder");
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn a_writer_elsewhere_does_not_stop_readers() {
 }
 
 #[tokio::test]
-async fn a_writer_that_never_ends_is_told() {
+async fn a_writer_that_never_ends_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.db");
     let store = SqliteStore::with_settings(
@@ -153,7 +153,7 @@ async fn a_writer_that_never_ends_is_told() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_held_is_waited_for_once() {
+async fn a_locked_file_is_waited_for_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.db");
     let settings = SqliteSettings {
@@ -166,7 +166,7 @@ async fn a_file_that_is_held_is_waited_for_once() {
     connection.execute_batch("begin immediate").unwrap();
     let mut waited = Vec::new();
     for _ in 0..3 {
-        // Reading does not make it patient again.
+        // Reading does not reset the shortened wait.
         store.get(SPACE, &key("a")).await.unwrap();
         let start = std::time::Instant::now();
         let error = store.put(SPACE, &key("a"), Write::new("2")).await;
@@ -179,7 +179,7 @@ async fn a_file_that_is_held_is_waited_for_once() {
 }
 
 #[tokio::test]
-async fn reading_makes_no_file() {
+async fn reading_does_not_create_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er/state.db");
     let store = SqliteStore::new(&path);
@@ -208,7 +208,7 @@ mod unix {
     use crate::support::{assert_passed, role, worker};
 
     #[tokio::test]
-    async fn only_this_user_can_read_what_is_made() {
+    async fn new_files_are_private_to_the_user() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made/here/state.db");
         let store = SqliteStore::new(&path);
@@ -223,7 +223,7 @@ mod unix {
     }
 
     #[tokio::test]
-    async fn a_folder_that_cannot_be_written_is_told() {
+    async fn a_read_only_folder_is_reported() {
         if let Some((role, path)) = role() {
             let store = SqliteStore::new(&path);
             if role == "existing" {
@@ -244,8 +244,8 @@ mod unix {
         let store = SqliteStore::new(&path);
         store.put(SPACE, &key("a"), Write::new("1")).await.unwrap();
         drop(store);
-        // Modes mean nothing to the superuser, so the work is done by somebody else then; that one needs a program
-        // it can reach.
+        // File modes do not apply to root, so another user runs the test then, from a copy of the program that it can
+        // access.
         let program = folder.path().join("program");
         fs::copy(env::current_exe().unwrap(), &program).unwrap();
         for (path, mode) in [
@@ -257,7 +257,7 @@ mod unix {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
         let is_superuser = fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0);
-        let test = "faults::unix::a_folder_that_cannot_be_written_is_told";
+        let test = "faults::unix::a_read_only_folder_is_reported";
         for (role, path) in [("existing", path), ("missing", target.join("other.db"))] {
             let mut command = worker(&program, test, role, &path);
             command.current_dir("/");
@@ -271,7 +271,7 @@ mod unix {
     }
 
     #[tokio::test]
-    async fn a_file_system_that_takes_no_more_is_told() {
+    async fn a_full_file_system_is_reported() {
         if let Some((_, path)) = role() {
             let store = SqliteStore::new(&path);
             let error = store
@@ -279,7 +279,7 @@ mod unix {
                 .await
                 .unwrap_err();
             assert_eq!(error.kind, ErrorKind::Full, "{error}");
-            // What is there can be read, and what fits can be written.
+            // Existing records can be read, and a value that fits can be written.
             let record = store.get(SPACE, &key("a")).await.unwrap().unwrap();
             assert_eq!(record.value, "1");
             store.put(SPACE, &key("c"), Write::new("3")).await.unwrap();
@@ -292,11 +292,12 @@ mod unix {
         drop(store);
         let limited = worker(
             &env::current_exe().unwrap(),
-            "faults::unix::a_file_system_that_takes_no_more_is_told",
+            "faults::unix::a_full_file_system_is_reported",
             "limited",
             &path,
         );
-        // The shell sets a limit on file sizes of 256 or 512 KiB, by its kind, and lets the write fail, not kill.
+        // `ulimit` limits file sizes to 256 or 512 KiB, depending on the shell; the trap makes the write fail instead
+        // of killing us.
         let mut shell = Command::new("sh");
         shell
             .args(["-c", "trap '' XFSZ; ulimit -f 512; exec \"$0\" \"$@\""])

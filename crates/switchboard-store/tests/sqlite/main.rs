@@ -1,4 +1,4 @@
-//! The store in a file: shared by processes, and faced with files it cannot use.
+//! The SQLite store: shared by several processes, and with unusable files.
 #![cfg(feature = "sqlite")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Several processes and one file: nothing is lost, whoever is killed.
+//! Several processes on one file: no write is lost, even when a process is killed.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 
@@ -41,7 +41,7 @@ async fn writers_in_many_processes_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_log_of_many_processes_lacks_nothing() {
+async fn appends_of_many_processes_lose_nothing() {
     let keep = Retention {
         max_age: Duration::MAX,
         max_bytes: u64::MAX,
@@ -60,7 +60,7 @@ async fn a_log_of_many_processes_lacks_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.db");
     let roles = || (0..WORKERS).map(|worker| format!("worker-{worker}"));
-    let test = "processes::a_log_of_many_processes_lacks_nothing";
+    let test = "processes::appends_of_many_processes_lose_nothing";
     run_workers(test, &path, roles());
     let store = SqliteStore::new(path);
     let mut found = Vec::new();
@@ -84,7 +84,7 @@ async fn a_log_of_many_processes_lacks_nothing() {
 }
 
 #[tokio::test]
-async fn processes_that_make_the_file_at_once_share_it() {
+async fn processes_that_create_the_file_at_once_share_it() {
     if let Some((role, path)) = role() {
         let write = Write::new(role.clone()).expecting(Expected::Absent);
         SqliteStore::new(path)
@@ -93,10 +93,10 @@ async fn processes_that_make_the_file_at_once_share_it() {
             .unwrap();
         return;
     }
-    let test = "processes::processes_that_make_the_file_at_once_share_it";
+    let test = "processes::processes_that_create_the_file_at_once_share_it";
     let roles = || (0..WORKERS).map(|worker| format!("worker-{worker}"));
     let folder = tempfile::tempdir().unwrap();
-    // Once with no file, once with an empty one, which is brought to our schema in its place.
+    // Once without a file, and once with an empty one, which is migrated in place.
     let empty = folder.path().join("empty.db");
     std::fs::write(&empty, "").unwrap();
     for path in [folder.path().join("new.db"), empty] {
@@ -123,7 +123,7 @@ async fn processes_that_make_the_file_at_once_share_it() {
 async fn a_killed_writer_loses_nothing_it_had_written() {
     if let Some((_, path)) = role() {
         let store = SqliteStore::new(path);
-        // Each value is large enough to be cut in the middle by the end of the process.
+        // Each value is large enough that a kill can interrupt its write.
         for count in 1_u64.. {
             let mut value = count.to_string().into_bytes();
             value.resize(300_000, b' ');
@@ -150,7 +150,7 @@ async fn a_killed_writer_loses_nothing_it_had_written() {
         .spawn()
         .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let told = lines
+        let reported = lines
             .map_while(Result::ok)
             .filter_map(|line| line.strip_prefix("written ")?.parse::<u64>().ok())
             .nth(round)
@@ -161,8 +161,8 @@ async fn a_killed_writer_loses_nothing_it_had_written() {
         let store = SqliteStore::new(&path);
         let count = number(store.get(SPACE, &key("count")).await.unwrap().as_ref());
         assert!(
-            count >= total + told,
-            "{told} more than {total} were written, {count} are there"
+            count >= total + reported,
+            "{reported} more than {total} were written, {count} exist"
         );
         let large = store.get(SPACE, &key("large")).await.unwrap().unwrap();
         assert_eq!(large.value.len(), 300_000);

@@ -1,6 +1,6 @@
-//! Tests that are several processes: a test starts its own program again, as a worker.
+//! Support for multi-process tests: a test runs its own executable again as a worker.
 //!
-//! The worker runs the same test, which finds out by [`role`] that it is one.
+//! The worker runs the same test, which detects by [`role`] that it is one.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ pub(crate) const SPACE: Space = Space::new("test");
 const PATH: &str = "SWITCHBOARD_STORE_TEST_PATH";
 const ROLE: &str = "SWITCHBOARD_STORE_TEST_ROLE";
 
-/// The part this process has to play, if it is a worker, and the file to play it on.
+/// The worker's role and file; `None` in the main process.
 pub(crate) fn role() -> Option<(String, PathBuf)> {
     Some((env::var(ROLE).ok()?, env::var_os(PATH)?.into()))
 }
 
-/// A command that runs this test program as a worker.
+/// A command that runs this test executable as a worker.
 pub(crate) fn worker(program: &Path, test: &str, role: &str, path: &Path) -> Command {
     let mut command = Command::new(program);
     command
@@ -30,7 +30,7 @@ pub(crate) fn worker(program: &Path, test: &str, role: &str, path: &Path) -> Com
     command
 }
 
-/// Starts workers of these roles and waits for all; each must succeed.
+/// Runs one worker per role, concurrently, and asserts that all succeed.
 pub(crate) fn run_workers(test: &str, path: &Path, roles: impl IntoIterator<Item = String>) {
     let program = env::current_exe().unwrap();
     let workers: Vec<Child> = roles
@@ -42,12 +42,12 @@ pub(crate) fn run_workers(test: &str, path: &Path, roles: impl IntoIterator<Item
     }
 }
 
-/// A worker has played its part, and not merely found no test of that name.
+/// Asserts that a worker ran its test: a run without a matching test also exits with 0.
 pub(crate) fn assert_passed(output: &Output) {
-    let told = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && told.contains("1 passed"),
-        "{told}"
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}"
     );
 }
 
@@ -55,14 +55,13 @@ pub(crate) fn key(name: &str) -> Key {
     Key::new(name).unwrap()
 }
 
-/// The number a record holds.
 pub(crate) fn number(record: Option<&Record>) -> u64 {
     record.map_or(0, |record| {
         std::str::from_utf8(&record.value).unwrap().parse().unwrap()
     })
 }
 
-/// Adds one to the number under this key.
+/// Increments the number under this key.
 pub(crate) async fn increment(store: &SqliteStore, name: &str) {
     let add = |record: Option<&Record>| Some(Write::new((number(record) + 1).to_string()));
     update(store, SPACE, &key(name), add).await.unwrap();

@@ -1,10 +1,10 @@
-//! The floor: what a call over a pipe costs when nothing is done but to send a line and to read one.
+//! Lower bound for `cargo xtask bench`: a client that only writes a line and reads a line per call.
 //!
-//! No table of requests, no deadline, no cancellation, no check of anything but the id; one call at a time. Nobody
-//! would want such a client. `cargo xtask bench` measures how far from it a real one is.
+//! No request table, no deadline, no cancellation, no checks but the id; one call at a time. It is not a usable client;
+//! the benchmark measures how far a real one is from it.
 //!
-//! It speaks the stateless era unless `ECHO_ERA` says that the server does not: what an era wants in every request is
-//! no cost of the client.
+//! It uses the stateless era unless `ECHO_ERA` says that the server does not support it, so that the era's request
+//! overhead does not count for the client.
 
 use std::process::{ExitCode, Stdio};
 
@@ -44,7 +44,7 @@ impl Contestant for Floor {
     }
 
     fn tools(&self) -> usize {
-        // They were read and not looked at.
+        // They are read but not parsed.
         0
     }
 
@@ -61,11 +61,11 @@ struct Pipe {
     stdout: BufReader<ChildStdout>,
     line: String,
     last_id: u64,
-    /// What every request carries.
+    /// Metadata sent with every request.
     meta: &'static str,
 }
 
-/// What a request of the stateless era carries.
+/// Metadata of a request in the stateless era.
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}},"io.modelcontextprotocol/clientInfo":{"name":"floor","version":"1.0.0","title":"The floor"}},"#;
 
 #[derive(Deserialize)]
@@ -118,7 +118,7 @@ impl Pipe {
         self.stdout.read_line(&mut self.line).await?;
         let answer: Answer<'_> = serde_json::from_str(&self.line)?;
         if answer.id != id || answer.result.get().is_empty() {
-            return Err("an answer to something else".into());
+            return Err("the answer has another id".into());
         }
         Ok(())
     }

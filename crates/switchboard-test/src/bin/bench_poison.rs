@@ -1,10 +1,10 @@
-//! How many poisoned definitions are flagged, how many others, and what it costs.
+//! Measures detection of poisoned tool definitions: true and false positives, and time.
 //!
-//! `cargo xtask bench poison` runs it. It prints one line of JSON: counts by corpus, source, class and kind, the corpora
-//! that are not at hand, and times in nanoseconds for each definition, round by round.
+//! Run by `cargo xtask bench poison`. Prints one line of JSON: counts by corpus, source, class and kind, missing
+//! corpora, and nanoseconds per definition for each round.
 
 #![expect(clippy::cast_precision_loss, reason = "counts are small")]
-#![expect(clippy::print_stdout, reason = "what is measured is its output")]
+#![expect(clippy::print_stdout, reason = "prints the results")]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -18,13 +18,13 @@ use switchboard::json::SharedJson;
 use switchboard::names::ServerName;
 use switchboard_test::shared::{poison_data, tool_search_data};
 
-/// How many definitions are timed, at least.
+/// Minimum number of definitions to time.
 const TOOLS: usize = 10_000;
 
-/// How often they are.
+/// Number of timing rounds.
 const ROUNDS: usize = 5;
 
-/// Attacks that ask for nothing in words, which are counted apart.
+/// Attacks without an explicit instruction, counted separately.
 const WEAK: [&str; 2] = ["out-of-scope parameter", "preference manipulation"];
 
 type Failure = Box<dyn std::error::Error>;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A definition with its label.
+/// A labelled definition.
 struct Sample {
     corpus: String,
     source: String,
@@ -119,7 +119,7 @@ fn read(file: &Path, corpus: &str, samples: &mut Vec<Sample>) -> Result<(), Fail
         let is_weak = WEAK.contains(&class.as_str());
         let kind = match (is_poisoned, is_weak) {
             (true, true) => "weak",
-            // Written with the rules at hand: shown, and no goal.
+            // Written with knowledge of the rules: reported, but without a target.
             (true, false) if corpus == "evasive" => "evasive",
             (true, false) => "instruction",
             (false, _) if class.contains("negative") => "hard negative",
@@ -163,7 +163,7 @@ fn is_flagged(sample: &Sample) -> bool {
     }
 }
 
-/// Nanoseconds for a definition, beside those of parsing it.
+/// Nanoseconds per definition, without parsing.
 fn speed(samples: &[Sample]) -> Value {
     let ordinary = samples.iter().filter(|sample| sample.kind == "ordinary");
     let definitions: Vec<Value> = ordinary
@@ -194,7 +194,7 @@ fn speed(samples: &[Sample]) -> Value {
             black_box(serde_json::from_str::<Value>(text).is_ok());
         }
     };
-    // The first one compiles the patterns.
+    // The first run compiles the patterns.
     let first = each(&|| {
         black_box(tools.tools().first().map(|tool| tools.flags(tool)));
     }) * TOOLS as f64;

@@ -1,4 +1,4 @@
-//! The client of rmcp, for `cargo xtask bench`.
+//! The rmcp client, for `cargo xtask bench`.
 
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;

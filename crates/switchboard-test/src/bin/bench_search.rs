@@ -1,10 +1,10 @@
-//! Tool search beside two search engines: the same tools, the same questions, one process, one core.
+//! Compares tool search with two search engines: same tools, same queries, one process, one core.
 //!
-//! `cargo xtask bench data` runs it. It prints one line of JSON: medians in nanoseconds, round by round, and the recall
-//! of each on public query sets where they are beside the repository. All three get the same texts and give ten
-//! results; what they have of settings is left as it comes, apart from English.
+//! Run by `cargo xtask bench data`. Prints one line of JSON: medians in nanoseconds for each round, and the recall of
+//! each engine on public query sets, if available. All three index the same texts and return ten results, with default
+//! settings for English.
 
-#![expect(clippy::print_stdout, reason = "what is measured is its output")]
+#![expect(clippy::print_stdout, reason = "prints the results")]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -21,16 +21,16 @@ use tantivy::query::QueryParser;
 use tantivy::schema::{Field, STORED, Schema, TextFieldIndexing, TextOptions, Value as _};
 use tantivy::{IndexReader, TantivyDocument};
 
-/// How many tools there are, at least.
+/// Minimum number of tools.
 const TOOLS: usize = 10_000;
 
-/// How many results each gives.
+/// Number of results per query.
 const RESULTS: usize = 10;
 
-/// How often every question is asked in one round.
+/// Number of rounds.
 const ROUNDS: usize = 5;
 
-/// How often each of them asks all questions in one round.
+/// Repetitions of all queries per engine and round.
 const REPEATS: usize = 20;
 
 type Failure = Box<dyn std::error::Error>;
@@ -48,9 +48,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whoever finds tools.
+/// A search engine under test.
 trait Finder {
-    /// The tools for a question, as `server/tool`.
+    /// The tools for a query, as `server/tool`.
     fn find(&self, question: &str) -> Vec<String>;
 }
 
@@ -147,7 +147,7 @@ const THINGS: [&str; 40] = [
     "diagram",
 ];
 
-/// As many tools as verbs and things make, on one server for each thing.
+/// One tool for each combination of verb and thing, on one server per thing.
 fn made_up_tools() -> Vec<ListedTool> {
     let mut tools = Vec::new();
     for (place, thing) in THINGS.iter().enumerate() {
@@ -191,7 +191,7 @@ fn made_up_questions() -> Vec<Question> {
     questions.collect()
 }
 
-/// Copies of the tools on servers of other names, until there are enough.
+/// Repeats the tools under other server names until there are enough.
 fn multiplied(tools: &[ListedTool]) -> Vec<ListedTool> {
     let copies = (0..).flat_map(|copy| {
         tools.iter().map(move |tool| ListedTool {
@@ -239,7 +239,7 @@ impl Ours {
         Self(self.0.without_file_writers())
     }
 
-    /// The time it takes to replace all tools of a server, for the server that has most.
+    /// The median time to replace all tools of the largest server.
     fn median_update(&mut self, tools: &[ListedTool]) -> u64 {
         let servers = by_server(tools);
         let largest = servers.into_iter().max_by_key(|(_, tools)| tools.len());
@@ -321,7 +321,7 @@ impl Tantivy {
 
 impl Finder for Tantivy {
     fn find(&self, question: &str) -> Vec<String> {
-        // Its query language has a meaning for most marks.
+        // Most punctuation has a meaning in its query language.
         let words = question.replace(|character: char| !character.is_alphanumeric(), " ");
         let (query, _) = self.parser.parse_query_lenient(&words.to_lowercase());
         let searcher = self.reader.searcher();
@@ -373,7 +373,7 @@ impl Finder for Bm25 {
     }
 }
 
-/// The names and texts of parameters, as our own search reads them.
+/// The names and texts of parameters, as our own search indexes them.
 fn parameters(tool: &ListedTool) -> String {
     let document = document(tool);
     format!(

@@ -1,7 +1,7 @@
-//! The host, for `cargo xtask bench`: as an embedder uses it, with nothing left out.
+//! The complete host, used as by an embedder, for `cargo xtask bench`.
 //!
-//! Servers run under the supervisor, which is this program again. Every call is looked up, its arguments are checked, the
-//! permission gate decides about it and writes it down, its deadlines run, and a listener gets its events.
+//! Servers run under the supervisor, which is this program again. Every call is resolved, its arguments are validated,
+//! the permission gate decides and logs it, its deadlines run, and a listener receives its events.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use switchboard::transport::stdio::{StdioConnector, SupervisorCommand};
 use switchboard_test::bench::{self, ARGUMENTS, Contestant, Failure, Server, TOOL};
 use tokio::sync::broadcast::error::RecvError;
 
-/// The argument that makes this program a supervisor.
+/// The argument that runs this program as the supervisor.
 const SUPERVISOR: &str = "supervisor";
 
 fn main() -> ExitCode {
@@ -55,7 +55,7 @@ impl Contestant for Switchboard {
         options.gate = Arc::new(PermissionGate::new(engine).recording(audit));
         let host = Host::with_options(options);
         let mut events = host.events();
-        // It ends with the host, and before that with the runtime.
+        // Ends with the host, at the latest with the runtime.
         tokio::spawn(
             async move { while !matches!(events.recv().await, Err(RecvError::Closed)) {} },
         );

@@ -1,22 +1,23 @@
-//! The client that the official conformance suite drives; `cargo xtask conformance` runs it.
+//! The client for the official conformance suite; run by `cargo xtask conformance`.
 //!
 //! # How the suite drives a client
 //!
-//! For each scenario the suite starts a server of its own, then runs `conformance-client URL` with the URL as the last
-//! argument, through a shell, and these variables:
+//! For each scenario the suite starts its own server, then runs `conformance-client URL` through a shell, with the URL
+//! as the last argument and these variables:
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `MCP_CONFORMANCE_SCENARIO` | the scenario, as below |
 //! | `MCP_CONFORMANCE_PROTOCOL_VERSION` | the revision it is run for; always set |
-//! | `MCP_CONFORMANCE_CONTEXT` | JSON with what the scenario needs, `{"name": SCENARIO, …}`; for some scenarios only |
+//! | `MCP_CONFORMANCE_CONTEXT` | JSON with the scenario's parameters, `{"name": SCENARIO, …}`; for some scenarios only
+//! |
 //!
-//! The client has 30 seconds, must exit by itself, with 0 unless the scenario says otherwise. A warning fails a scenario
-//! as a failure does. Besides the checks below, `wire-schema-valid` fails when any message a client sent breaks the
-//! schema of its revision: that of the `MCP-Protocol-Version` header, and of 2025-03-26 without the header. The check
-//! covers the probe with `server/discover`, too.
+//! The client has 30 seconds and must exit by itself, with 0 unless noted below. A warning fails a scenario like a
+//! failure. Besides the checks below, `wire-schema-valid` fails if any message of the client violates the schema of its
+//! revision: that of the `MCP-Protocol-Version` header, or 2025-03-26 without the header. The check includes the
+//! `server/discover` probe.
 //!
-//! # What each scenario wants
+//! # Requirements of each scenario
 //!
 //! Revisions: A is 2025-06-18, B is 2025-11-25, C is 2026-07-28.
 //!
@@ -59,8 +60,8 @@
 //! **`http-standard-headers`** (C). Connect, then `tools/list`, `tools/call` (`test_headers` and
 //! `my-hyphenated-tool`), `resources/list`, `resources/read` (both URIs: one with `%20`, one with a query),
 //! `prompts/list`, `prompts/get` (`test_prompt`). Every POST must have `Mcp-Method`, and the three named ones
-//! `Mcp-Name` equal to the name or URI as it stands in the body. Only the first of each method is looked at, and what is
-//! never sent is skipped. Answers carry a session id, which means nothing in this revision.
+//! `Mcp-Name` equal to the name or URI as it stands in the body. Only the first of each method is checked, and those
+//! never sent are skipped. Answers carry a session id, which means nothing in this revision.
 //!
 //! **`http-custom-headers`** (C). The context has `toolCalls: [{name, arguments}, …]`: call each as it is. Arguments
 //! whose property has `x-mcp-header` are mirrored as `Mcp-Param-<name>`: integers and booleans as text, an empty string
@@ -128,7 +129,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the suite wants this time.
+/// The scenario to run, from the environment and the command line.
 #[derive(Debug)]
 struct Job {
     scenario: String,
@@ -185,7 +186,7 @@ async fn run(job: &Job) -> Result<(), String> {
     outcome
 }
 
-/// A host that is connected to the server of a scenario.
+/// A host connected to the server of a scenario.
 struct Session {
     host: Host,
     server: ServerName,
@@ -224,7 +225,7 @@ impl Session {
         self.call_raw(tool, arguments).await
     }
 
-    /// A call without arguments, whose error is told apart.
+    /// Calls a tool without arguments and returns the typed error.
     async fn try_call(&self, tool: &str) -> Result<CallOutcome, CallError> {
         let request = CallRequest {
             tool: format!("{}/{tool}", self.server),
@@ -326,7 +327,7 @@ impl Session {
     }
 }
 
-/// Accepts every form, with the defaults it states and yes to every question.
+/// Accepts every form, with its defaults and `true` for everything else.
 struct Consenting;
 
 impl ClientHandler for Consenting {
@@ -356,7 +357,7 @@ impl ClientHandler for Consenting {
     }
 }
 
-/// An answer for each property: its default, or yes.
+/// An answer for each property: its default, or `true`.
 fn answers(schema: &Value) -> Value {
     let properties = schema["properties"]
         .as_object()

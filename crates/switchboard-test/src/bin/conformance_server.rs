@@ -1,16 +1,15 @@
-//! The server that the official conformance suite tries, and the clients of others; `cargo xtask conformance` runs it.
+//! The server for the official conformance suite and for third-party clients; run by `cargo xtask conformance`.
 //!
 //! | command line | what it does |
 //! |---|---|
-//! | `conformance-server` | listens on loopback, says where on its first line, and ends with its standard input |
-//! | `conformance-server --token TOKEN` | the same, for those who show the token |
+//! | `conformance-server` | listens on loopback, prints its URL as the first line, exits when its standard input ends |
+//! | `conformance-server --token TOKEN` | the same, with a required token |
 //! | `conformance-server --stdio` | serves one client over standard input and output |
 //!
-//! What the tools, prompts and resources must do is said by the suite; the names are its own. Its bounds are tight where
-//! that brings more of the front end into play: a stream of a session ends after a second, so that clients have to come
-//! back for the rest.
+//! The suite defines the names and behaviour of the tools, prompts and resources. Some limits are low to exercise more
+//! of the front end: a session's stream ends after a second, so that clients have to resume it.
 
-#![expect(clippy::print_stdout, reason = "the first line says where it listens")]
+#![expect(clippy::print_stdout, reason = "the first line is its URL")]
 
 #[path = "conformance_server/definitions.rs"]
 mod definitions;
@@ -41,7 +40,7 @@ async fn main() -> ExitCode {
         },
         _ => Err("usage: conformance-server [--stdio | --token TOKEN]".into()),
     };
-    // What blocks on standard input would keep the runtime from ending.
+    // A blocking read of standard input would keep the runtime from ending.
     std::process::exit(match served {
         Ok(()) => 0,
         Err(error) => {

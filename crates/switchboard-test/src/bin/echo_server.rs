@@ -1,8 +1,8 @@
-//! A stdio server that costs as little as possible, for benchmarks of clients.
+//! A stdio server with minimal overhead, for benchmarks of clients.
 //!
-//! It reads lines, finds the method and the id without parsing the rest, and answers from texts that are ready-made:
-//! whatever a benchmark measures is the client. `ECHO_TOOLS` is the number of tools it lists (1), `ECHO_START_MS` how
-//! long it takes to start (0), `ECHO_ERA` is `stateful`, `stateless` or `both` (both).
+//! It finds the method and the id of each line without parsing the rest, and answers with prepared texts, so that a
+//! benchmark measures the client. `ECHO_TOOLS` is the number of tools it lists (default 1), `ECHO_START_MS` its startup
+//! delay (0), `ECHO_ERA` is `stateful`, `stateless` or `both` (`both`).
 
 use std::io::{self, BufRead as _, Write as _};
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn main() -> io::Result<()> {
             return Ok(());
         }
         answers.answer(&line, &mut output)?;
-        // One write for all requests that came together.
+        // One write for all requests that arrived together.
         if input.buffer().is_empty() {
             output.flush()?;
         }
@@ -70,7 +70,7 @@ const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"to
 const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo-server","version":"1.0.0"}},"ttlMs":3600000,"cacheScope":"public"}"#;
 const UNKNOWN: &str = r#"{"code":-32601,"message":"Method not found"}"#;
 
-/// A list of so many tools, each of about 600 bytes. Written into one buffer, since clients wait for it.
+/// A list of this many tools, each of about 600 bytes. Built in one buffer, because clients wait for it.
 fn tools(count: usize) -> String {
     let padding = "Describes what the tool does, at some length. ".repeat(8);
     let mut list = String::with_capacity(count * (padding.len() + 256) + 128);
@@ -83,14 +83,14 @@ fn tools(count: usize) -> String {
         list.push_str(&index.to_string());
         list.push_str(r#"","description":""#);
         list.push_str(&padding);
-        list.push_str(r#"","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to say"},"times":{"type":"integer"}},"required":["text"]}}"#);
+        list.push_str(r#"","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"Text to repeat"},"times":{"type":"integer"}},"required":["text"]}}"#);
     }
     list.push_str(r#"],"ttlMs":0,"cacheScope":"private"}"#);
     list
 }
 
-/// The string or number after the first occurrence of a key. The messages of a benchmark are known to have none of
-/// these keys inside their params before the envelope's own.
+/// The string or number after the first occurrence of a key. In benchmark messages, these keys do not occur inside
+/// params before the envelope's own.
 fn value_after<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let start = memchr::memmem::find(line, key)? + key.len();
     let rest = line.get(start..)?.trim_ascii_start();

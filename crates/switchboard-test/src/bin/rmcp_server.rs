@@ -59,7 +59,7 @@ async fn serve_http(address: &str) -> Result<(), Box<dyn Error>> {
         let service = hyper_util::service::TowerToHyperService::new(router.clone());
         tokio::spawn(async move {
             let stream = hyper_util::rt::TokioIo::new(stream);
-            // A connection that breaks off concerns nobody else.
+            // A broken connection does not affect the others.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(stream, service)
                 .await;
@@ -94,8 +94,8 @@ impl ServerHandler for Greeter {
             })
         };
         typed(&json!({"tools": [
-            tool("echo", "Says it again", json!({"text": {"type": "string"}})),
-            tool("count", "Counts, and tells how far it is", json!({"to": {"type": "integer"}})),
+            tool("echo", "Repeats the text", json!({"text": {"type": "string"}})),
+            tool("count", "Counts and reports progress", json!({"to": {"type": "integer"}})),
             tool("ask", "Asks the user for a name", json!({})),
             tool("think", "Asks the model", json!({"question": {"type": "string"}})),
         ]}))
@@ -108,7 +108,9 @@ impl ServerHandler for Greeter {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
         match request.name.as_ref() {
-            "echo" => Ok(said(arguments["text"].as_str().unwrap_or_default())),
+            "echo" => Ok(text_response(
+                arguments["text"].as_str().unwrap_or_default(),
+            )),
             "count" => count(&arguments, &context).await,
             "ask" => {
                 let params = json!({
@@ -198,14 +200,14 @@ async fn count(
                 "progress": step,
                 "total": to,
             }))?;
-            // The client may have stopped listening; the count goes on.
+            // The client may have stopped reading; counting continues.
             let _ = context.peer.notify_progress(params).await;
         }
     }
-    Ok(said(&format!("counted to {to}")))
+    Ok(text_response(&format!("counted to {to}")))
 }
 
-/// Asks the client, in the way of the request's era, and answers with what it said.
+/// Asks the client in the way of the request's era, and returns its answer.
 #[expect(
     deprecated,
     reason = "sampling is deprecated in the specification, and still there"
@@ -218,7 +220,7 @@ async fn ask(
 ) -> Result<CallToolResponse, ErrorData> {
     if let Some(responses) = &request.input_responses {
         let answer = to_value(&responses.get("answer"))?;
-        return Ok(said(&answer.to_string()));
+        return Ok(text_response(&answer.to_string()));
     }
     let version = context.meta.protocol_version();
     if version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()) {
@@ -237,14 +239,14 @@ async fn ask(
         let answer = context.peer.create_message(typed(&params)?).await;
         to_value(&answer.map_err(failed)?)?
     };
-    Ok(said(&answer.to_string()))
+    Ok(text_response(&answer.to_string()))
 }
 
-fn said(text: &str) -> CallToolResponse {
+fn text_response(text: &str) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 
-/// The SDK's types, from the JSON that they stand for.
+/// Decodes one of the SDK's types from JSON.
 fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, ErrorData> {
     T::deserialize(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }

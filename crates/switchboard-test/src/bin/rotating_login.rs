@@ -1,13 +1,13 @@
-//! One of many processes that share a login.
+//! One of several processes that share a login, for tests of concurrent token refresh.
 //!
-//! `rotating-login FOLDER URL` says `ready`, waits for a line, asks for the credentials of the server at `URL` from the
-//! logins in `FOLDER` as a transport would before a request, and prints the header. `rotating-login FOLDER hold` takes
-//! the lock that a renewal takes, says `ready`, and keeps it until it is ended.
+//! `rotating-login FOLDER URL` prints `ready`, waits for a line, gets the credentials for the server at `URL` from the
+//! logins in `FOLDER`, as a transport does before a request, and prints the header. `rotating-login FOLDER hold` takes
+//! the refresh lock, prints `ready`, and holds it until it is killed.
 
 #![expect(
     clippy::print_stdout,
     clippy::expect_used,
-    reason = "what it says is its purpose, and what it cannot do fails the test that started it"
+    reason = "output is its purpose, and a failure fails the test that started it"
 )]
 
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! A scripted MCP server as a process: see `switchboard_test::scripted`.
+//! The scripted MCP server as a program; see `switchboard_test::scripted`.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ fn main() {
         .build()
         .and_then(|runtime| {
             let outcome = runtime.block_on(switchboard_test::scripted::process::run(&arguments));
-            // A read of standard input may be under way, which nothing can interrupt.
+            // A pending read of standard input cannot be interrupted.
             runtime.shutdown_background();
             outcome
         });

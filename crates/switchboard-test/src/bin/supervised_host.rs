@@ -1,9 +1,9 @@
-//! A host to be killed, and the supervisor of its own servers.
+//! A host that tests kill, which is also the supervisor of its servers.
 //!
-//! `supervised_host supervisor MARK` is the supervisor. `supervised_host host MARK MANNER SCRIPT…` starts each script with `sh -c`
-//! under such a supervisor, all at once, with `MARK` in its environment as `SWITCHBOARD_TEST_MARK`; when every server has
-//! said a line it prints `ready`, waits for a line on standard input, and ends in the given manner: `exit`, `return` or
-//! `panic`. Whoever wants another end sends a signal. `supervised_host unsupervised …` is the same with no supervisor.
+//! `supervised_host supervisor MARK` runs the supervisor. `supervised_host host MARK MANNER SCRIPT…` starts each script
+//! with `sh -c` under such a supervisor, all at once, with `MARK` in its environment as `SWITCHBOARD_TEST_MARK`. When
+//! every server has written a line, it prints `ready`, waits for a line on standard input, and ends by `MANNER`:
+//! `exit`, `return` or `panic`. `supervised_host unsupervised …` is the same without a supervisor.
 
 fn main() -> std::process::ExitCode {
     #[cfg(unix)]
@@ -16,7 +16,7 @@ fn main() -> std::process::ExitCode {
 #[expect(
     clippy::print_stdout,
     clippy::panic,
-    reason = "to say something and to panic is what it is for"
+    reason = "printing and panicking are its purpose"
 )]
 mod unix {
     use std::io::{BufRead, Write};
@@ -92,17 +92,17 @@ mod unix {
         let _ = std::io::stdin().lock().read_line(&mut String::new());
         match manner {
             "exit" => std::process::exit(0),
-            "panic" => panic!("as it was told"),
+            "panic" => panic!("as requested"),
             _ => ExitCode::SUCCESS,
         }
     }
 
-    /// Tells when its server has said a line.
+    /// Signals that its server has written a line.
     struct Up(mpsc::Sender<()>);
 
     impl Inbound for Up {
         fn frame(&self, _frame: Bytes) {
-            // There is room for one line of each server, and more are not looked at.
+            // The channel holds one line per server; further lines are dropped.
             let _ = self.0.try_send(());
         }
 

@@ -1,11 +1,11 @@
-//! A turn as the events of the Messages API.
+//! Encodes a turn as events of the Anthropic Messages API.
 
 use serde_json::{Value, json};
 
 use super::script::{Refusal, Step, Stop, Turn};
 use super::stream::Piece;
 
-/// The stream of an answer to a request for this model.
+/// The event stream of an answer.
 pub(super) fn stream(turn: &Turn, number: usize, model: &str) -> Vec<Piece> {
     let mut writer = Writer::default();
     let usage = &turn.usage;
@@ -42,7 +42,7 @@ pub(super) fn stream(turn: &Turn, number: usize, model: &str) -> Vec<Piece> {
     writer.pieces
 }
 
-/// The body of a refusal.
+/// The error body of a refusal.
 pub(super) fn refusal(refusal: &Refusal) -> Value {
     let kind = match refusal.status {
         401 => "authentication_error",
@@ -60,14 +60,14 @@ pub(super) fn refusal(refusal: &Refusal) -> Value {
 #[derive(Default)]
 struct Writer {
     pieces: Vec<Piece>,
-    /// Blocks that were begun.
+    /// Number of blocks started.
     blocks: usize,
-    /// The type of the block that is open.
+    /// The type of the open block.
     open: Option<&'static str>,
 }
 
 impl Writer {
-    /// Does one step; `false` if the stream ends with it.
+    /// Encodes one step; returns `false` if it ends the stream.
     fn step(&mut self, step: &Step) -> bool {
         match step {
             Step::Text(text) => {

@@ -1,16 +1,16 @@
-//! A model that says what a script says, over HTTP on loopback, in the wire formats of Anthropic and of `OpenAI`.
+//! A scripted model endpoint on loopback, in the wire formats of Anthropic and `OpenAI`.
 //!
-//! A script is a list of [`Turn`]s, and a request gets the first that is left and fits. One script is playable in both
-//! formats: the path a request comes to decides. Everything that was asked is kept, whole. What the real endpoints
-//! refuse is refused here too, with their 400, and so is a request that the script has no turn for. Nothing has to be
-//! waited for by sleeping: a stream can wait at a gate, and a test for a request.
+//! A script is a list of [`Turn`]s; a request gets the first unused one that matches. The request's path determines the
+//! wire format. All requests are recorded completely. Requests that the real endpoints would reject get their status
+//! 400, and so do requests without a matching turn. Tests need no sleeps: a stream can wait at a gate, and a test for a
+//! request.
 //!
 //! | where | what |
 //! |---|---|
-//! | `script` | the description: text, thoughts, calls, and what goes wrong |
-//! | `anthropic`, `openai` | a turn in a wire format |
-//! | `rules` | what the real endpoints refuse |
-//! | `server`, `stream` | HTTP, the record, the gates |
+//! | `script` | the script: text, thoughts, calls and faults |
+//! | `anthropic`, `openai` | encoders for the wire formats |
+//! | `rules` | the validation rules of the real endpoints |
+//! | `server`, `stream` | the HTTP server, recorded requests, gates |
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -23,8 +23,8 @@
 //!     Turn::text("It says hello."),
 //! ])
 //! .await?;
-//! // A client under test is given `model.anthropic_url()` as ANTHROPIC_BASE_URL, or `model.openai_url()` as
-//! // OPENAI_BASE_URL, and any key. Afterwards:
+//! // Pass `model.anthropic_url()` as ANTHROPIC_BASE_URL, or `model.openai_url()` as OPENAI_BASE_URL, and any key.
+//! // Afterwards:
 //! let asked: Vec<_> = model.requests().iter().map(|request| request.body.clone()).collect();
 //! # assert!(asked.is_empty());
 //! # assert_eq!(model.left().len(), 3);
@@ -52,7 +52,7 @@ use tokio::task::JoinHandle;
 pub use script::{Arguments, Call, Refusal, Step, Stop, StreamError, Thought, Turn, Usage};
 use server::Shared;
 
-/// How long anything is waited for. It is only ever used up by a test that fails.
+/// Timeout of every wait; only reached by a failing test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A wire format.
@@ -60,22 +60,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum Wire {
     /// The Messages API.
     Anthropic,
-    /// Chat Completions.
+    /// The Chat Completions API.
     OpenAi,
 }
 
-/// A request that came in.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// The format it is in.
+    /// Determined by the path.
     pub wire: Wire,
-    /// Its headers, in lower case, without those that every client sends (`host`, `user-agent`, …).
+    /// Headers in lower case, without those that every client sends (`host`, `user-agent`, …).
     pub headers: BTreeMap<String, String>,
-    /// Its whole body; `null` if it was no JSON.
+    /// The JSON body; `null` if it was not JSON.
     pub body: Value,
 }
 
-/// The endpoint. Dropping it ends it, and every connection.
+/// A running endpoint. Dropping it closes every connection.
 #[derive(Debug)]
 pub struct ScriptedModel {
     address: SocketAddr,
@@ -84,7 +84,7 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// Starts it on a free port of the loopback interface.
+    /// Starts the endpoint on a free loopback port.
     pub async fn start(turns: Vec<Turn>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -97,17 +97,17 @@ impl ScriptedModel {
         })
     }
 
-    /// What a client is given as `ANTHROPIC_BASE_URL`.
+    /// Value for `ANTHROPIC_BASE_URL`.
     pub fn anthropic_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What a client is given as `OPENAI_BASE_URL`.
+    /// Value for `OPENAI_BASE_URL`.
     pub fn openai_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// What a client of this format is given as its base URL.
+    /// Base URL for this wire format.
     pub fn url(&self, wire: Wire) -> String {
         match wire {
             Wire::Anthropic => self.anthropic_url(),
@@ -120,27 +120,27 @@ impl ScriptedModel {
         self.shared.add(turn);
     }
 
-    /// Answers requests to this path, whatever they ask, with this JSON: other models at `/v1/models`, and what servers
-    /// tell of a model's window at `/props` and `/api/show`.
+    /// Answers all requests to this path with this JSON, for example models at `/v1/models`, or a model's context
+    /// window at `/props` and `/api/show`.
     pub fn answers(&self, path: &str, answer: Value) {
         self.shared.answer(path, answer);
     }
 
-    /// The turns that nobody has asked for yet.
+    /// The unused turns.
     pub fn left(&self) -> Vec<Turn> {
         self.shared.left()
     }
 
-    /// Everything asked so far.
+    /// All requests so far.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.requests()
     }
 
-    /// Waits for the request of this number, counted from one.
+    /// Waits for the request with this number, counted from one.
     ///
     /// # Panics
     ///
-    /// If it does not come.
+    /// On timeout.
     pub async fn request(&self, number: usize) -> Recorded {
         self.wait("request", || {
             self.requests().get(number.checked_sub(1)?).cloned()
@@ -148,19 +148,19 @@ impl ScriptedModel {
         .await
     }
 
-    /// Waits until the client has gone away from the answer to the request of this number before its end.
+    /// Waits until the client has disconnected before the end of the answer to the request with this number.
     ///
     /// # Panics
     ///
-    /// If it does not.
+    /// On timeout.
     pub async fn abandoned(&self, number: usize) {
-        self.wait("goodbye", || {
+        self.wait("disconnect", || {
             self.shared.has_abandoned(number).then_some(())
         })
         .await;
     }
 
-    /// Lets one stream that waits at this gate go on, or the next one that comes there.
+    /// Releases one stream that waits at this gate, now or later.
     pub fn release(&self, gate: &str) {
         self.shared.gate(gate).add_permits(1);
     }
@@ -178,7 +178,7 @@ impl ScriptedModel {
         };
         let found = tokio::time::timeout(PATIENCE, search).await.ok().flatten();
         #[expect(clippy::panic, reason = "a test fails by panicking")]
-        found.unwrap_or_else(|| panic!("no {what}; asked so far: {:#?}", self.requests()))
+        found.unwrap_or_else(|| panic!("no {what}; requests so far: {:#?}", self.requests()))
     }
 }
 

@@ -1,11 +1,11 @@
-//! A turn as the chunks of Chat Completions.
+//! Encodes a turn as chunks of the `OpenAI` Chat Completions API.
 
 use serde_json::{Value, json};
 
 use super::script::{Refusal, Step, Stop, Turn};
 use super::stream::Piece;
 
-/// The stream of an answer to a request for this model.
+/// The event stream of an answer.
 pub(super) fn stream(turn: &Turn, number: usize, model: &str) -> Vec<Piece> {
     let mut writer = Writer {
         pieces: Vec::new(),
@@ -39,7 +39,7 @@ pub(super) fn stream(turn: &Turn, number: usize, model: &str) -> Vec<Piece> {
     writer.pieces
 }
 
-/// The body of a refusal.
+/// The error body of a refusal.
 pub(super) fn refusal(refusal: &Refusal) -> Value {
     let (kind, code) = match refusal.status {
         401 => ("invalid_request_error", Some("invalid_api_key")),
@@ -54,13 +54,13 @@ pub(super) fn refusal(refusal: &Refusal) -> Value {
 
 struct Writer {
     pieces: Vec<Piece>,
-    /// What every chunk has.
+    /// Members of every chunk.
     frame: Value,
     calls: usize,
 }
 
 impl Writer {
-    /// Does one step; `false` if the stream ends with it.
+    /// Encodes one step; returns `false` if it ends the stream.
     fn step(&mut self, step: &Step) -> bool {
         match step {
             Step::Text(text) => self.delta(&json!({"content": text}), &Value::Null),

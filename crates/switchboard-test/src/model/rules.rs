@@ -1,7 +1,7 @@
-//! What the real endpoints refuse: rules that an agent breaks easily and that a lenient test server would hide.
+//! Validation rules of the real model endpoints, which a lenient test server would hide.
 //!
-//! Owns the rules of both wire formats, as far as an agent's requests touch them. A request that breaks one is answered
-//! with 400 and the rule, as the real endpoint would answer it.
+//! Covers the rules of both wire formats that an agent's requests are likely to break. A violation is answered with 400
+//! and the rule, like the real endpoint.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::Wire;
 
-/// Anthropic takes no more cache marks than this.
+/// Maximum number of `cache_control` blocks at Anthropic.
 const MOST_MARKS: usize = 4;
 
 type Check = Result<(), String>;
 
-/// The rule that a request breaks.
+/// The rule that a request breaks, if any.
 pub(super) fn broken(
     wire: Wire,
     headers: &BTreeMap<String, String>,
@@ -241,7 +241,7 @@ fn openai_request(body: &Value) -> Check {
                 "tool_calls.function.name: invalid",
             )?;
             let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-            // OpenAI itself takes any text; servers that fill it into a template take only objects.
+            // OpenAI accepts any text; servers that insert it into a template accept only objects.
             let parsed: Option<Value> = serde_json::from_str(arguments).ok();
             rule(
                 parsed.is_some_and(|value| value.is_object()),
@@ -284,7 +284,7 @@ fn check_tools<'v>(tools: impl Iterator<Item = (&'v Value, &'v Value)>, longest:
         let name = name.as_str().unwrap_or_default();
         rule(
             is_word(name, longest),
-            &format!("tools: \"{name}\" is no name"),
+            &format!("tools: \"{name}\" is not a valid name"),
         )?;
         rule(names.insert(name), "tools: Tool names must be unique")?;
         rule(
@@ -304,9 +304,9 @@ fn text_block(block: &Value) -> Check {
 }
 
 fn image(media_type: &Value, data: &Value) -> Check {
-    let known = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+    let supported = ["image/jpeg", "image/png", "image/gif", "image/webp"];
     rule(
-        known.iter().any(|known| media_type == known),
+        supported.iter().any(|kind| media_type == kind),
         "image.source.media_type: not supported",
     )?;
     rule(

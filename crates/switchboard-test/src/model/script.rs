@@ -1,72 +1,71 @@
-//! What a scripted model says, as plain data: built in a test, or read from a file.
-//!
-//! Owns the description. It knows neither wire format; one script is playable in both.
+//! The script of a scripted model, as plain data: built in a test, or read from a file. Independent of the wire
+//! formats.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the model does with one request.
+/// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Turn {
-    /// Only for a request whose last message has this text in it. Of the turns that are left, a request gets the first
-    /// that fits it, so without this they are played in order.
+    /// Only for a request whose last message contains this text. A request gets the first unused turn that matches, so
+    /// turns without a condition are used in order.
     pub when: Option<String>,
-    /// A refusal in place of an answer.
+    /// An error response instead of an answer.
     pub refuse: Option<Refusal>,
-    /// What is streamed, in order.
+    /// The steps of the stream.
     pub say: Vec<Step>,
-    /// Why it stops; by default for calls if it makes any, and because it is done otherwise.
+    /// The stop reason; by default `Calls` if there are any, else `Done`.
     pub stop: Option<Stop>,
-    /// What it says it cost.
+    /// Reported token usage.
     pub usage: Usage,
-    /// The stream is sent in pieces of so many bytes; without it, event by event.
+    /// Sends the stream in pieces of this many bytes; `None`: event by event.
     pub piece_bytes: Option<usize>,
 }
 
-/// One thing that is streamed, or happens to the stream.
+/// A part of the stream, or a fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Step {
-    /// A piece of text. Pieces that follow one another belong together.
+    /// A piece of text. Consecutive pieces form one text.
     Text(String),
-    /// A thought.
+    /// Reasoning of the model.
     Thinking(Thought),
-    /// A call.
+    /// A tool call.
     Call(Call),
-    /// A sign of life.
+    /// A keep-alive.
     Ping,
     /// Waits until the test releases this gate.
     Wait(String),
-    /// These bytes, as they are.
+    /// These bytes, verbatim.
     Raw(String),
-    /// An error in the stream, after which it ends.
+    /// An error event, which ends the stream.
     Error(StreamError),
-    /// The next event breaks off in its middle, and the connection with it.
+    /// Truncates the next event and drops the connection.
     Cut,
-    /// The stream ends here, properly, though nothing says that the answer is complete.
+    /// Ends the stream cleanly, but without the event that completes the answer.
     End,
 }
 
-/// A thought.
+/// Reasoning of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Thought {
-    /// In words.
+    /// Its text.
     pub text: String,
-    /// Its signature, where the wire format has one.
+    /// Its signature, if the wire format has one.
     pub seal: Option<String>,
 }
 
-/// A call.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// Its id.
+    /// Unique within a session.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// Sent as JSON text.
     #[serde(default)]
     pub arguments: Arguments,
 }
@@ -79,7 +78,7 @@ pub enum Arguments {
     Text(String),
     /// Text in these pieces.
     Pieces(Vec<String>),
-    /// JSON, which is sent in two pieces.
+    /// JSON, sent in two pieces.
     Value(Value),
 }
 
@@ -89,55 +88,55 @@ pub enum Arguments {
 pub struct StreamError {
     /// Its type, such as `overloaded_error`.
     pub kind: String,
-    /// What it says.
+    /// Text of the error.
     pub message: String,
 }
 
-/// A refusal in place of an answer.
+/// An error response instead of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Refusal {
-    /// The status. 0 closes the connection without a word.
+    /// HTTP status. 0 closes the connection without a response.
     pub status: u16,
-    /// What it says.
+    /// Text of the error.
     pub message: String,
-    /// Its code, where the wire format has one.
+    /// Error code, if the wire format has one.
     pub code: Option<String>,
-    /// The header `Retry-After`.
+    /// The `Retry-After` header.
     pub retry_after: Option<String>,
-    /// The whole body, in place of what the wire format would have.
+    /// A body that replaces the wire format's error body.
     pub body: Option<String>,
 }
 
-/// Why a model stops.
+/// Stop reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It is done.
+    /// The answer is complete.
     Done,
-    /// It wants calls made.
+    /// The model requests tool calls.
     Calls,
-    /// It reached the limit of its answer.
+    /// The output limit was reached.
     Length,
-    /// It refuses.
+    /// The model refused.
     Refused,
-    /// The window is full.
+    /// The context window is full.
     Window,
-    /// It pauses.
+    /// The model paused a long turn.
     Paused,
 }
 
-/// Tokens.
+/// Token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usage {
-    /// Read anew.
+    /// Uncached input.
     pub input: u64,
-    /// Read from the cache.
+    /// Input read from the cache.
     pub cache_read: u64,
-    /// Written into the cache.
+    /// Input written to the cache.
     pub cache_write: u64,
-    /// Said.
+    /// Generated output.
     pub output: u64,
 }
 
@@ -159,17 +158,17 @@ impl Default for Arguments {
 }
 
 impl Turn {
-    /// A turn that says nothing yet.
+    /// An empty turn.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A turn that says this and is done.
+    /// A turn with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new().say(text)
     }
 
-    /// A turn that refuses with this status.
+    /// A turn that fails with this status.
     pub fn refuse(status: u16, message: impl Into<String>) -> Self {
         let refusal = Refusal {
             status,
@@ -182,7 +181,7 @@ impl Turn {
         }
     }
 
-    /// Says so many seconds in `Retry-After` of its refusal.
+    /// Sets `Retry-After` of its refusal, in seconds.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
         if let Some(refusal) = &mut self.refuse {
@@ -191,13 +190,13 @@ impl Turn {
         self
     }
 
-    /// Says this piece of text, too.
+    /// Appends text.
     #[must_use]
     pub fn say(self, text: impl Into<String>) -> Self {
         self.step(Step::Text(text.into()))
     }
 
-    /// Makes this call, too.
+    /// Appends a call.
     #[must_use]
     pub fn call(self, id: &str, name: &str, arguments: Value) -> Self {
         self.step(Step::Call(Call {
@@ -207,7 +206,7 @@ impl Turn {
         }))
     }
 
-    /// Makes this call, too, with arguments that need not be JSON.
+    /// Appends a call whose arguments need not be JSON.
     #[must_use]
     pub fn call_with_text(self, id: &str, name: &str, arguments: &str) -> Self {
         self.step(Step::Call(Call {
@@ -217,35 +216,35 @@ impl Turn {
         }))
     }
 
-    /// Does this, too.
+    /// Appends a step.
     #[must_use]
     pub fn step(mut self, step: Step) -> Self {
         self.say.push(step);
         self
     }
 
-    /// Stops for this reason.
+    /// Sets the stop reason.
     #[must_use]
     pub fn stop(mut self, stop: Stop) -> Self {
         self.stop = Some(stop);
         self
     }
 
-    /// Costs this.
+    /// Sets the token usage.
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Is only for a request whose last message has this text in it.
+    /// Restricts it to a request whose last message contains this text.
     #[must_use]
     pub fn when(mut self, text: impl Into<String>) -> Self {
         self.when = Some(text.into());
         self
     }
 
-    /// Why it stops.
+    /// The stop reason, or its default.
     pub(super) fn stops(&self) -> Stop {
         let calls = self.say.iter().any(|step| matches!(step, Step::Call(_)));
         let natural = if calls { Stop::Calls } else { Stop::Done };

@@ -1,4 +1,4 @@
-//! The endpoint itself: HTTP on loopback, what it has seen, and the gates.
+//! The HTTP server of a scripted model, with recorded requests and gates.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -19,16 +19,16 @@ use super::script::{Refusal, Turn};
 use super::{Recorded, Wire, anthropic, openai, rules, stream};
 use crate::scripted::lock;
 
-/// What the server and the test share.
+/// State shared by the server and the test.
 #[derive(Debug)]
 pub(super) struct Shared {
     turns: Mutex<Vec<Option<Turn>>>,
     requests: Mutex<Vec<Recorded>>,
     abandoned: Mutex<Vec<usize>>,
-    /// Grows whenever something above has changed.
+    /// Incremented whenever the state above changes.
     changes: watch::Sender<u64>,
     gates: Mutex<HashMap<String, Arc<Semaphore>>>,
-    /// What is answered at further paths.
+    /// Answers at additional paths.
     answers: Mutex<HashMap<String, Value>>,
 }
 
@@ -79,7 +79,6 @@ impl Shared {
         Arc::clone(gate.or_insert_with(|| Arc::new(Semaphore::new(0))))
     }
 
-    /// Waits at a gate.
     pub(super) async fn pass(&self, name: &str) {
         let gate = self.gate(name);
         if let Ok(permit) = gate.acquire().await {
@@ -100,7 +99,7 @@ impl Shared {
         number
     }
 
-    /// The first turn that is left and fits.
+    /// Takes the first unused turn that matches.
     fn take(&self, body: &Value) -> Option<Turn> {
         let last = body["messages"].as_array().and_then(|all| all.last());
         let last = last.map(Value::to_string).unwrap_or_default();
@@ -116,7 +115,7 @@ impl Shared {
     }
 }
 
-/// Serves until it is dropped, and every connection with it.
+/// Serves until dropped, which closes every connection.
 pub(super) async fn serve(shared: Arc<Shared>, listener: TcpListener) {
     let router = Router::new().fallback(handle).with_state(shared);
     let mut connections = JoinSet::new();
@@ -137,7 +136,7 @@ async fn connection(router: Router, stream: TcpStream) {
     let service = TowerToHyperService::new(router);
     let serving =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // A connection that breaks off is what this server is for.
+    // Tests cause connection errors on purpose.
     let _ = serving.await;
 }
 
@@ -156,10 +155,10 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
             let list = json!({"object": "list", "data": [offer("scripted"), offer("test")]});
             return json_response(200, &list);
         }
-        _ => return json_response(404, &json!({"error": {"message": "no such path"}})),
+        _ => return json_response(404, &json!({"error": {"message": "unknown path"}})),
     };
     let Ok(body) = to_bytes(body, usize::MAX).await else {
-        return json_response(400, &json!({"error": {"message": "the body broke off"}}));
+        return json_response(400, &json!({"error": {"message": "incomplete body"}}));
     };
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let headers = interesting(&parts.headers);
@@ -236,7 +235,7 @@ fn json_response(status: u16, body: &Value) -> Response {
     response
 }
 
-/// The headers, without those that every client sends and that differ from run to run.
+/// The headers, without those that every client sends or that vary between runs.
 fn interesting(headers: &HeaderMap) -> BTreeMap<String, String> {
     const DULL: [&str; 5] = [
         "host",
@@ -245,14 +244,15 @@ fn interesting(headers: &HeaderMap) -> BTreeMap<String, String> {
         "connection",
         "accept-encoding",
     ];
-    let kept = headers
+    let relevant = headers
         .iter()
         .filter(|(name, _)| !DULL.contains(&name.as_str()));
-    kept.map(|(name, value)| {
-        (
-            name.to_string(),
-            String::from_utf8_lossy(value.as_bytes()).into_owned(),
-        )
-    })
-    .collect()
+    relevant
+        .map(|(name, value)| {
+            (
+                name.to_string(),
+                String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            )
+        })
+        .collect()
 }

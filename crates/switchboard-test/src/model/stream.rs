@@ -1,4 +1,4 @@
-//! The pieces of a stream, sent one by one, with gates to wait at and an end that may be abrupt.
+//! Sends a response body piece by piece, with gates and abrupt ends.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,10 +9,9 @@ use futures_util::{Stream, stream};
 
 use super::server::Shared;
 
-/// One piece of a stream.
+/// A piece of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// These bytes.
     Bytes(Vec<u8>),
     /// Wait until the test releases this gate.
     Wait(String),
@@ -20,7 +19,7 @@ pub(super) enum Piece {
     Cut,
 }
 
-/// Joins the bytes and cuts them anew into pieces of this size.
+/// Splits the bytes into pieces of this size.
 pub(super) fn recut(pieces: Vec<Piece>, size: usize) -> Vec<Piece> {
     let mut cut = Vec::new();
     for piece in pieces {
@@ -35,7 +34,7 @@ pub(super) fn recut(pieces: Vec<Piece>, size: usize) -> Vec<Piece> {
     cut
 }
 
-/// Sends the pieces as a body. Whoever goes away before the end is noted.
+/// Sends the pieces as a body, and records if the client disconnects before the end.
 pub(super) fn body(
     pieces: Vec<Piece>,
     shared: Arc<Shared>,
@@ -47,7 +46,7 @@ pub(super) fn body(
         request,
     };
     stream::unfold(state, |mut state| async move {
-        // Lets the connection write what it has before more comes, so that a cut comes after it.
+        // Lets the connection flush before a cut.
         tokio::task::yield_now().await;
         loop {
             match state.pieces.front().cloned() {
@@ -62,7 +61,7 @@ pub(super) fn body(
                 }
                 Some(Piece::Cut) => {
                     state.pieces.clear();
-                    return Some((Err(io::Error::other("cut, as the script says")), state));
+                    return Some((Err(io::Error::other("cut by the script")), state));
                 }
             }
         }

@@ -1,8 +1,8 @@
-//! How a test steers a scripted server and sees what it saw.
+//! Controls a scripted server from a test, and reads its records.
 //!
-//! One handle for servers in this process and for servers in processes of their own. The latter connect back to the
-//! test when they start (see [`transport::stdio`](super::transport::stdio)): lines of JSON go both ways, [`Command`]s
-//! to the server and [`Record`]s from it.
+//! One handle for in-process servers and for servers in their own processes. The latter connect back to the test when
+//! they start (see [`transport::stdio`](super::transport::stdio)): JSON lines in both directions, [`Command`]s to the
+//! server and [`Record`]s from it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,47 +17,47 @@ use super::lock;
 use super::record::{NotSeen, Record, Recorder};
 use super::script::Script;
 
-/// Something a server is told to do.
+/// A command to a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// Become this server. The first command of a process that waits for its script.
+    /// Sets the script. The first command of a process that waits for its script.
     Script(Box<Script>),
-    /// Let one that waits at this gate go on, or the next one that comes there.
+    /// Releases one waiter at this gate, now or later.
     Release {
-        /// The gate.
+        /// Name of the gate.
         gate: String,
     },
-    /// Go wrong like this too, from now on.
+    /// Adds a fault rule.
     Arm(Rule),
-    /// Forget all rules.
+    /// Removes all fault rules.
     Disarm,
-    /// Send a notification to every client that listens for it.
+    /// Sends a notification to every client that subscribes to it.
     Notify {
-        /// Its method.
+        /// Method of the notification.
         method: String,
-        /// Its params.
+        /// Parameters of the notification.
         params: Value,
     },
-    /// Write this to every client, where a message is expected.
+    /// Writes raw text to every client, where a message is expected.
     Say {
-        /// What is written, a message or not.
+        /// Need not be a valid message.
         text: String,
     },
     /// End every subscription with its final result (stateless era).
     EndSubscriptions,
-    /// Forget every session (Streamable HTTP).
+    /// Drops every session (Streamable HTTP).
     ForgetSessions,
-    /// Drop every connection. Processes exit.
+    /// Drops every connection. A process exits.
     Disconnect,
-    /// End: drop every connection and listen no more; a process exits with this code.
+    /// Stops the server: drops every connection and stops listening. A process exits.
     Exit {
-        /// The exit code.
+        /// Exit code of a process.
         code: i32,
     },
 }
 
-/// The handle of a test on a server.
+/// A test's handle of a server.
 #[derive(Debug, Clone)]
 pub struct Control(Target);
 
@@ -76,7 +76,7 @@ impl Control {
         Self(Target::Elsewhere(processes))
     }
 
-    /// Tells the server something. Without a running process it is told the next one that starts.
+    /// Sends a command. Without a running process, it is queued for the next one.
     pub fn tell(&self, command: Command) {
         match &self.0 {
             Target::Here(server) => server.obey(command),
@@ -84,19 +84,19 @@ impl Control {
         }
     }
 
-    /// Lets one that waits at this gate go on.
+    /// Releases one waiter at this gate.
     pub fn release(&self, gate: &str) {
         self.tell(Command::Release {
             gate: gate.to_owned(),
         });
     }
 
-    /// Goes wrong like this too, from now on.
+    /// Adds a fault rule.
     pub fn arm(&self, rule: Rule) {
         self.tell(Command::Arm(rule));
     }
 
-    /// Sends a notification to every client that listens for it.
+    /// Sends a notification to every client that subscribes to it.
     pub fn notify(&self, method: &str, params: Value) {
         self.tell(Command::Notify {
             method: method.to_owned(),
@@ -104,18 +104,18 @@ impl Control {
         });
     }
 
-    /// Replaces the tools and says so.
+    /// Replaces the script and announces changed tools.
     pub fn change_tools(&self, script: &Script) {
         self.tell(Command::Script(Box::new(script.clone())));
         self.notify("notifications/tools/list_changed", json!({}));
     }
 
-    /// Everything the server saw so far.
+    /// All records so far.
     pub fn records(&self) -> Vec<Record> {
         self.recorder().all()
     }
 
-    /// Every message the server received so far.
+    /// All messages received so far.
     pub fn received(&self) -> Vec<Value> {
         let messages = self.records().into_iter();
         messages
@@ -133,12 +133,12 @@ impl Control {
         methods.map(str::to_owned).collect()
     }
 
-    /// Waits until the server has seen what is looked for. What it saw before counts too.
+    /// Waits until `look` finds something in the records, including earlier ones.
     pub async fn wait<T>(&self, look: impl FnMut(&[Record]) -> Option<T>) -> Result<T, NotSeen> {
         self.recorder().wait(look).await
     }
 
-    /// Waits until so many messages of this method have come in, and gives the last of them.
+    /// Waits until `count` messages of this method were received and returns the last one.
     pub async fn wait_for_method(&self, method: &str, count: usize) -> Result<Value, NotSeen> {
         self.wait(|records| {
             let of_method = records
@@ -154,7 +154,7 @@ impl Control {
         .await
     }
 
-    /// Waits until the server has waited at this gate so many times.
+    /// Waits until the server has arrived at this gate `count` times.
     pub async fn wait_for_gate(&self, gate: &str, count: usize) -> Result<(), NotSeen> {
         self.wait(|records| {
             let arrived = records
@@ -182,11 +182,11 @@ pub(crate) struct Processes {
 
 #[derive(Debug)]
 struct ProcessesState {
-    /// What every new process is told first.
+    /// Sent first to every new process.
     script: Script,
-    /// What was said while there was no process.
+    /// Commands queued while no process runs.
     waiting: Vec<String>,
-    /// Unbounded: a test says a handful of things, and must not wait for a server that is made not to listen.
+    /// Unbounded: a test sends few commands and must not block on a server that does not read.
     running: Vec<mpsc::UnboundedSender<String>>,
 }
 
@@ -202,14 +202,14 @@ impl Processes {
         }
     }
 
-    /// The lines for a process that has just connected.
+    /// The command lines for a process that has just connected.
     pub(crate) fn joined(&self) -> mpsc::UnboundedReceiver<String> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = lock(&self.state);
         let script = line(&Command::Script(Box::new(state.script.clone())));
-        for said in std::iter::once(script).chain(state.waiting.drain(..)) {
-            // The receiver is in our own hands still.
-            let _ = sender.send(said);
+        for line in std::iter::once(script).chain(state.waiting.drain(..)) {
+            // The receiver is still alive.
+            let _ = sender.send(line);
         }
         state.running.push(sender);
         receiver
@@ -220,12 +220,12 @@ impl Processes {
         if let Command::Script(script) = command {
             state.script = Script::clone(script);
         }
-        let said = line(command);
+        let line = line(command);
         state
             .running
-            .retain(|process| process.send(said.clone()).is_ok());
+            .retain(|process| process.send(line.clone()).is_ok());
         if state.running.is_empty() && !matches!(command, Command::Script(_)) {
-            state.waiting.push(said);
+            state.waiting.push(line);
         }
     }
 }
@@ -236,7 +236,7 @@ fn line(command: &Command) -> String {
     line
 }
 
-/// Where servers wait until they are told to go on.
+/// Named semaphores at which servers wait for the test.
 #[derive(Debug, Default)]
 pub(crate) struct Gates(Mutex<HashMap<String, Arc<Semaphore>>>);
 

@@ -1,26 +1,25 @@
-//! What goes wrong with a scripted server, and when.
+//! Fault injection for scripted servers.
 //!
-//! Owns the list of faults and the rules that arm them. A [`Rule`] picks a moment (a method, a tool, a connection) and
-//! the faults of that moment, for a number of times or for ever. A fault that has no meaning on a transport does
-//! nothing there: a status without HTTP, for one.
+//! A [`Rule`] selects occasions (a method, a tool, a connection) and the faults to inject, a number of times or always.
+//! A fault that does not apply to a transport is ignored, such as a status without HTTP.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Faults, and when they strike.
+/// Faults, and when to inject them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// When.
+    /// The occasions to match.
     pub on: On,
-    /// What, together.
+    /// Injected together.
     pub faults: Vec<Fault>,
-    /// How many occasions pass unharmed first.
+    /// Number of occasions to skip first.
     #[serde(default)]
     pub after: u32,
-    /// How many occasions are struck; all of them without it.
+    /// Number of occasions to inject at; `None`: all.
     #[serde(default)]
     pub times: Option<u32>,
 }
@@ -29,9 +28,9 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum On {
-    /// A request, by its method; with a name, only the one about that tool, prompt or resource.
+    /// A request with this method and, optionally, this name of a tool, prompt or resource.
     Request {
-        /// The method.
+        /// Method of the request.
         method: String,
         /// `params.name` or `params.uri`.
         #[serde(default)]
@@ -39,129 +38,129 @@ pub enum On {
     },
     /// Any request.
     AnyRequest,
-    /// A notification or an answer of the client; only faults of HTTP have a meaning then.
+    /// A notification or an answer of the client; only HTTP faults apply.
     AnyMessage,
-    /// A new connection: the start of the process, a socket that is accepted.
+    /// A new connection: the start of the process, or an accepted socket.
     Connect,
     /// The opening of a GET stream (both HTTP transports).
     Stream,
 }
 
-/// One thing that goes wrong.
+/// A fault to inject.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fault {
-    /// Never answers. For a connection: accepts and says nothing, ever (a half-open socket).
+    /// Never answers. On a connection: accepts and never writes (a half-open socket).
     Silent,
-    /// Answers after this many milliseconds.
+    /// Delays the answer.
     Delay {
-        /// Milliseconds.
+        /// In milliseconds.
         ms: u64,
     },
-    /// Answers when the control releases this gate.
+    /// Delays the answer until the test releases this gate.
     Gate {
-        /// The gate.
+        /// Name of the gate.
         gate: String,
     },
-    /// Ends: the process exits with this code; a server in this process drops every connection and listens no more.
+    /// Stops: the process exits; an in-process server drops every connection and stops listening.
     Exit {
-        /// The exit code.
+        /// Exit code of a process.
         code: i32,
-        /// When, as seen from the answer.
+        /// Relative to the answer.
         at: Moment,
     },
-    /// Drops this one connection without a word (for stdio, as [`Exit`](Self::Exit)).
+    /// Drops the connection without an answer (for stdio, like [`Exit`](Self::Exit)).
     Abort {
-        /// When, as seen from the answer.
+        /// Relative to the answer.
         at: Moment,
     },
-    /// Writes this where a message is expected, before the answer (or at the start of a connection).
+    /// Writes this where a message is expected, before the answer (or when a connection starts).
     GarbageBefore {
-        /// What is written.
+        /// Written verbatim.
         text: String,
     },
     /// Writes this where a message is expected, after the answer.
     GarbageAfter {
-        /// What is written.
+        /// Written verbatim.
         text: String,
     },
-    /// Answers with a result padded to this many bytes, sent in pieces.
+    /// Pads the result to this size, sent in pieces.
     Oversized {
-        /// Bytes of text.
+        /// Length of the text.
         bytes: usize,
     },
-    /// Answers with a result nested this deep.
+    /// Answers with a result of this nesting depth.
     Deep {
-        /// Levels.
+        /// Number of levels.
         levels: usize,
     },
-    /// Answers with another id.
+    /// Answers with a wrong id.
     Id(IdFault),
-    /// Answers so many times.
+    /// Sends the answer several times.
     Repeat {
-        /// How often in all.
+        /// Total number of answers.
         times: u32,
     },
-    /// Writes the answer in pieces of so many bytes, with so long between them.
+    /// Writes the answer slowly, in small pieces.
     Trickle {
-        /// Bytes at a time.
+        /// Bytes per piece.
         bytes: usize,
-        /// Milliseconds between them.
+        /// Milliseconds between pieces.
         ms: u64,
     },
-    /// Refuses with an HTTP status.
+    /// Fails with an HTTP status.
     Status {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// Headers.
+        /// Additional response headers.
         #[serde(default)]
         headers: BTreeMap<String, String>,
-        /// The body.
+        /// Response body.
         #[serde(default)]
         body: String,
     },
-    /// Sends the answer under another content type (HTTP).
+    /// Sends the answer with another content type (HTTP).
     ContentType(String),
-    /// Closes the event stream of the request after its first event; the answer waits for whoever resumes it.
+    /// Closes the event stream of the request after its first event; the answer waits until the stream is resumed.
     CloseStream,
-    /// Forgets the session before it looks at the request (HTTP).
+    /// Drops the session before handling the request (HTTP).
     ForgetSession,
-    /// Sends so many notifications of this method before the answer (or at the start of a connection).
+    /// Sends many notifications before the answer (or when a connection starts).
     Storm {
-        /// The method.
+        /// Method of the notifications.
         method: String,
-        /// How many.
+        /// Number of notifications.
         count: u32,
     },
     /// Answers with this result.
     Result(Value),
-    /// Answers with this in the `error` member, an error object or not.
+    /// Answers with this `error` member, valid or not.
     Error(Value),
     /// Answers with this text, a message or not.
     Text(String),
-    /// A list that never ends: every page names this cursor for the next.
+    /// An endless list: every page has this cursor for the next one.
     EndlessCursor(String),
 }
 
-/// When a server ends, as seen from the answer.
+/// A time relative to the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
-    /// Before any of it is written.
+    /// Before the answer is written.
     Before,
-    /// When half of it is written.
+    /// After half of it is written.
     Half,
-    /// When all of it is written.
+    /// After it is written.
     After,
 }
 
-/// What is wrong with an id.
+/// A way in which an id is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdFault {
-    /// One higher than it should be: maybe another call's.
+    /// One too high, possibly the id of another call.
     Wrong,
-    /// One that nobody has ever asked with.
+    /// An id that was never used.
     Unknown,
     /// The same number as a float (`7.0`).
     Float,
@@ -169,14 +168,14 @@ pub enum IdFault {
     Text,
     /// `null`.
     Null,
-    /// None at all.
+    /// Without an id.
     Missing,
-    /// An object.
+    /// A JSON object.
     Object,
 }
 
 impl Rule {
-    /// A fault of every request of this method.
+    /// Injects a fault into every request with this method.
     pub fn on(method: &str, fault: Fault) -> Self {
         Self::at(
             On::Request {
@@ -187,7 +186,7 @@ impl Rule {
         )
     }
 
-    /// A fault of every call of this tool.
+    /// Injects a fault into every call of this tool.
     pub fn on_tool(tool: &str, fault: Fault) -> Self {
         Self::at(
             On::Request {
@@ -198,7 +197,7 @@ impl Rule {
         )
     }
 
-    /// A fault of this occasion.
+    /// Injects a fault on this occasion.
     pub fn at(on: On, fault: Fault) -> Self {
         Self {
             on,
@@ -208,27 +207,27 @@ impl Rule {
         }
     }
 
-    /// And this fault with it.
+    /// Adds another fault.
     #[must_use]
     pub fn and(mut self, fault: Fault) -> Self {
         self.faults.push(fault);
         self
     }
 
-    /// Only the first time.
+    /// Only on the first occasion.
     #[must_use]
     pub fn once(self) -> Self {
         self.times(1)
     }
 
-    /// Only so many times.
+    /// Only on this many occasions.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Only after so many occasions have passed.
+    /// Skips this many occasions first.
     #[must_use]
     pub fn after(mut self, occasions: u32) -> Self {
         self.after = occasions;
@@ -237,7 +236,7 @@ impl Rule {
 }
 
 impl Fault {
-    /// A refusal with this HTTP status and no body.
+    /// An HTTP status without a body.
     pub fn status(status: u16) -> Self {
         Self::Status {
             status,
@@ -246,13 +245,13 @@ impl Fault {
         }
     }
 
-    /// An error with this code.
+    /// A JSON-RPC error with this code.
     pub fn error(code: i64, message: &str) -> Self {
         Self::Error(json!({"code": code, "message": message}))
     }
 }
 
-/// A rule and how often its occasion has come.
+/// A rule and the number of its occasions so far.
 #[derive(Debug)]
 pub(crate) struct Armed {
     rule: Rule,
@@ -264,7 +263,7 @@ impl Armed {
         Self { rule, seen: 0 }
     }
 
-    /// The faults that strike now, if this is the occasion; it is counted.
+    /// The faults to inject if the occasion matches, which is counted.
     pub(crate) fn strike(&mut self, occasion: &Occasion<'_>) -> &[Fault] {
         if !occasion.is(&self.rule.on) {
             return &[];
@@ -279,7 +278,7 @@ impl Armed {
     }
 }
 
-/// What is happening.
+/// The current occasion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Occasion<'a> {
     Request {
@@ -320,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_strikes_its_own_occasions_and_as_often_as_it_says() {
+    fn a_rule_matches_its_occasions_the_given_number_of_times() {
         let mut armed = Armed::new(Rule::on_tool("slow", Fault::Silent).after(1).times(2));
         let mut struck = Vec::new();
         for name in ["slow", "other", "slow", "slow", "slow"] {
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_the_same_after_a_way_through_json() {
+    fn a_rule_round_trips_through_json() {
         let rule = Rule::at(On::Connect, Fault::status(503))
             .and(Fault::Exit {
                 code: 3,

@@ -1,4 +1,4 @@
-//! One call that starts a script over a transport.
+//! Starts a scripted server over a transport.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use super::engine::Server;
 use super::script::Script;
 use super::transport::{http, sse, stdio, websocket};
 
-/// The transport a server is reached over.
+/// The transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
-    /// A child process: the program `scripted-server`, which the client starts.
+    /// A child process: the program `scripted-server`, started by the client.
     Stdio,
     /// Streamable HTTP, in this process.
     Http,
@@ -26,26 +26,26 @@ pub enum Over {
     WebSocket,
 }
 
-/// Where a client finds a server.
+/// How a client reaches a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A command to start.
+    /// A command to start (stdio).
     Command {
-        /// The program.
+        /// Path of the executable.
         program: PathBuf,
-        /// Its arguments.
+        /// Command line arguments.
         arguments: Vec<String>,
     },
-    /// An address.
+    /// The URL of a listening server.
     Url(String),
 }
 
-/// A server that runs, or will when the client starts it. Dropping it ends it.
+/// A server that runs, or will run once the client starts it. Stopped on drop.
 #[derive(Debug)]
 pub struct Running {
-    /// Where the client finds it.
+    /// For the client.
     pub endpoint: Endpoint,
-    /// How the test steers it.
+    /// For the test.
     pub control: Control,
     over: Over,
     server: Option<Arc<Server>>,
@@ -53,12 +53,12 @@ pub struct Running {
     task: JoinHandle<()>,
 }
 
-/// Starts a script over a transport, on a free port of the loopback interface.
+/// Starts a script over a transport, on a free loopback port.
 pub async fn start(script: Script, over: Over) -> io::Result<Running> {
     start_at(script, over, SocketAddr::from(([127, 0, 0, 1], 0))).await
 }
 
-/// Starts a script at this address. For stdio it is where the process reports to.
+/// Starts a script at this address. For stdio, it is the address that the process reports to.
 pub async fn start_at(script: Script, over: Over, address: SocketAddr) -> io::Result<Running> {
     let program = match over {
         Over::Stdio => program("scripted-server")?,
@@ -92,7 +92,7 @@ pub async fn start_at(script: Script, over: Over, address: SocketAddr) -> io::Re
 }
 
 impl Running {
-    /// The URL of a server that has one.
+    /// The URL; `None` for stdio.
     pub fn url(&self) -> Option<&str> {
         match &self.endpoint {
             Endpoint::Url(url) => Some(url),
@@ -100,7 +100,7 @@ impl Running {
         }
     }
 
-    /// Waits until the server has ended by itself (a fault, a command), and gives its exit code. Not for stdio.
+    /// Waits until the server has stopped by itself (a fault or a command) and returns its exit code. Not for stdio.
     pub async fn ended(&self) -> Option<i32> {
         let mut ended = self.server.as_ref()?.ended.subscribe();
         ended
@@ -110,16 +110,16 @@ impl Running {
             .and_then(|code| *code)
     }
 
-    /// Drops every connection and listens no more, so that connecting is refused. Not for stdio.
+    /// Drops every connection and stops listening, so that connections are refused. Not for stdio.
     pub async fn down(&mut self) {
         if self.server.is_some() {
             self.task.abort();
-            // It ends at its next await, and with it the listener and every connection.
+            // The task ends at its next await and drops the listener and every connection.
             let _ = (&mut self.task).await;
         }
     }
 
-    /// Listens again at the same address, with the same sessions. Not for stdio.
+    /// Listens again on the same address, with the same sessions. Not for stdio.
     pub async fn up(&mut self) -> io::Result<()> {
         if let Some(server) = &self.server {
             let listener = TcpListener::bind(self.address).await?;
@@ -153,9 +153,9 @@ pub(crate) fn url(over: Over, address: SocketAddr) -> String {
     }
 }
 
-/// A program of this crate, which lies beside the test that asks for it or in the folder above.
+/// Path of a program of this crate, next to the test executable or in the parent folder.
 ///
-/// Cargo builds it together with the tests of this crate; other crates' tests need `cargo build -p switchboard-test`.
+/// Cargo builds it with the tests of this crate; tests of other crates need `cargo build -p switchboard-test`.
 pub fn program(name: &str) -> io::Result<PathBuf> {
     let test = std::env::current_exe()?;
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);

@@ -1,20 +1,19 @@
-//! MCP servers that do what a script says, over every transport and in both eras, with faults to arm.
+//! Scripted MCP servers over every transport and in both eras, with fault injection.
 //!
-//! A [`Script`] says what the server is and offers; [`Rule`]s say which requests go wrong, and how. [`start`] runs it
-//! over a transport and gives a [`Running`] server: its address, and a [`Control`] through which a test sees everything
-//! the server received, in order, and tells it when to go on. Nothing in here has to be waited for by sleeping:
-//! whatever takes time can be made to wait at a gate instead.
+//! A [`Script`] describes the server; [`Rule`]s inject faults. [`start`] runs it over a transport and returns a
+//! [`Running`] server: its address, and a [`Control`] through which a test reads all received messages, in order, and
+//! releases gates. Tests need no sleeps: anything that takes time can wait at a gate instead.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`script`], [`fault`] | the description: identity, tools, resources, prompts; what goes wrong and when |
-//! | [`record`], [`control`] | what the server saw, and how a test steers it |
+//! | [`script`], [`fault`] | the script: identity, tools, resources, prompts; fault rules |
+//! | [`record`], [`control`] | records of what the server received, and the test's control handle |
 //! | `engine/` | the behaviour, independent of transports: a message in, a plan of steps out |
-//! | `perform` | carries out a plan: waits, asks the client, writes |
+//! | `perform` | executes a plan: waits, asks the client, writes |
 //! | `transport/` | stdio, Streamable HTTP, legacy HTTP+SSE, WebSocket |
-//! | [`fixture`], [`process`] | one call that starts a script over a transport; the program `scripted-server` |
+//! | [`fixture`], [`process`] | starts a script over a transport; the program `scripted-server` |
 //!
-//! The server is written by hand on `switchboard-protocol` and shares no code with the host.
+//! The server is implemented on `switchboard-protocol` and shares no code with the host.
 
 pub mod control;
 mod engine;
@@ -34,7 +33,7 @@ pub use script::{Do, Prompt, Resource, Script, Tool};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks, also when a test has panicked with the lock held: what it guards is only ever read and appended to.
+/// Ignores poisoning: the data is only read and appended to.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
-//! Carries out the plan for one request: waits, asks the client, goes wrong as told, and answers.
+//! Executes the plan for one request: waits, asks the client, injects faults, answers.
 //!
-//! Owns the order of these things. It writes to a channel and knows no transport.
+//! Writes to a channel, independent of transports.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::engine::{
 use super::fault::{Fault, IdFault, Moment};
 use super::record::Record;
 
-/// How much of a large answer is written at a time.
+/// Size of the pieces of a large answer.
 const PIECE: usize = 64 * 1024;
 
-/// Carries out a plan. Ends early when nobody reads any more.
+/// Executes a plan. Ends early if the client has disconnected.
 pub(crate) async fn perform(
     server: &Server,
     session: &Session,
@@ -33,7 +33,7 @@ pub(crate) async fn perform(
     }
 }
 
-/// Writes what a new connection is greeted with; whether it may go on.
+/// Writes the faults of a new connection; returns whether it may continue.
 pub(crate) async fn greet(server: &Server, faults: &[Fault], out: &mpsc::Sender<Out>) -> bool {
     let written = write_before(server, faults, out).await;
     match end_of(faults) {
@@ -42,7 +42,7 @@ pub(crate) async fn greet(server: &Server, faults: &[Fault], out: &mpsc::Sender<
     }
 }
 
-/// `None` where the reader is gone.
+/// Returns `None` if the receiver is gone.
 async fn carry_out(
     server: &Server,
     session: &Session,
@@ -89,7 +89,7 @@ async fn carry_out(
             Step::Listen { filter } => {
                 let id = serde_json::from_str(&plan.id.json()).unwrap_or_default();
                 let mut heard = server.listen(id, filter);
-                // For tests: from here on nothing is missed. Nobody waits at this gate.
+                // Signals to tests that no notification is missed from here on. No task waits at this gate.
                 server.recorder.record(Record::AtGate {
                     gate: format!("listening-{}", plan.id),
                 });
@@ -115,7 +115,7 @@ async fn carry_out(
     deliver(session, answer, plan.http_status, &plan.faults, out).await
 }
 
-/// What comes before an answer.
+/// Writes the faults that come before an answer.
 async fn write_before(server: &Server, faults: &[Fault], out: &mpsc::Sender<Out>) -> Option<()> {
     for fault in faults {
         match fault {
@@ -136,7 +136,7 @@ async fn write_before(server: &Server, faults: &[Fault], out: &mpsc::Sender<Out>
     Some(())
 }
 
-/// Writes the answer, whole or in pieces, once or often, and what comes after it.
+/// Writes the answer, at once or in pieces, once or repeatedly, and the faults that follow it.
 async fn deliver(
     session: &Session,
     answer: Text,
@@ -152,8 +152,8 @@ async fn deliver(
     match end {
         Some((Moment::Before, end)) => return out.send(end).await.ok(),
         Some((Moment::Half, end)) => {
-            let whole = answer.whole();
-            let half = whole.get(..whole.len() / 2).unwrap_or_default();
+            let full = answer.full();
+            let half = full.get(..full.len() / 2).unwrap_or_default();
             out.send(Out::Piece(half.as_bytes().to_vec())).await.ok()?;
             return out.send(end).await.ok();
         }
@@ -174,11 +174,11 @@ async fn deliver(
     for _ in 0..times.unwrap_or(1) {
         match (trickle, answer.padding) {
             (None, 0) if is_last => {
-                let bytes = answer.whole().into_bytes();
+                let bytes = answer.full().into_bytes();
                 out.send(Out::Last(bytes, status)).await.ok()?;
             }
             (None, 0) => {
-                let bytes = answer.whole().into_bytes();
+                let bytes = answer.full().into_bytes();
                 out.send(Out::Frame(bytes)).await.ok()?;
             }
             _ => write_in_pieces(session, &answer, trickle, out).await?,
@@ -220,7 +220,7 @@ async fn write_in_pieces(
     out.send(Out::PieceEnd).await.ok()
 }
 
-/// The text of an answer, with room for padding between its two parts.
+/// The text of an answer, with a position for padding.
 struct Text {
     start: String,
     padding: usize,
@@ -228,12 +228,12 @@ struct Text {
 }
 
 impl Text {
-    fn whole(&self) -> String {
+    fn full(&self) -> String {
         format!("{}{}{}", self.start, "x".repeat(self.padding), self.end)
     }
 }
 
-/// Writes the answer as the faults will have it.
+/// Encodes the answer with its faults applied.
 fn shape(id: &RequestId<'_>, mut outcome: Outcome, faults: &[Fault]) -> Text {
     let mut id = Some(id.json().into_owned());
     let mut raw = None;
@@ -248,7 +248,7 @@ fn shape(id: &RequestId<'_>, mut outcome: Outcome, faults: &[Fault]) -> Text {
                     result["nextCursor"] = json!(cursor);
                 }
             }
-            Fault::Text(said) => text = Some(said.clone()),
+            Fault::Text(replacement) => text = Some(replacement.clone()),
             Fault::Id(fault) => id = wrong_id(id.as_deref().unwrap_or_default(), *fault),
             Fault::Deep { levels } => {
                 let (open, close) = ("[".repeat(*levels), "]".repeat(*levels));
@@ -263,9 +263,9 @@ fn shape(id: &RequestId<'_>, mut outcome: Outcome, faults: &[Fault]) -> Text {
     if padding > 0 {
         let start = "{\"content\":[{\"type\":\"text\",\"text\":\"";
         let end = "\"}]}";
-        let whole = encode_answer(id.as_deref(), "result", &format!("{start}{end}"));
-        let split = whole.len() - end.len() - 1;
-        let (start, end) = whole.split_at(split);
+        let full = encode_answer(id.as_deref(), "result", &format!("{start}{end}"));
+        let split = full.len() - end.len() - 1;
+        let (start, end) = full.split_at(split);
         return Text {
             start: start.to_owned(),
             padding,

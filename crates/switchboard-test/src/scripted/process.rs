@@ -1,7 +1,6 @@
-//! The program `scripted-server`: a script as a process of its own.
+//! The program `scripted-server`: a script as a separate process.
 //!
-//! Owns the arguments, the misbehaviour of the process itself (children, signals, lines of output), and nothing of the
-//! protocol.
+//! Parses the arguments and implements the faults of the process itself: children, signals, output lines.
 
 use std::io;
 use std::io::Write as _;
@@ -18,14 +17,14 @@ use super::record::Record;
 use super::script::Script;
 use super::transport::stdio;
 
-/// How the program is used.
+/// Usage text.
 pub const USAGE: &str = "usage: scripted-server SCRIPT [--http|--sse|--ws ADDRESS]
        scripted-server --control ADDRESS
 
 SCRIPT is JSON, or the path of a file with it. Without an address it serves standard input and output;
 with one it prints its URL. --control gets the script from a test, and obeys and reports to it.";
 
-/// Runs the program with these arguments; gives its exit code.
+/// Runs the program with these arguments and returns its exit code.
 pub async fn run(arguments: &[String]) -> io::Result<i32> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -34,7 +33,7 @@ pub async fn run(arguments: &[String]) -> io::Result<i32> {
         ["--control", address] => {
             let (server, commands) = stdio::report_to(address).await?;
             let obeying = Arc::clone(&server);
-            // Ends with the process, or with the test, whichever is first.
+            // Ends with the process or with the test.
             tokio::spawn(async move { commands.obey(&obeying).await });
             serve_process(&server).await
         }
@@ -52,8 +51,12 @@ fn read(script: &str) -> io::Result<Script> {
     } else {
         std::fs::read_to_string(script)?
     };
-    serde_json::from_str(&text)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("bad script: {error}")))
+    serde_json::from_str(&text).map_err(|error| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("invalid script: {error}"),
+        )
+    })
 }
 
 async fn listen(script: Script, over: Over, address: &str) -> io::Result<i32> {
@@ -100,7 +103,7 @@ fn exit_code(server: &Server) -> i32 {
     server.ended.borrow().unwrap_or(0)
 }
 
-/// Starts this program once more, to do nothing and outlive its parent unless somebody ends it.
+/// Starts this program again as an idle child that outlives its parent unless it is killed.
 fn start_child(leaves: bool) -> io::Result<u32> {
     let argument = if leaves { "--linger-apart" } else { "--linger" };
     let child = Process::new(std::env::current_exe()?)
@@ -112,7 +115,7 @@ fn start_child(leaves: bool) -> io::Result<u32> {
     Ok(child.id())
 }
 
-/// Does nothing for ten minutes, so that a failed test leaves nothing for ever.
+/// Idles for ten minutes, so that a failed test leaves no process for good.
 async fn linger(apart: bool) -> io::Result<i32> {
     #[cfg(unix)]
     if apart {

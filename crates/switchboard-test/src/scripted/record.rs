@@ -1,7 +1,6 @@
-//! What a scripted server saw, in order.
+//! Records of what a scripted server received and did, in order.
 //!
-//! Owns the records and the waiting for them. Tests compare whole sequences, so a record holds nothing that differs
-//! from run to run by itself: no times, no ports.
+//! Tests compare complete sequences, so a record contains nothing that varies between runs, such as times or ports.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -15,21 +14,21 @@ use tokio::sync::watch;
 
 use super::lock;
 
-/// How long a test waits for a record. It is only ever used up by a test that fails.
+/// Timeout of every wait; only reached by a failing test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One thing a server saw.
+/// A recorded event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
     /// A process has started.
     Started {
-        /// Its id.
+        /// Process id.
         process: u32,
     },
     /// A child of the process has started.
     Child {
-        /// Its id.
+        /// Process id.
         process: u32,
     },
     /// A connection was accepted.
@@ -39,41 +38,41 @@ pub enum Record {
     },
     /// A connection has ended.
     Disconnected {
-        /// Its number.
+        /// As in [`Connected`](Self::Connected).
         connection: u64,
     },
-    /// An HTTP request came in.
+    /// An HTTP request was received.
     Http {
-        /// Its method.
+        /// HTTP method.
         method: String,
-        /// Its headers, in lower case, without those that every client sends (`host`, `user-agent`, …).
+        /// Headers in lower case, without those that every client sends (`host`, `user-agent`, …).
         headers: BTreeMap<String, String>,
     },
-    /// A message came in.
+    /// A message was received.
     Received {
-        /// The message.
+        /// As JSON.
         message: Value,
     },
-    /// Something came in that was no message.
+    /// Invalid input was received.
     Unreadable {
-        /// The beginning of it.
+        /// Its beginning.
         text: String,
     },
     /// The server waits at a gate.
     AtGate {
-        /// The gate.
+        /// Name of the gate.
         gate: String,
     },
-    /// The client went away from a request, or cancelled it, before it was answered.
+    /// The client disconnected from a request, or cancelled it, before it was answered.
     Abandoned {
-        /// The id of the request, as JSON.
+        /// The request id as JSON.
         request: String,
     },
     /// Standard input has ended.
     InputEnded,
-    /// A signal came in and was ignored.
+    /// A signal was received and ignored.
     Signal {
-        /// Its name.
+        /// Such as `SIGTERM`.
         name: String,
     },
 }
@@ -88,21 +87,20 @@ impl Record {
     }
 }
 
-/// What a test waited for did not come.
+/// A wait for a record timed out.
 #[derive(Debug, thiserror::Error)]
 #[error("not seen within {PATIENCE:?}; seen so far: {records:#?}")]
 #[non_exhaustive]
 pub struct NotSeen {
-    /// What came instead.
+    /// The records so far.
     pub records: Vec<Record>,
 }
 
-/// All records of one server.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     records: Mutex<Vec<Record>>,
     count: watch::Sender<usize>,
-    /// Where the records are passed on to, when somebody outside this process wants them.
+    /// A copy of the records goes here, for a test in another process.
     copy: Mutex<Option<TcpStream>>,
 }
 
@@ -119,13 +117,13 @@ impl Recorder {
         *lock(&self.copy) = Some(stream);
     }
 
-    /// Keeps a record. It is passed on before this returns, so that even a process that ends right away has told.
+    /// Stores a record. The copy is written before this returns, so that it is not lost if the process exits.
     pub(crate) fn record(&self, record: Record) {
         if let Some(stream) = lock(&self.copy).as_mut()
             && let Ok(mut line) = serde_json::to_vec(&record)
         {
             line.push(b'\n');
-            // Nobody listens any more: then there is nobody to tell.
+            // The test may have ended.
             let _ = stream.write_all(&line);
         }
         let mut records = lock(&self.records);
@@ -137,7 +135,7 @@ impl Recorder {
         lock(&self.records).clone()
     }
 
-    /// Waits until the records give what is looked for.
+    /// Waits until `look` finds something in the records.
     pub(crate) async fn wait<T>(
         &self,
         mut look: impl FnMut(&[Record]) -> Option<T>,

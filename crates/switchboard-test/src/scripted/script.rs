@@ -1,7 +1,7 @@
-//! What a scripted server is and offers.
+//! The script of a scripted server: identity, tools, resources, prompts, behaviour.
 //!
-//! Owns the description, which is plain data: built in a test, or read from JSON by the program `scripted-server`.
-//! What goes wrong is in [`fault`](super::fault).
+//! Plain data: built in a test, or read from JSON by the program `scripted-server`. Faults are in
+//! [`fault`](super::fault).
 
 use std::collections::BTreeMap;
 
@@ -11,189 +11,188 @@ use switchboard_protocol::{Era, Revision};
 
 use super::fault::Rule;
 
-/// A whole server.
+/// A scripted server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// Its name.
+    /// Sent as `serverInfo`.
     pub name: String,
-    /// Its version.
+    /// Sent as `serverInfo`.
     pub version: String,
-    /// Its instructions for the model.
+    /// Instructions for the model.
     pub instructions: Option<String>,
-    /// The revisions it serves: of one era, or of both.
+    /// The supported revisions, of one or both eras.
     pub revisions: Vec<String>,
-    /// What it says it can do, in place of what follows from the rest.
+    /// Declared capabilities, instead of those derived from the rest.
     pub capabilities: Option<Value>,
-    /// Its tools.
+    /// Listed before the generated ones.
     pub tools: Vec<Tool>,
-    /// More tools, made up.
+    /// Additional generated tools.
     pub generated_tools: Option<Generated>,
-    /// Its resources.
+    /// Listed, and returned by `resources/read`.
     pub resources: Vec<Resource>,
-    /// Its resource templates, as they are listed.
+    /// Listed verbatim.
     pub resource_templates: Vec<Value>,
-    /// Its prompts.
+    /// Listed, and returned by `prompts/get`.
     pub prompts: Vec<Prompt>,
-    /// What arguments can be completed to, by their names.
+    /// Completion values, by argument name.
     pub completions: BTreeMap<String, Vec<String>>,
-    /// How many items a list has on one page; all of them without it.
+    /// Page size of lists; `None`: one page.
     pub page_size: Option<usize>,
-    /// `ttlMs` of what can be cached (stateless era).
+    /// `ttlMs` of cacheable results (stateless era).
     pub ttl_ms: u64,
-    /// `cacheScope` of what can be cached (stateless era).
+    /// `cacheScope` of cacheable results (stateless era).
     pub cache_scope: String,
-    /// Whether questions come with a `requestState` (stateless era).
+    /// Whether questions carry a `requestState` (stateless era).
     pub request_state: bool,
-    /// How HTTP behaves.
+    /// Behaviour over Streamable HTTP.
     pub http: Http,
-    /// How the process behaves (stdio).
+    /// Process behaviour (stdio).
     pub process: Process,
-    /// What goes wrong.
+    /// Faults to inject, as if [armed](super::control::Command::Arm) at the start.
     pub rules: Vec<Rule>,
 }
 
-/// A tool.
+/// A scripted tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// The tool as it is listed.
+    /// As listed, valid or not.
     pub definition: Value,
-    /// What a call does, in order. Without a [`Do::Reply`], [`Do::Fail`] or [`Do::Asked`] at its end it
-    /// [echoes](Do::Echo).
+    /// The steps of a call. Without a final [`Do::Reply`], [`Do::Fail`] or [`Do::Asked`], it [echoes](Do::Echo).
     #[serde(default)]
     pub does: Vec<Do>,
-    /// Where this is set, a call begins a task that is at work for so many questions.
+    /// If set, a call starts a task that is working for this many polls.
     #[serde(default)]
     pub task_polls: Option<u32>,
 }
 
-/// One thing a call does.
+/// A step of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Do {
-    /// Tells how far it is, if the caller wants to know.
+    /// Reports progress, if the caller requested it.
     Progress {
-        /// How far.
+        /// Progress so far.
         progress: f64,
-        /// Of how much.
+        /// Total, if known.
         #[serde(default)]
         total: Option<f64>,
-        /// In words.
+        /// Message for users.
         #[serde(default)]
         message: Option<String>,
     },
-    /// Writes to the log of the client.
+    /// Sends a log message.
     Log {
-        /// The level.
+        /// Log level.
         level: String,
-        /// What is said.
+        /// Any JSON.
         data: Value,
     },
     /// Sends a notification on the stream of the call.
     Notify {
-        /// Its method.
+        /// Method of the notification.
         method: String,
-        /// Its params.
+        /// Parameters of the notification.
         params: Value,
     },
-    /// Waits until the control releases this gate.
+    /// Waits until the test releases this gate.
     Wait {
-        /// The gate.
+        /// Name of the gate.
         gate: String,
     },
-    /// Waits for so long.
+    /// Waits for a fixed time.
     Pause {
-        /// Milliseconds.
+        /// In milliseconds.
         ms: u64,
     },
-    /// Asks the client: a request of its own in the stateful era, `input_required` in the stateless one. Questions
-    /// that follow one another are asked together there.
+    /// Asks the client: by a request in the stateful era, by `input_required` in the stateless one, where consecutive
+    /// questions are asked together.
     Ask {
         /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
         method: String,
-        /// Its params.
+        /// Parameters of the request.
         params: Value,
     },
-    /// Answers with this result.
+    /// Returns this result.
     Reply {
-        /// The result.
+        /// Sent verbatim.
         result: Value,
     },
-    /// Answers with its arguments, as text.
+    /// Returns its arguments as text.
     Echo,
-    /// Answers with what was answered to its questions, as the text of a JSON array.
+    /// Returns the client's answers, as the text of a JSON array.
     Asked,
-    /// Answers with this error.
+    /// Fails with this error.
     Fail {
-        /// The `error` member, whatever it may be.
+        /// The `error` member, valid or not.
         error: Value,
     },
 }
 
-/// Tools that are made up: `tool_0`, `tool_1`, and so on.
+/// Generated tools: `tool_0`, `tool_1`, and so on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generated {
-    /// How many.
+    /// Number of tools.
     pub count: usize,
-    /// The length of each description.
+    /// Length of each description.
     pub description_bytes: usize,
 }
 
-/// A resource.
+/// A scripted resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resource {
-    /// The resource as it is listed.
+    /// As listed, valid or not.
     pub definition: Value,
-    /// What reading it gives.
+    /// The `contents` of its read result.
     pub contents: Vec<Value>,
 }
 
-/// A prompt.
+/// A scripted prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
-    /// The prompt as it is listed.
+    /// As listed, valid or not.
     pub definition: Value,
-    /// Its messages. `{name}` in a text stands for the argument of that name.
+    /// Its messages. `{name}` in a text is replaced by the argument of that name.
     pub messages: Vec<Value>,
 }
 
-/// How Streamable HTTP behaves.
+/// Behaviour of Streamable HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Http {
-    /// Whether answers are event streams even where one JSON body would do.
+    /// Whether answers are event streams even if one JSON body would do.
     pub event_streams: bool,
     /// Whether the stateful era has sessions.
     pub sessions: bool,
     /// Whether the stateful era has a GET stream.
     pub get_stream: bool,
-    /// Whether event streams begin with an id and can be resumed, and the `retry` they name.
+    /// If set, event streams start with an event id and this `retry`, and can be resumed.
     pub resumable_retry_ms: Option<u64>,
-    /// A bearer token that every request must carry.
+    /// Bearer token required of every request.
     pub bearer_token: Option<String>,
 }
 
-/// How the process behaves, where the server is one.
+/// Behaviour of the process (stdio).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Process {
-    /// Lines for standard error, at the start.
+    /// Lines written to standard error at the start.
     pub stderr: Vec<String>,
-    /// Lines for standard output, before anything else.
+    /// Lines written to standard output before anything else.
     pub stdout: Vec<String>,
-    /// A gate to wait at before the first message is read.
+    /// Gate to wait at before the first message is read.
     pub start_gate: Option<String>,
-    /// Exits at once with this code, after the lines above.
+    /// Exit code, if the process exits right after writing the lines above.
     pub exit_at_start: Option<i32>,
-    /// Whether SIGTERM does nothing.
+    /// Whether SIGTERM is ignored.
     pub ignore_sigterm: bool,
-    /// Whether the process stays when its standard input ends.
+    /// Whether the process keeps running when its standard input ends.
     pub ignore_stdin_end: bool,
-    /// How many children it starts that would live on by themselves.
+    /// Number of children to start, which outlive the process.
     pub children: usize,
     /// Whether each child leaves the session and the process group.
     pub children_leave: bool,
@@ -237,7 +236,7 @@ impl Default for Http {
 }
 
 impl Script {
-    /// A server of both eras with this name and nothing to offer.
+    /// A server of both eras with this name and without any features.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -245,7 +244,7 @@ impl Script {
         }
     }
 
-    /// Serves only the revisions of this era.
+    /// Restricts it to the revisions of this era.
     #[must_use]
     pub fn era(mut self, era: Era) -> Self {
         let of_era = Revision::ALL
@@ -255,21 +254,21 @@ impl Script {
         self
     }
 
-    /// Serves only this revision.
+    /// Restricts it to this revision.
     #[must_use]
     pub fn revision(mut self, revision: Revision) -> Self {
         self.revisions = vec![revision.to_string()];
         self
     }
 
-    /// Has this tool too.
+    /// Adds a tool.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Has this many made-up tools, each with a description of that length.
+    /// Adds generated tools with descriptions of this length.
     #[must_use]
     pub fn generated_tools(mut self, count: usize, description_bytes: usize) -> Self {
         self.generated_tools = Some(Generated {
@@ -279,7 +278,7 @@ impl Script {
         self
     }
 
-    /// Has this text resource too.
+    /// Adds a text resource.
     #[must_use]
     pub fn resource(mut self, uri: &str, text: &str) -> Self {
         self.resources.push(Resource {
@@ -289,7 +288,7 @@ impl Script {
         self
     }
 
-    /// Has this prompt of one message too; `{name}` in the text stands for the argument of that name.
+    /// Adds a prompt of one message; `{name}` in the text is replaced by the argument of that name.
     #[must_use]
     pub fn prompt(mut self, name: &str, arguments: &[&str], text: &str) -> Self {
         let arguments: Vec<Value> = arguments
@@ -303,21 +302,21 @@ impl Script {
         self
     }
 
-    /// Has these instructions.
+    /// Sets the instructions.
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// Goes wrong like this too.
+    /// Adds a fault rule.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// The revisions it serves that there are.
+    /// The valid revisions of `revisions`.
     pub(crate) fn supported(&self) -> Vec<Revision> {
         let known = self.revisions.iter();
         known.filter_map(|revision| revision.parse().ok()).collect()
@@ -325,7 +324,7 @@ impl Script {
 }
 
 impl Tool {
-    /// A tool that takes any object and echoes it.
+    /// A tool that accepts any object and echoes it.
     pub fn new(name: &str) -> Self {
         Self {
             definition: json!({
@@ -338,7 +337,7 @@ impl Tool {
         }
     }
 
-    /// A tool that is listed like this, well-formed or not.
+    /// A tool with this definition, valid or not.
     pub fn listed(definition: Value) -> Self {
         Self {
             definition,
@@ -347,14 +346,14 @@ impl Tool {
         }
     }
 
-    /// Does this next.
+    /// Appends a step.
     #[must_use]
     pub fn does(mut self, step: Do) -> Self {
         self.does.push(step);
         self
     }
 
-    /// Answers with this text.
+    /// Appends a reply with this text.
     #[must_use]
     pub fn replies(self, text: &str) -> Self {
         self.does(Do::Reply {
@@ -362,7 +361,7 @@ impl Tool {
         })
     }
 
-    /// Waits at this gate next.
+    /// Appends waiting at this gate.
     #[must_use]
     pub fn waits(self, gate: &str) -> Self {
         self.does(Do::Wait {
@@ -370,7 +369,7 @@ impl Tool {
         })
     }
 
-    /// Asks the client next.
+    /// Appends a question to the client.
     #[must_use]
     pub fn asks(self, method: &str, params: Value) -> Self {
         self.does(Do::Ask {
@@ -379,21 +378,21 @@ impl Tool {
         })
     }
 
-    /// Has this annotation (`readOnlyHint`, say).
+    /// Sets an annotation, such as `readOnlyHint`.
     #[must_use]
     pub fn annotated(mut self, annotation: &str, value: bool) -> Self {
         self.definition["annotations"][annotation] = json!(value);
         self
     }
 
-    /// Begins a task that is at work for so many questions.
+    /// Makes calls start a task that is working for this many polls.
     #[must_use]
     pub fn task(mut self, polls: u32) -> Self {
         self.task_polls = Some(polls);
         self
     }
 
-    /// The name it is called by.
+    /// The name in its definition.
     pub fn name(&self) -> &str {
         self.definition["name"].as_str().unwrap_or_default()
     }

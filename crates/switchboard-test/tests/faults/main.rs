@@ -1,7 +1,7 @@
-//! What becomes of a call, a connection and everybody else when a server misbehaves: each fault over each transport and
-//! in both eras.
+//! Fault injection: the effect of each fault on a call, its connection and other servers, over each transport and in
+//! both eras.
 //!
-//! One process, one runtime and few tests on purpose: what a host leaves behind is counted over a whole table.
+//! Few tests in one process and one runtime on purpose: leaks are counted over a whole table.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,12 +14,10 @@ use std::sync::{Mutex, PoisonError};
 use switchboard_protocol::Era;
 use switchboard_test::scripted::Over;
 
-/// Every transport.
 const TRANSPORTS: [Over; 4] = [Over::Stdio, Over::Http, Over::Sse, Over::WebSocket];
-/// Both eras.
 const ERAS: [Era; 2] = [Era::Stateful, Era::Stateless];
 
-/// Every transport in every era it has. The legacy transport belongs to the era with a handshake.
+/// Every transport in every era it supports. The legacy transport is stateful only.
 fn cells() -> impl Iterator<Item = (Over, Era)> {
     TRANSPORTS
         .into_iter()
@@ -27,8 +25,8 @@ fn cells() -> impl Iterator<Item = (Over, Era)> {
         .filter(|cell| *cell != (Over::Sse, Era::Stateless))
 }
 
-/// Runs a test while no other runs in this process: what is held can be counted only then. That holds for the runtime
-/// too, which has descriptors of its own.
+/// Runs a test while no other runs in this process, so that resources can be counted. This includes the runtime, which
+/// has its own descriptors.
 fn alone(test: impl Future<Output = ()>) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Faults of one call: how it ends, which states its server goes through, and that nobody else notices.
+//! Faults during one call: its outcome, the states of its server, and that other servers are unaffected.
 
 use std::time::Duration;
 
@@ -21,32 +21,30 @@ use tokio::time::Instant;
 
 use super::{alone, cells};
 
-/// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
 enum End {
-    /// With a result of the tool that has this in it.
+    /// A tool result that contains this text.
     Answer(&'static str),
-    /// Nothing was heard of it in time.
+    /// Timed out without progress.
     Idle,
-    /// The connection was lost under it.
+    /// The connection was lost during the call.
     Lost,
-    /// What came could not be read.
+    /// The answer could not be parsed.
     Malformed,
-    /// What came was over the limit.
+    /// The answer was over the size limit.
     TooLarge,
-    /// The server answered with this error.
+    /// A JSON-RPC error with this code.
     Rejected(i64),
-    /// The server answered with this HTTP status.
+    /// An HTTP error with this status.
     Refused(u16),
 }
 
-/// One fault.
 struct Row {
     name: &'static str,
     faults: Vec<Fault>,
-    /// How many calls are struck; all of them without it.
+    /// Number of calls to inject it into; `None`: all.
     times: Option<u32>,
-    /// What is expected; `None` where the fault does not exist.
+    /// The expected outcome; `None` if the fault does not apply.
     expected: Expected,
 }
 
@@ -74,20 +72,20 @@ impl Row {
 }
 
 const SLOWER: &str = "slower than the deadline";
-/// What the tools of these servers answer.
+/// The tools' answer.
 const ECHO: &str = r#"{\"text\":\"hello\"}"#;
 
 fn rows() -> Vec<Row> {
     let exit = |at| Fault::Exit { code: 3, at };
-    let garbage = "this is no message";
+    let garbage = "this is not a message";
     vec![
-        // A process comes back, a listener that is gone does not.
+        // A process is restarted; a listener that is gone is not.
         row(
             "killed before the answer",
             exit(Moment::Before),
             |over, _| Some((End::Lost, gone(over))),
         ),
-        row("killed half way", exit(Moment::Half), |over, _| {
+        row("killed halfway", exit(Moment::Half), |over, _| {
             Some((End::Lost, gone(over)))
         }),
         row(
@@ -96,7 +94,7 @@ fn rows() -> Vec<Row> {
             |over, _| Some((End::Lost, dropped(over))),
         ),
         row(
-            "connection dropped half way",
+            "connection dropped halfway",
             Fault::Abort { at: Moment::Half },
             |over, _| Some((End::Lost, dropped(over))),
         ),
@@ -128,11 +126,9 @@ fn rows() -> Vec<Row> {
         row("another call's id", Fault::Id(IdFault::Wrong), |over, _| {
             Some((strange_id(over), &[]))
         }),
-        row(
-            "an id nobody has",
-            Fault::Id(IdFault::Unknown),
-            |over, _| Some((strange_id(over), &[])),
-        ),
+        row("an unused id", Fault::Id(IdFault::Unknown), |over, _| {
+            Some((strange_id(over), &[]))
+        }),
         row("the id as a float", Fault::Id(IdFault::Float), |_, _| {
             Some((End::Answer(ECHO), &[]))
         }),
@@ -198,7 +194,7 @@ fn rows() -> Vec<Row> {
             Fault::Error(json!({"code": "E_NO", "message": "no"})),
             |_, _| Some((End::Rejected(0), &[])),
         ),
-        // There is nothing in it, and nothing wrong with it.
+        // Empty, but valid.
         row(
             "a result that is null",
             Fault::Result(Value::Null),
@@ -230,16 +226,16 @@ fn gone(over: Over) -> &'static [&'static str] {
     }
 }
 
-/// The states after one connection is gone and the server is not.
+/// The states after only the connection is lost.
 fn dropped(over: Over) -> &'static [&'static str] {
     match over {
-        // HTTP has no connection to lose.
+        // HTTP is connectionless.
         Over::Http => &[],
         _ => &["pending", "connected"],
     }
 }
 
-/// An answer that names no request, or the wrong one, is nobody's: only HTTP knows whose it must be.
+/// An answer without a matching request is dropped; only HTTP knows its request.
 fn strange_id(over: Over) -> End {
     match over {
         Over::Http => End::Malformed,
@@ -252,12 +248,12 @@ fn refused(over: Over, status: u16) -> Option<(End, &'static [&'static str])> {
 }
 
 #[test]
-fn every_fault_of_a_call_costs_that_call_and_no_more() {
+fn a_fault_affects_only_its_call() {
     alone(check_every_fault());
 }
 
 async fn check_every_fault() {
-    // What a process opens once and keeps is opened before the first count.
+    // Resources that are opened once per process are opened before the first count.
     let rows = rows();
     let healthy = start(Script::new("healthy").tool(Tool::new("echo")), Over::Http)
         .await
@@ -288,12 +284,12 @@ async fn check_every_fault() {
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(outcomes.len() > 200, "{} cells", outcomes.len());
-    // Connections of the healthy server outlive the hosts in its own pool of tasks, so it ends first.
+    // Connections of the healthy server outlive the hosts in its task pool, so it ends first.
     drop(healthy);
     assert_eq!(before.again().await, Ok(()));
 }
 
-/// One fault over one transport in one era.
+/// Checks one fault over one transport in one era.
 async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(), String> {
     let Some((end, states)) = (row.expected)(over, era) else {
         return Ok(());
@@ -316,16 +312,16 @@ async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(),
         },
         ..HostOptions::default()
     });
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     let started = Instant::now();
     for (name, server, over) in [("faulty", &server, over), ("healthy", healthy, Over::Http)] {
         let added = host
             .add_server(spec(name, server, over, MAX_MESSAGE_BYTES))
             .await;
-        added.map_err(|error| format!("{name} does not start: {error}"))?;
+        added.map_err(|error| format!("{name} did not start: {error}"))?;
     }
     let arguments = json!({"text": "hello"});
-    // Short where it will be used up, long where a loaded machine may need it.
+    // Short where it will elapse, long where a loaded machine may need it.
     let idle = if end == End::Idle { SHORT } else { LONG };
     let struck = call(&host, "faulty/struck", arguments.clone(), idle);
     let others = async {
@@ -340,20 +336,20 @@ async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(),
     others?;
     let expected = format!("{end:?}");
     if !is_end(&struck, &end) {
-        return Err(format!("{expected} was expected, not {struck:?}"));
+        return Err(format!("expected {expected}, not {struck:?}"));
     }
     let mut sequence = vec!["connected"];
     sequence.extend(states);
-    let seen = told.states("faulty", sequence.len()).await;
+    let seen = events.states("faulty", sequence.len()).await;
     if seen != sequence {
         return Err(format!("the states were {seen:?}, not {sequence:?}"));
     }
-    // Whoever goes away in the middle of a message leaves a stream that nobody can read on.
+    // A message that is never completed leaves a stream that cannot be read any further.
     if row.name == SLOWER && over != Over::Http {
         host.shutdown().await;
         return Ok(());
     }
-    // What is left works as before, and waits for nothing.
+    // The remaining server works as before and has no pending requests.
     let other = call(&host, "faulty/other", arguments, LONG).await;
     match sequence.last().copied() {
         Some("connected") => {
@@ -361,7 +357,7 @@ async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(),
                 return Err(format!("the next call: {other:?}"));
             }
             let subscriptions = usize::from(era == Stateless);
-            // A list that has changed may be on its way still.
+            // A changed list may still be in transit.
             let settled = wait_until(|| {
                 let waiting = host.in_flight(&"faulty".into());
                 waiting.is_some_and(|waiting| waiting <= subscriptions)
@@ -370,7 +366,7 @@ async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(),
                 .await
                 .is_err()
             {
-                return Err("requests wait for nothing".to_owned());
+                return Err("requests are still pending".to_owned());
             }
         }
         Some("failed") if matches!(other, Err(CallError::Server(ServerError::Failed { .. }))) => {}
@@ -386,11 +382,11 @@ async fn check(row: &Row, over: Over, era: Era, healthy: &Running) -> Result<(),
     if listed > 20 {
         return Err(format!("the tools were listed {listed} times"));
     }
-    let seen = told.states_so_far("faulty");
+    let seen = events.states_so_far("faulty");
     if seen != sequence {
         return Err(format!("in the end the states were {seen:?}"));
     }
-    let healthy = told.states_so_far("healthy");
+    let healthy = events.states_so_far("healthy");
     if healthy != ["connected"] {
         return Err(format!("the healthy server's states were {healthy:?}"));
     }

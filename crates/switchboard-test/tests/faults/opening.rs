@@ -1,4 +1,4 @@
-//! Faults before the first call: of the connection, of the negotiation, of the first list.
+//! Faults before the first call: while connecting, negotiating, and listing tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use switchboard_test::scripted::{Fault, IdFault, Moment, On, Over, Rule, Script,
 
 use super::{TRANSPORTS, alone, cells};
 
-/// One fault of the opening. What comes of it is the state in a word, and the revision or the step and the cause.
+/// A fault during startup. The outcome is the state, followed by the revision, or by the failed step and the cause.
 struct Row {
     name: &'static str,
     on: On,
     fault: Fault,
-    /// What is expected; `None` where the fault does not exist.
+    /// The expected outcome; `None` if the fault does not apply.
     expected: fn(Over, Era) -> Option<&'static str>,
 }
 
-/// How long a server may take to start where it will not.
+/// Startup timeout where it will elapse.
 const SHORT: Duration = Duration::from_millis(1_500);
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -38,22 +38,22 @@ fn on(method: &str) -> On {
 
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
-    // A server of the stateful era that does not know the question, and says so in its own way.
+    // Stateful servers reject the unknown probe in different ways.
     for (name, fault) in [
-        ("no such method", Fault::error(-32601, "no such method")),
+        ("method not found", Fault::error(-32601, "method not found")),
         (
             "an invalid request",
             Fault::error(-32600, "initialize first"),
         ),
-        ("an error of its own", Fault::error(-1, "what?")),
+        ("a custom error", Fault::error(-1, "what?")),
         ("an error that is text", Fault::Error(json!("what?"))),
         ("an error that is null", Fault::Error(Value::Null)),
         ("an empty result", Fault::Result(json!({}))),
         ("a result that is null", Fault::Result(Value::Null)),
-        ("a result nobody can read", Fault::Deep { levels: 10_000 }),
+        ("a result nested too deep", Fault::Deep { levels: 10_000 }),
         ("silence", Fault::Silent),
         ("garbage", Fault::Text("what?".to_owned())),
-        ("somebody else's answer", Fault::Id(IdFault::Unknown)),
+        ("an answer to another request", Fault::Id(IdFault::Unknown)),
     ] {
         rows.push(Row {
             name,
@@ -72,7 +72,7 @@ fn rows() -> Vec<Row> {
                 at: Moment::Before,
             },
         ),
-        ("hangs up", Fault::Abort { at: Moment::Before }),
+        ("disconnects", Fault::Abort { at: Moment::Before }),
     ] {
         rows.push(Row {
             name,
@@ -163,7 +163,7 @@ fn rows() -> Vec<Row> {
         row(
             "no list at all",
             "tools/list",
-            Fault::error(-32601, "no such method"),
+            Fault::error(-32601, "method not found"),
             |_, era| Some(connected(era)),
         ),
         row(
@@ -198,13 +198,13 @@ fn connected(era: Era) -> &'static str {
 }
 
 #[test]
-fn a_fault_of_the_opening_is_got_over_or_named_with_its_step() {
+fn a_startup_fault_is_recovered_or_reported_with_its_step() {
     alone(check_every_opening());
 }
 
 async fn check_every_opening() {
     let rows = rows();
-    // What a process opens once and keeps is opened before the first count.
+    // Resources that are opened once per process are opened before the first count.
     for over in TRANSPORTS {
         open(&rows[0], over, Stateful).await;
     }
@@ -227,7 +227,7 @@ async fn check_every_opening() {
     assert_eq!(before.again().await, Ok(()));
 }
 
-/// Opens a server with this fault and says what came of it.
+/// Starts a server with this fault and returns the outcome.
 async fn open(row: &Row, over: Over, era: Era) -> String {
     let script = Script::new("faulty")
         .era(era)
@@ -244,17 +244,17 @@ async fn open(row: &Row, over: Over, era: Era) -> String {
         },
         ..HostOptions::default()
     });
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     let mut wanted = spec("faulty", &server, over, 1024 * 1024);
-    // Where it will be used up, it is short; where the server is to start, a loaded machine may need long.
+    // Short where it will elapse; otherwise a loaded machine may need more time.
     if (row.expected)(over, era).is_some_and(|expected| expected.ends_with("Timeout")) {
         wanted.startup_timeout = SHORT;
     }
     host.apply(vec![wanted]).await;
     host.settled().await;
-    let told = told.states("faulty", 1).await;
+    let seen_states = events.states("faulty", 1).await;
     let status = host.status(&"faulty".into()).unwrap();
-    assert_eq!(told, [status.word()], "{}", row.name);
+    assert_eq!(seen_states, [status.word()], "{}", row.name);
     let seen = match (status.state.failure(), status.revision) {
         (Some(failure), _) => {
             let step = failure.step.map_or("later", |step| step.name());
@@ -268,7 +268,7 @@ async fn open(row: &Row, over: Over, era: Era) -> String {
 }
 
 #[test]
-fn a_sloppy_list_costs_its_bad_items() {
+fn a_malformed_list_loses_only_its_invalid_items() {
     alone(check_sloppy_lists());
 }
 
@@ -277,7 +277,7 @@ async fn check_sloppy_lists() {
     let listed = |definition: Value| Tool::listed(definition);
     let cases: [(&str, Vec<Tool>, &[&str]); 5] = [
         (
-            "schemas that are none",
+            "invalid schemas",
             vec![
                 good("good"),
                 listed(json!({"name": "null", "inputSchema": null})),
@@ -287,7 +287,7 @@ async fn check_sloppy_lists() {
             &["good", "missing", "null", "text"],
         ),
         (
-            "items that are none",
+            "invalid items",
             vec![
                 listed(json!(null)),
                 listed(json!("tool")),
@@ -341,15 +341,15 @@ async fn check_sloppy_lists() {
     }
 }
 
-/// A server that is slow to start reads the probe when the handshake has been sent behind it, and ends over the probe.
+/// A slow server reads the probe after the handshake was sent behind it, and exits because of the probe.
 #[test]
 #[cfg(unix)]
-fn a_slow_server_that_ends_over_the_probe_is_started_once_more() {
+fn a_slow_server_that_exits_at_the_probe_is_restarted_once() {
     alone(async {
         let folder = tempfile::tempdir().unwrap();
         let script = Script::new("slow").era(Stateful).tool(Tool::new("echo"));
         let script = serde_json::to_string(&script).unwrap();
-        // The shell reads one line and no more, so the handshake stays in the pipe.
+        // The shell reads one line only, so the handshake stays in the pipe.
         let program = format!(
             "if [ -e started ]; then exec '{}' \"$0\"; fi; echo >> started; sleep 0.5; read -r probe; exit 3",
             env!("CARGO_BIN_EXE_scripted-server")
@@ -374,7 +374,11 @@ fn a_slow_server_that_ends_over_the_probe_is_started_once_more() {
             .await;
         assert_eq!(tools.unwrap(), 1);
         let starts = std::fs::read_to_string(folder.path().join("started")).unwrap();
-        assert_eq!(starts.lines().count(), 1, "it was started twice in all");
+        assert_eq!(
+            starts.lines().count(),
+            1,
+            "it was not started exactly twice"
+        );
         host.shutdown().await;
     });
 }

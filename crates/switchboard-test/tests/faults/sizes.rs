@@ -1,4 +1,4 @@
-//! What is large: a line of 100 MB, ten thousand tools.
+//! Large inputs: a line of 100 MB, ten thousand tools, deep nesting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use super::{alone, cells};
 const PATIENCE: Duration = Duration::from_secs(30);
 const MEBIBYTE: usize = 1024 * 1024;
 
-/// The most memory this process has had since, beyond what it had then.
+/// Tracks the peak memory growth of this process.
 struct Peak {
     start: usize,
     most: Arc<AtomicUsize>,
@@ -62,7 +62,7 @@ fn a_line_of_100_mb_costs_no_more_than_the_limit() {
 
 async fn check_large_line() {
     let limit = Limits::DEFAULT.max_bytes;
-    // The server is a process of its own, so that what is measured is the host alone.
+    // The server is a separate process, so that only the host is measured.
     let script = Script::new("large")
         .tool(Tool::new("large"))
         .tool(Tool::new("small"))
@@ -108,7 +108,7 @@ async fn check_deep_tool() {
         schema = json!({"type": "object", "properties": {"a": schema}});
     }
     assert!(schema.to_string().len() < 10_000);
-    // The script of a process is read from JSON, which has a limit of its own; a test of the program has this over stdio.
+    // The script of a process is parsed from JSON with its own depth limit; another test covers stdio.
     for (over, era) in cells().filter(|(over, _)| *over != Over::Stdio) {
         for event_streams in [false, true] {
             let deep = json!({"name": "deep", "inputSchema": schema});

@@ -1,4 +1,4 @@
-//! Servers that nobody uses are ended, and their next use connects them.
+//! Idle servers are stopped, and restarted on next use.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,12 +19,12 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::lab::{Lab, name};
 use crate::{LONG, host, of_era};
 
-/// How long the servers of these tests may rest.
+/// The servers' idle limit.
 const LIMIT: Duration = Duration::from_secs(100);
-/// Not yet that long, and what is missing until they have surely been ended.
+/// Just below the limit, and the remaining time until they have certainly been stopped.
 const ALMOST: Duration = Duration::from_secs(99);
 const REST: Duration = Duration::from_secs(27);
-/// By when they have been ended, however often one looks.
+/// The time by which they have certainly been stopped.
 const OVER: Duration = Duration::from_secs(126);
 
 fn resting(lab: &Arc<Lab>, name: &str) -> ServerSpec {
@@ -35,28 +35,32 @@ fn resting(lab: &Arc<Lab>, name: &str) -> ServerSpec {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unused_server_is_ended_and_its_next_use_connects_it() {
+async fn an_idle_server_is_stopped_and_restarted_on_use() {
     for era in [Era::Stateful, Era::Stateless] {
         let (lab, host) = (Lab::new(), host(of_era(era)));
-        let mut told = Told::by(&host);
+        let mut events = Told::by(&host);
         let required = ServerSpec {
             required: true,
             ..resting(&lab, "lab")
         };
         host.add_server(required).await.unwrap();
         let offered = host.catalog();
-        // It is probed and listed anew meanwhile, which is nobody's use.
+        // Probes and refreshes in the meantime do not count as use.
         sleep(OVER).await;
-        assert_eq!(told.states_so_far("lab"), ["connected", "idle"], "{era:?}");
+        assert_eq!(
+            events.states_so_far("lab"),
+            ["connected", "idle"],
+            "{era:?}"
+        );
         let status = host.status(&name()).unwrap();
         let seen = (status.word(), status.tools, status.restarts);
         assert_eq!(seen, ("idle", 3, 0));
         assert!(status.absence().is_none());
-        // What it offers stands as it was, and nobody waits for it.
+        // Its tools remain listed, and nothing waits for it.
         assert!(Arc::ptr_eq(&offered, &host.catalog()));
         host.settled().await;
         assert!(host.ready().await.is_ok());
-        // Neither time nor other calls wake it.
+        // Neither time nor calls to other servers wake it.
         sleep(Duration::from_secs(3_600)).await;
         assert!(call(&host, "mcp__other__x", json!({}), LONG).await.is_err());
         assert_eq!(lab.connections(), 1);
@@ -66,10 +70,9 @@ async fn an_unused_server_is_ended_and_its_next_use_connects_it() {
         assert!(outcome.is_ok(), "{era:?}: {outcome:?}");
         assert_eq!(lab.connections(), 2);
         assert_eq!(
-            told.states_so_far("lab"),
+            events.states_so_far("lab"),
             ["connected", "idle", "pending", "connected"]
         );
-        // And again.
         sleep(OVER).await;
         assert_eq!(host.status(&name()).unwrap().word(), "idle");
         host.shutdown().await;
@@ -77,7 +80,7 @@ async fn an_unused_server_is_ended_and_its_next_use_connects_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_in_use_is_not_ended() {
+async fn a_server_in_use_is_not_stopped() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
     host.add_server(resting(&lab, "lab")).await.unwrap();
     for _ in 0..20 {
@@ -85,7 +88,7 @@ async fn a_server_in_use_is_not_ended() {
         lab.service.go_on.notify_one();
         assert!(call(&host, "lab/wait", json!({}), LONG).await.is_ok());
     }
-    // One call that takes ten times as long as the server may rest.
+    // One call that takes ten times the idle limit.
     let long = {
         let host = host.clone();
         tokio::spawn(async move { call(&host, "lab/wait", json!({}), 20 * LIMIT).await })
@@ -93,7 +96,7 @@ async fn a_server_in_use_is_not_ended() {
     sleep(10 * LIMIT).await;
     lab.service.go_on.notify_one();
     assert!(long.await.unwrap().is_ok());
-    // Its end is what counts, not its beginning.
+    // The idle time counts from the end of the call.
     sleep(ALMOST).await;
     assert_eq!(
         (host.status(&name()).unwrap().word(), lab.connections()),
@@ -124,9 +127,9 @@ async fn a_subscription_keeps_a_server_and_wakes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_wake_is_tried_as_any_that_was_lost() {
+async fn a_server_that_fails_to_wake_is_retried_like_a_lost_one() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(resting(&lab, "lab")).await.unwrap();
     sleep(OVER).await;
     lab.refusing.store(true, Ordering::Relaxed);
@@ -137,7 +140,7 @@ async fn a_server_that_does_not_wake_is_tried_as_any_that_was_lost() {
     timeout(LONG, wait_until(|| lab.connections() == 3))
         .await
         .unwrap();
-    // What it offers stays while it is tried.
+    // Its tools remain listed while it is retried.
     assert_eq!(host.catalog().len(), 3);
     let error = woken.await.unwrap().unwrap_err();
     assert!(
@@ -145,19 +148,19 @@ async fn a_server_that_does_not_wake_is_tried_as_any_that_was_lost() {
         "{error}"
     );
     assert_eq!(
-        told.states_so_far("lab"),
+        events.states_so_far("lab"),
         ["connected", "idle", "pending", "failed"]
     );
     assert_eq!((lab.connections(), host.catalog().len()), (6, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_resting_server_offers_follows_its_configuration() {
+async fn the_tools_of_an_idle_server_follow_its_configuration() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
     host.apply(vec![resting(&lab, "lab")]).await;
     host.settled().await;
     sleep(OVER).await;
-    // The same again does not wake it, other rules do.
+    // An unchanged configuration does not wake it; other rules do.
     host.apply(vec![resting(&lab, "lab")]).await;
     assert_eq!(host.status(&name()).unwrap().word(), "idle");
     let only_read = ServerEntry {
@@ -171,7 +174,7 @@ async fn what_a_resting_server_offers_follows_its_configuration() {
     host.apply(vec![fewer.clone()]).await;
     host.settled().await;
     assert_eq!((host.catalog().len(), lab.connections()), (1, 2));
-    // It may rest for ever from now on, without being connected anew for it.
+    // Removing the idle limit does not reconnect it.
     host.apply(vec![ServerSpec {
         idle_shutdown: None,
         ..fewer
@@ -185,7 +188,7 @@ async fn what_a_resting_server_offers_follows_its_configuration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_has_changed_while_its_server_rested_is_not_called() {
+async fn a_tool_that_changed_while_its_server_was_idle_is_not_called() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
     host.add_server(resting(&lab, "lab")).await.unwrap();
     sleep(OVER).await;
@@ -202,17 +205,17 @@ async fn a_tool_that_has_changed_while_its_server_rested_is_not_called() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_call_that_comes_just_when_its_server_is_ended_is_made() {
+async fn a_call_during_an_idle_shutdown_succeeds() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
     let short = ServerSpec {
         idle_shutdown: Some(Duration::from_millis(10)),
         ..lab.spec("lab")
     };
     host.add_server(short).await.unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut calls = 0;
-    while lab.connections() < 60 && begun.elapsed() < LONG {
-        // Around the moments at which the server may be ended.
+    while lab.connections() < 60 && started.elapsed() < LONG {
+        // Around the times at which the server may be stopped.
         sleep(Duration::from_micros(9_000 + 371 * (calls % 37))).await;
         lab.service.go_on.notify_one();
         let outcome = call(&host, "lab/wait", json!({}), LONG).await;
@@ -227,14 +230,14 @@ async fn the_process_of_an_unused_server_is_gone() {
     let script = Script::new("lab").tool(Tool::new("echo"));
     let server = start(script, Over::Stdio).await.unwrap();
     let host = host(HostSettings::default());
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     let unused = ServerSpec {
         idle_shutdown: Some(Duration::from_millis(200)),
         ..spec("lab", &server, Over::Stdio, 1 << 20)
     };
     host.add_server(unused).await.unwrap();
     let process = host.status(&name()).unwrap().process.unwrap();
-    assert_eq!(told.states("lab", 2).await, ["connected", "idle"]);
+    assert_eq!(events.states("lab", 2).await, ["connected", "idle"]);
     assert_eq!(host.status(&name()).unwrap().process, None);
     let gone = wait_until(|| !std::path::Path::new(&format!("/proc/{process}")).exists());
     timeout(LONG, gone).await.unwrap();

@@ -1,4 +1,4 @@
-//! A server of this process whose connection can be cut, silenced, refused and looked at.
+//! An in-process test server whose connection can be cut, silenced, refused and inspected.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -27,30 +27,30 @@ use switchboard_protocol::types::tool::{
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-/// The name that most tests give it.
+/// The name used in most tests.
 pub(crate) fn name() -> switchboard::names::ServerName {
     "lab".into()
 }
 
-/// A server of this process whose connection can be cut, silenced, refused and looked at.
+/// An in-process server whose connection can be cut, silenced, refused and inspected.
 pub(crate) struct Lab {
     pub(crate) service: Arc<Workshop>,
     transport: Transport,
-    /// When each connection was begun.
+    /// When each connection was started.
     pub(crate) begun: Mutex<Vec<Instant>>,
     pub(crate) refusing: AtomicBool,
-    /// Whether connecting needs a login.
+    /// Whether connecting requires a login.
     pub(crate) locked: AtomicBool,
-    /// Whether what is sent gets lost: a half-open connection.
+    /// Whether sent messages are lost, as on a half-open connection.
     pub(crate) silent: Arc<AtomicBool>,
-    /// Whether connecting takes for ever.
+    /// Whether connecting never completes.
     pub(crate) stuck: AtomicBool,
-    /// Whether the next call cannot be sent, though the connection lives.
+    /// Whether sending the next call fails, although the connection is alive.
     pub(crate) hitch: Arc<AtomicBool>,
-    /// The method whose requests get lost.
+    /// Requests with this method are lost.
     pub(crate) unanswered: Arc<Mutex<Option<String>>>,
     open: Mutex<Vec<Arc<dyn Inbound>>>,
-    /// The methods of all that was sent.
+    /// The methods of all sent messages.
     sent: Arc<Mutex<Vec<String>>>,
 }
 
@@ -84,7 +84,6 @@ impl Lab {
         )
     }
 
-    /// Cuts every connection there is.
     pub(crate) fn cut(&self) {
         for inbound in self.open.lock().unwrap().drain(..) {
             inbound.closed(Closed::ByServer);
@@ -128,7 +127,7 @@ impl Connector for LabConnector {
             if lab.refusing.load(Ordering::Relaxed) {
                 return Err(TransportError::new(
                     TransportErrorKind::Refused,
-                    "nobody listens",
+                    "connection refused",
                 ));
             }
             if lab.locked.load(Ordering::Relaxed) {
@@ -161,7 +160,7 @@ impl Link for LabLink {
         let parsed: Value = serde_json::from_slice(&message.payload).unwrap();
         let method = parsed["method"].as_str().unwrap_or("an answer").to_owned();
         if method == "tools/call" && self.hitch.swap(false, Ordering::Relaxed) {
-            let error = TransportError::new(TransportErrorKind::Unreachable, "no way there");
+            let error = TransportError::new(TransportErrorKind::Unreachable, "no route");
             return sent(Err(error));
         }
         let is_lost = self.unanswered.lock().unwrap().as_ref() == Some(&method);
@@ -185,7 +184,7 @@ impl Link for LabLink {
     }
 }
 
-/// A service with tools to wait for.
+/// A service with tools that wait.
 #[derive(Default)]
 pub(crate) struct Workshop {
     pub(crate) changes: Changes,
@@ -193,11 +192,11 @@ pub(crate) struct Workshop {
     pub(crate) called: Notify,
     pub(crate) go_on: Notify,
     pub(crate) cancelled: Arc<Notify>,
-    /// Whether its first tool says something else than before.
+    /// Whether its first tool has a changed description.
     pub(crate) changed: AtomicBool,
 }
 
-/// Tells when the request that holds it is dropped.
+/// Notifies when the request that holds it is dropped.
 struct TellsWhenDropped(Arc<Notify>);
 
 impl Drop for TellsWhenDropped {
@@ -250,7 +249,7 @@ impl Service for Workshop {
                     drop(dropped);
                     Ok(text_result("done"))
                 }
-                // One step every fifty seconds, for ever.
+                // One step every fifty seconds, forever.
                 "steps" => {
                     for step in 1_u32.. {
                         sleep(Duration::from_secs(50)).await;

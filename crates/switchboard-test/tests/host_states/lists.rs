@@ -1,4 +1,4 @@
-//! Lists: what a change of each of them does, and how much of an endless one is fetched. Also answers that name no request.
+//! Lists: the effect of changes, limits on endless lists, and errors without a request id.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use switchboard_test::scripted::{Fault, Over, Rule, Script, Tool, start};
 use super::{LONG, host, name};
 
 #[tokio::test]
-async fn a_change_of_prompts_drops_the_prompts_that_were_listed() {
+async fn a_change_of_prompts_drops_the_cached_prompts() {
     for (over, era) in [
         (Over::Stdio, Era::Stateful),
         (Over::Stdio, Era::Stateless),
@@ -34,7 +34,7 @@ async fn a_change_of_prompts_drops_the_prompts_that_were_listed() {
         script.ttl_ms = 1_000_000;
         let server = start(script, over).await.unwrap();
         let host = host(HostSettings::default());
-        let mut told = Told::by(&host);
+        let mut events = Told::by(&host);
         host.add_server(spec("lab", &server, over, 1024 * 1024))
             .await
             .unwrap();
@@ -42,23 +42,24 @@ async fn a_change_of_prompts_drops_the_prompts_that_were_listed() {
             let listening = server.control.wait_for_method("subscriptions/listen", 1);
             listening.await.unwrap();
         }
-        // Listed once for both.
+        // The second call uses the cache.
         for _ in 0..2 {
             host.list(&name(), ListKind::Prompts).await.unwrap();
         }
         server
             .control
             .notify("notifications/prompts/list_changed", json!({}));
-        told.until(|events| {
-            let is_prompts = |event: &Event| {
-                let list = ListKind::Prompts;
-                matches!(event, Event::CatalogChanged { list: changed, .. } if *changed == list)
-            };
-            events.iter().any(is_prompts).then_some(())
-        })
-        .await;
+        events
+            .until(|events| {
+                let is_prompts = |event: &Event| {
+                    let list = ListKind::Prompts;
+                    matches!(event, Event::CatalogChanged { list: changed, .. } if *changed == list)
+                };
+                events.iter().any(is_prompts).then_some(())
+            })
+            .await;
         host.list(&name(), ListKind::Prompts).await.unwrap();
-        // What the server notes may be late; after this it has noted everything before.
+        // Records of the server may be late; after this one, all earlier ones are present.
         host.list(&name(), ListKind::Resources).await.unwrap();
         let last = server.control.wait_for_method("resources/list", 1);
         last.await.unwrap();
@@ -106,12 +107,12 @@ async fn a_list_is_fetched_up_to_its_limits_and_says_so() {
         (list.pages.len(), list.cut)
     };
     let cut = |what: &str| Some(format!("more than {what}"));
-    // A list that just fits is whole.
+    // A list exactly at the limit is complete.
     assert_eq!(fetch(5, MANY).await, (5, None));
     assert_eq!(fetch(6, MANY).await, (5, None));
     assert_eq!(fetch(4, MANY).await, (4, cut("4 pages")));
     assert_eq!(fetch(1, MANY).await, (1, cut("1 pages")));
-    // Pages are alike, so the size of the first is that of the others, but for the last, which names no next one.
+    // All pages have the size of the first, except the last one, which has no cursor.
     let first = peer.list(
         ListKind::Tools,
         PageLimits {
@@ -129,7 +130,7 @@ async fn a_list_is_fetched_up_to_its_limits_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_error_that_names_no_request_reaches_the_only_one_that_waits() {
+async fn an_error_without_an_id_fails_the_only_pending_request() {
     let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what was that?"}}"#;
     for over in [Over::Stdio, Over::WebSocket] {
         let script = Script::new("lab")
@@ -141,7 +142,7 @@ async fn an_error_that_names_no_request_reaches_the_only_one_that_waits() {
         host.add_server(spec("lab", &server, over, 1024 * 1024))
             .await
             .unwrap();
-        // Without it, the call would wait for its whole deadline.
+        // Otherwise the call would wait until its deadline.
         let error = call(&host, "lab/echo", json!({}), Duration::from_secs(50)).await;
         let error = error.unwrap_err().to_string();
         assert!(error.contains("what was that?"), "{over:?}: {error}");

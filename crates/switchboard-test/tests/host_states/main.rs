@@ -1,6 +1,6 @@
-//! How servers come, go and come back: start-up, states, health, deadlines and repeats.
+//! Server lifecycle: startup, states, health, deadlines and retries.
 //!
-//! Time is paused wherever nothing but this process takes part, so a test of an hour takes a moment.
+//! Time is paused in tests without other processes, so that an hour takes no time.
 
 mod idle;
 mod lab;
@@ -46,7 +46,7 @@ fn host(settings: HostSettings) -> Host {
     })
 }
 
-/// Settings with which only revisions of this era are spoken.
+/// Settings restricted to revisions of this era.
 fn of_era(era: Era) -> HostSettings {
     let of_era = Revision::ALL
         .into_iter()
@@ -61,21 +61,21 @@ fn of_era(era: Era) -> HostSettings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_connection_is_tried_five_times_and_by_hand_again() {
+async fn a_lost_connection_is_retried_five_times_and_on_manual_restart() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     lab.refusing.store(true, Ordering::Relaxed);
     let lost = Instant::now();
     lab.cut();
     assert_eq!(
-        told.states("lab", 3).await,
+        events.states("lab", 3).await,
         ["connected", "pending", "failed"]
     );
-    let begun = lab.begun.lock().unwrap().clone();
-    assert_eq!(begun.len(), 6);
+    let started_at = lab.begun.lock().unwrap().clone();
+    assert_eq!(started_at.len(), 6);
     let mut before = lost;
-    for (at, full) in begun[1..].iter().zip([100, 200, 400, 800, 1_600]) {
+    for (at, full) in started_at[1..].iter().zip([100, 200, 400, 800, 1_600]) {
         let waited = at.duration_since(before).as_millis();
         // Timers have a resolution of a millisecond.
         assert!(
@@ -92,12 +92,12 @@ async fn a_lost_connection_is_tried_five_times_and_by_hand_again() {
         matches!(error, CallError::Server(ServerError::Failed { .. })),
         "{error}"
     );
-    // Nothing more happens by itself, however long one waits.
+    // No further retries, no matter how long it takes.
     sleep(Duration::from_secs(3_600)).await;
     assert_eq!(lab.connections(), 6);
     lab.refusing.store(false, Ordering::Relaxed);
     assert!(host.restart(&name()).await);
-    let states = told.states("lab", 5).await;
+    let states = events.states("lab", 5).await;
     assert_eq!(
         states,
         ["connected", "pending", "failed", "pending", "connected"]
@@ -105,36 +105,36 @@ async fn a_lost_connection_is_tried_five_times_and_by_hand_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_lasted_starts_counting_anew() {
+async fn a_stable_connection_resets_the_retry_count() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     let mut expected = vec!["connected"];
     for _ in 0..8 {
         sleep(Duration::from_secs(60)).await;
         lab.cut();
         expected.extend(["pending", "connected"]);
-        assert_eq!(told.states("lab", expected.len()).await, expected);
+        assert_eq!(events.states("lab", expected.len()).await, expected);
     }
-    // One that never lasts is given up.
+    // A connection that never becomes stable fails in the end.
     for _ in 0..5 {
         lab.cut();
         expected.extend(["pending", "connected"]);
-        if told.states("lab", expected.len() - 1).await.last() == Some(&"failed") {
+        if events.states("lab", expected.len() - 1).await.last() == Some(&"failed") {
             return;
         }
-        told.states("lab", expected.len()).await;
+        events.states("lab", expected.len()).await;
     }
     lab.cut();
     expected.push("failed");
-    assert_eq!(told.states("lab", expected.len()).await, expected);
+    assert_eq!(events.states("lab", expected.len()).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_probed_every_thirty_seconds_in_the_way_of_its_era() {
     for (era, probe) in [(Era::Stateful, "ping"), (Era::Stateless, "server/discover")] {
         let (lab, host) = (Lab::new(), host(of_era(era)));
-        let mut told = Told::by(&host);
+        let mut events = Told::by(&host);
         host.add_server(lab.spec("lab")).await.unwrap();
         let before = lab.sent(probe);
         sleep(Duration::from_secs(301)).await;
@@ -143,12 +143,12 @@ async fn an_idle_connection_is_probed_every_thirty_seconds_in_the_way_of_its_era
             (9..=10).contains(&probes),
             "{era:?}: {probes} probes in 300 s"
         );
-        // Half-open from now on: noticed when five probes have failed, each half a minute after the one before.
+        // Half-open from here on: detected after five failed probes, half a minute apart.
         lab.silent.store(true, Ordering::Relaxed);
         lab.refusing.store(true, Ordering::Relaxed);
         let silent = Instant::now();
         sleep(Duration::from_secs(4 * 30)).await;
-        assert_eq!(told.states("lab", 2).await, ["connected", "pending"]);
+        assert_eq!(events.states("lab", 2).await, ["connected", "pending"]);
         let expected = Duration::from_secs(4 * 30 + 5)..=Duration::from_secs(5 * 30 + 6);
         assert!(
             expected.contains(&silent.elapsed()),
@@ -166,16 +166,16 @@ async fn an_idle_connection_is_probed_every_thirty_seconds_in_the_way_of_its_era
 async fn a_server_that_misses_some_probes_is_left_alone() {
     for era in [Era::Stateful, Era::Stateless] {
         let (lab, host) = (Lab::new(), host(of_era(era)));
-        let mut told = Told::by(&host);
+        let mut events = Told::by(&host);
         host.add_server(lab.spec("lab")).await.unwrap();
         for _ in 0..5 {
-            // Long enough for three probes to fail or four, and for no fifth.
+            // Long enough for three or four failed probes, but not five.
             lab.silent.store(true, Ordering::Relaxed);
             sleep(Duration::from_secs(110)).await;
             lab.silent.store(false, Ordering::Relaxed);
             sleep(Duration::from_secs(60)).await;
         }
-        assert_eq!(told.states_so_far("lab"), ["connected"], "{era:?}");
+        assert_eq!(events.states_so_far("lab"), ["connected"], "{era:?}");
         assert_eq!(lab.connections(), 1, "{era:?}");
     }
 }
@@ -184,15 +184,15 @@ async fn a_server_that_misses_some_probes_is_left_alone() {
 async fn a_server_that_answers_calls_but_no_ping_is_never_restarted() {
     for (era, probe) in [(Era::Stateful, "ping"), (Era::Stateless, "server/discover")] {
         let (lab, host) = (Lab::new(), host(of_era(era)));
-        let mut told = Told::by(&host);
+        let mut events = Told::by(&host);
         host.add_server(lab.spec("lab")).await.unwrap();
         let before = lab.sent(probe);
         *lab.unanswered.lock().unwrap() = Some(probe.to_owned());
-        // With nobody calling it, for hours.
+        // Without any calls, for hours.
         sleep(Duration::from_secs(3 * 3_600)).await;
         assert!(lab.sent(probe) > before, "{era:?}");
-        assert_eq!(told.states_so_far("lab"), ["connected"], "{era:?}");
-        // And when a call meets with trouble, or the machine has slept.
+        assert_eq!(events.states_so_far("lab"), ["connected"], "{era:?}");
+        // Also after a failed call, or after the machine was asleep.
         host.probe_all().await;
         sleep(Duration::from_secs(60)).await;
         assert_eq!(lab.connections(), 1, "{era:?}");
@@ -202,9 +202,9 @@ async fn a_server_that_answers_calls_but_no_ping_is_never_restarted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_connection_is_tried_again_if_its_failure_may_pass() {
+async fn a_first_connection_is_retried_after_a_transient_failure() {
     let (lab, host) = (Lab::over(Transport::Http), host(HostSettings::default()));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     lab.refusing.store(true, Ordering::Relaxed);
     let started = Instant::now();
     host.apply(vec![lab.spec("lab")]).await;
@@ -220,12 +220,12 @@ async fn a_first_connection_is_tried_again_if_its_failure_may_pass() {
         panic!("{:?}", status.state);
     };
     assert!(failed_attempts > 0);
-    assert!(failure.is_some(), "the reason is told meanwhile");
+    assert!(failure.is_some(), "the reason is reported meanwhile");
     lab.refusing.store(false, Ordering::Relaxed);
-    assert_eq!(told.states("lab", 1).await, ["connected"]);
+    assert_eq!(events.states("lab", 1).await, ["connected"]);
     assert!(started.elapsed() < Duration::from_secs(4));
 
-    // It is given up after as many attempts as a lost one.
+    // It fails after as many attempts as a lost connection.
     lab.refusing.store(true, Ordering::Relaxed);
     let before = lab.connections();
     assert!(host.restart(&name()).await);
@@ -235,7 +235,7 @@ async fn a_first_connection_is_tried_again_if_its_failure_may_pass() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_connection_whose_failure_cannot_pass_is_tried_once() {
+async fn a_permanent_failure_is_not_retried() {
     // A program that does not start now will not start later.
     let (local, host) = (Lab::over(Transport::Stdio), host(HostSettings::default()));
     local.refusing.store(true, Ordering::Relaxed);
@@ -246,8 +246,8 @@ async fn a_first_connection_whose_failure_cannot_pass_is_tried_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_connection_that_takes_too_long_is_tried_again() {
-    // Somebody who starts several servers does not wait for what is tried again.
+async fn a_first_connection_that_times_out_is_retried() {
+    // Startup of several servers does not wait for retries.
     for transport in [Transport::Http, Transport::Stdio] {
         let host = host(HostSettings::default());
         let remote = Lab::over(transport);
@@ -265,13 +265,13 @@ async fn a_first_connection_that_takes_too_long_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn every_connection_is_probed_at_once_after_a_sleep() {
     let (lab, host) = (Lab::new(), host(of_era(Era::Stateful)));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     lab.silent.store(true, Ordering::Relaxed);
     lab.refusing.store(true, Ordering::Relaxed);
     let woken = Instant::now();
     host.probe_all().await;
-    assert_eq!(told.states("lab", 2).await, ["connected", "pending"]);
+    assert_eq!(events.states("lab", 2).await, ["connected", "pending"]);
     assert!(
         woken.elapsed() <= Duration::from_secs(6),
         "{:?}",
@@ -280,14 +280,14 @@ async fn every_connection_is_probed_at_once_after_a_sleep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_at_work_is_not_probed_to_death() {
+async fn a_busy_server_is_not_restarted_by_probes() {
     let (lab, host) = (Lab::new(), host(of_era(Era::Stateful)));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     let idle = Duration::from_secs(1_000);
     let working = async {
         lab.service.called.notified().await;
-        // It works in its only thread, so it hears nothing.
+        // It works on its only thread, so it does not answer.
         lab.silent.store(true, Ordering::Relaxed);
         sleep(Duration::from_secs(600)).await;
         lab.silent.store(false, Ordering::Relaxed);
@@ -295,17 +295,17 @@ async fn a_server_at_work_is_not_probed_to_death() {
     };
     let (outcome, ()) = tokio::join!(call(&host, "lab/wait", json!({}), idle), working);
     assert!(outcome.unwrap().result.as_str().contains("done"));
-    assert_eq!(told.states_so_far("lab"), ["connected"]);
+    assert_eq!(events.states_so_far("lab"), ["connected"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     let mut wanted = lab.spec("lab");
     wanted.tool_max = Duration::from_secs(1_000);
     host.add_server(wanted).await.unwrap();
-    // The default of 60 s without a word.
+    // The default idle timeout of 60 s.
     let started = Instant::now();
     let request = |tool: &str| CallRequest {
         tool: tool.to_owned(),
@@ -321,7 +321,7 @@ async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
     timeout(LONG, lab.service.cancelled.notified())
         .await
         .unwrap();
-    // A step every 50 s keeps it alive until the cap.
+    // Progress every 50 s extends it up to the cap.
     let started = Instant::now();
     let error = host.request(request("lab/steps")).await.unwrap_err();
     assert!(
@@ -329,9 +329,9 @@ async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
         "{error}"
     );
     assert_eq!(started.elapsed().as_secs(), 1_000);
-    // Something is told at least every thirty seconds.
+    // Progress is reported at least every thirty seconds.
     let mut last = BTreeMap::new();
-    for event in told.so_far() {
+    for event in events.so_far() {
         if let Event::CallProgress { call, elapsed, .. } = event {
             let before = last.insert(*call, *elapsed).unwrap_or_default();
             assert!(
@@ -341,16 +341,16 @@ async fn silence_ends_a_call_and_progress_keeps_it_alive_up_to_the_cap() {
         }
     }
     let last: Vec<u64> = last.values().map(Duration::as_secs).collect();
-    // The step that comes at the very moment of the cap may be told before it or not.
+    // Progress at the exact time of the cap may or may not be reported.
     assert!(matches!(last[..], [30 | 60, 990 | 1_000]), "{last:?}");
-    assert_eq!(told.states_so_far("lab"), ["connected"]);
+    assert_eq!(events.states_so_far("lab"), ["connected"]);
     assert_eq!(host.in_flight(&name()), Some(1), "the subscription alone");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_dropped_reaches_the_server_and_the_connection_survives() {
+async fn a_dropped_call_is_cancelled_and_the_connection_survives() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     {
         let calling = call(&host, "lab/wait", json!({}), LONG);
@@ -364,7 +364,7 @@ async fn a_call_that_is_dropped_reaches_the_server_and_the_connection_survives()
         .unwrap();
     lab.service.go_on.notify_one();
     assert!(call(&host, "lab/wait", json!({}), LONG).await.is_ok());
-    let ends: Vec<(String, bool, bool, Option<String>)> = told
+    let ends: Vec<(String, bool, bool, Option<String>)> = events
         .so_far()
         .iter()
         .filter_map(|event| match event {
@@ -376,7 +376,7 @@ async fn a_call_that_is_dropped_reaches_the_server_and_the_connection_survives()
                 error,
                 ..
             } => {
-                // Whoever listens gets the result itself.
+                // Listeners get the result itself.
                 let has_text = |result: &CallResult| result.0.as_str().contains("\"content\"");
                 let has_result = result.as_ref().is_some_and(has_text);
                 Some((
@@ -397,12 +397,12 @@ async fn a_call_that_is_dropped_reaches_the_server_and_the_connection_survives()
             (tool, false, true, None)
         ]
     );
-    assert_eq!(told.states_so_far("lab"), ["connected"]);
+    assert_eq!(events.states_so_far("lab"), ["connected"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_is_repeated_only_where_nothing_can_have_come_of_it() {
-    // (the tool, whether the server's hints are trusted, how often it is called, whether there is a result)
+async fn a_call_is_retried_only_if_it_had_no_effect() {
+    // (tool, whether the server's hints are trusted, number of calls, whether there is a result)
     for (tool, trusted, calls, has_result) in [
         ("lab/wait", true, 1, false),
         ("lab/read", false, 1, false),
@@ -436,9 +436,9 @@ async fn a_call_is_repeated_only_where_nothing_can_have_come_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_could_not_be_sent_is_sent_again_over_the_same_connection() {
+async fn a_call_that_failed_to_send_is_resent_on_the_same_connection() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     lab.hitch.store(true, Ordering::Relaxed);
     lab.service.go_on.notify_one();
@@ -446,7 +446,7 @@ async fn a_call_that_could_not_be_sent_is_sent_again_over_the_same_connection() 
     assert!(call(&host, "lab/wait", json!({}), LONG).await.is_ok());
     assert!(started.elapsed() < Duration::from_secs(1));
     assert_eq!(lab.service.calls.load(Ordering::Relaxed), 1);
-    assert_eq!(told.states_so_far("lab"), ["connected"]);
+    assert_eq!(events.states_so_far("lab"), ["connected"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -478,11 +478,11 @@ async fn never_more_servers_start_at_once_than_the_pool_holds() {
             .map(|(n, lab)| lab.spec(&format!("remote-{n}"))),
     );
     let started = Instant::now();
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.apply(specs).await;
-    // Remote servers do not wait for local ones; local ones wait for a place in their pool, and no longer.
+    // Remote servers do not wait for local ones; local ones wait only for a slot in their pool.
     for number in 0..9 {
-        told.states(&format!("remote-{number}"), 1).await;
+        events.states(&format!("remote-{number}"), 1).await;
     }
     assert!(started.elapsed() < Duration::from_secs(1));
     assert!(local.iter().all(|lab| lab.connections() == 0));
@@ -503,7 +503,7 @@ async fn never_more_servers_start_at_once_than_the_pool_holds() {
         .filter(|status| status.word() == "connected")
         .count();
     assert_eq!(connected, 13);
-    let complete = told
+    let complete = events
         .until(|events| {
             events.iter().find_map(|event| match event {
                 Event::StartupComplete { ready, failed } => Some((ready.len(), failed.len())),
@@ -515,13 +515,13 @@ async fn never_more_servers_start_at_once_than_the_pool_holds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn start_up_waits_for_what_is_required_and_for_nothing_else() {
+async fn startup_waits_for_required_servers_only() {
     let (needed, optional) = (Lab::new(), Lab::new());
     optional.stuck.store(true, Ordering::Relaxed);
     let host = host(HostSettings::default());
     let mut required = needed.spec("needed");
     required.required = true;
-    // What is required is connected at once, whatever else it says.
+    // A required server is connected at once, even if it is lazy.
     required.start = Start::Lazy;
     host.apply(vec![required.clone(), optional.spec("optional")])
         .await;
@@ -535,7 +535,7 @@ async fn start_up_waits_for_what_is_required_and_for_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lazy_server_is_connected_by_its_first_use() {
+async fn a_lazy_server_is_connected_on_first_use() {
     let (lab, other) = (Lab::new(), Lab::new());
     let host = host(HostSettings::default());
     let lazy = |lab: &Arc<Lab>, name| {
@@ -551,13 +551,13 @@ async fn a_lazy_server_is_connected_by_its_first_use() {
     let started = Instant::now();
     lab.service.go_on.notify_one();
     assert!(call(&host, "mcp__lab__wait", json!({}), LONG).await.is_ok());
-    // The other one is not needed for that.
+    // The other one is not connected.
     assert!(started.elapsed() < Duration::from_secs(1));
     assert_eq!((lab.connections(), other.connections()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn applying_touches_only_what_has_changed() {
+async fn applying_restarts_only_changed_servers() {
     let labs: Vec<_> = (0..3).map(|_| Lab::new()).collect();
     let host = host(HostSettings::default());
     let specs = || -> Vec<ServerSpec> {
@@ -572,13 +572,13 @@ async fn applying_touches_only_what_has_changed() {
             .map(|lab| (lab.connections(), listed(lab)))
             .collect()
     };
-    // The same again: nobody notices.
+    // An unchanged configuration has no effect.
     host.apply(specs()).await;
     host.settled().await;
     assert_eq!(counts(), [(1, 1), (1, 1), (1, 1)]);
-    // Other tools of one, another link of another, and the third switched off at run time.
+    // Other tools for one, another connector for another, and the third disabled at run time.
     assert!(host.set_enabled(&"c".into(), false).await);
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     let mut changed = specs();
     let only_read = ServerEntry {
         enabled_tools: vec!["read".to_owned()],
@@ -587,12 +587,12 @@ async fn applying_touches_only_what_has_changed() {
     changed[0].rules = switchboard::catalog::ToolRules::of(&only_read);
     changed[1].key = ConnectionKey::of(&[b"another"]);
     host.apply(changed.clone()).await;
-    told.until(|events| {
+    events.until(|events| {
         let is_a = |event: &Event| matches!(event, Event::CatalogChanged { server, .. } if server.as_str() == "a");
         events.iter().any(is_a).then_some(())
     })
     .await;
-    assert_eq!(told.states("b", 2).await, ["pending", "connected"]);
+    assert_eq!(events.states("b", 2).await, ["pending", "connected"]);
     assert_eq!(counts(), [(1, 1), (2, 2), (1, 1)]);
     let offered = host.catalog();
     let offered: Vec<&str> = offered.iter().map(|tool| tool.exposed().as_str()).collect();
@@ -607,7 +607,7 @@ async fn applying_touches_only_what_has_changed() {
     );
     let states: Vec<&'static str> = host.statuses().iter().map(ServerStatus::word).collect();
     assert_eq!(states, ["connected", "connected", "disabled"]);
-    // Switched off means off: a restart does not change that, its configuration does.
+    // A disabled server stays disabled on restart; only its configuration changes that.
     assert!(host.restart(&"c".into()).await);
     assert_eq!(host.status(&"c".into()).unwrap().word(), "disabled");
     changed[2].enabled = false;
@@ -630,10 +630,10 @@ async fn applying_touches_only_what_has_changed() {
 #[tokio::test(start_paused = true)]
 async fn lists_are_fetched_again_when_they_are_old_and_once_for_many_changes() {
     let (lab, host) = (Lab::new(), host(of_era(Era::Stateful)));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     assert_eq!(lab.sent("tools/list"), 1);
-    // Changes of other lists, and probes, do not put it off.
+    // Changes of other lists, and probes, do not delay it.
     for _ in 0..31 {
         sleep(Duration::from_secs(10)).await;
         lab.service.changes.prompts();
@@ -645,11 +645,11 @@ async fn lists_are_fetched_again_when_they_are_old_and_once_for_many_changes() {
     sleep(Duration::from_secs(5)).await;
     let lists = lab.sent("tools/list");
     assert!((3..=5).contains(&lists), "{lists}");
-    assert_eq!(told.states_so_far("lab"), ["connected"]);
+    assert_eq!(events.states_so_far("lab"), ["connected"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_short_lifetime_of_lists_is_kept_to() {
+async fn a_short_list_lifetime_is_respected() {
     let settings = HostSettings {
         catalog_ttl: Duration::from_secs(3),
         ..of_era(Era::Stateful)
@@ -665,13 +665,13 @@ async fn a_short_lifetime_of_lists_is_kept_to() {
 #[tokio::test(start_paused = true)]
 async fn a_reconnect_drops_every_list() {
     let (lab, host) = (Lab::new(), host(HostSettings::default()));
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(lab.spec("lab")).await.unwrap();
     let before = host.list(&name(), ListKind::Tools).await.unwrap();
     let again = host.list(&name(), ListKind::Tools).await.unwrap();
     assert!(Arc::ptr_eq(&before, &again));
     lab.cut();
-    told.states("lab", 3).await;
+    events.states("lab", 3).await;
     let after = host.list(&name(), ListKind::Tools).await.unwrap();
     assert!(!Arc::ptr_eq(&before, &after));
 }
@@ -692,29 +692,30 @@ async fn a_stale_list_never_overwrites_a_newer_one() {
             .await
             .unwrap();
         let host = host(HostSettings::default());
-        let mut told = Told::by(&host);
+        let mut events = Told::by(&host);
         host.add_server(spec("lab", &server, over, 1024 * 1024))
             .await
             .unwrap();
-        // A list is asked for, and changes before the answer comes.
+        // The list changes between the request and its answer.
         let changing = async {
             server.control.wait_for_gate("list", 1).await.unwrap();
             server
                 .control
                 .notify("notifications/resources/list_changed", json!({}));
-            told.until(|events| {
-                let is_resources = |event: &Event| {
-                    matches!(
-                        event,
-                        Event::CatalogChanged {
-                            list: ListKind::Resources,
-                            ..
-                        }
-                    )
-                };
-                events.iter().any(is_resources).then_some(())
-            })
-            .await;
+            events
+                .until(|events| {
+                    let is_resources = |event: &Event| {
+                        matches!(
+                            event,
+                            Event::CatalogChanged {
+                                list: ListKind::Resources,
+                                ..
+                            }
+                        )
+                    };
+                    events.iter().any(is_resources).then_some(())
+                })
+                .await;
             server.control.release("list");
         };
         let lab = name();
@@ -732,14 +733,14 @@ async fn a_stale_list_never_overwrites_a_newer_one() {
 }
 
 #[tokio::test]
-async fn an_expired_session_is_opened_anew_with_new_lists() {
+async fn an_expired_session_is_reopened_with_new_lists() {
     let script = Script::new("lab")
         .era(Era::Stateful)
         .tool(scripted::Tool::new("echo"))
         .resource("test://a", "a");
     let server = start(script, Over::Http).await.unwrap();
     let host = host(HostSettings::default());
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.add_server(spec("lab", &server, Over::Http, 1024 * 1024))
         .await
         .unwrap();
@@ -748,7 +749,7 @@ async fn an_expired_session_is_opened_anew_with_new_lists() {
     let outcomes = join_all((0..5).map(|_| call(&host, "lab/echo", json!({}), LONG))).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     assert_eq!(
-        told.states("lab", 3).await,
+        events.states("lab", 3).await,
         ["connected", "pending", "connected"]
     );
     assert_eq!(host.status(&name()).unwrap().restarts, 1);
@@ -766,24 +767,24 @@ async fn a_login_in_another_process_brings_the_server_back() {
         store: store.clone(),
         ..HostOptions::default()
     });
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.apply(vec![lab.spec("lab")]).await;
-    assert_eq!(told.states("lab", 1).await, ["needs-auth"]);
-    // While it is remembered that a login is needed, the server is left alone.
+    assert_eq!(events.states("lab", 1).await, ["needs-auth"]);
+    // While the login requirement is cached, the server is not contacted.
     sleep(Duration::from_secs(60)).await;
     assert_eq!(lab.connections(), 1);
     lab.locked.store(false, Ordering::Relaxed);
     logged_in(store, &Outline::from(&lab.spec("lab"))).await;
     let noticed = Instant::now();
     assert_eq!(
-        told.states("lab", 3).await,
+        events.states("lab", 3).await,
         ["needs-auth", "pending", "connected"]
     );
     let logins = |event: &Event| match event {
         Event::LoggedIn { server, tools } => Some((server.to_string(), *tools)),
         _ => None,
     };
-    let logins: Vec<_> = told.so_far().iter().filter_map(logins).collect();
+    let logins: Vec<_> = events.so_far().iter().filter_map(logins).collect();
     let tools = host.status(&"lab".into()).unwrap().tools;
     assert_eq!(logins, [("lab".to_owned(), tools)]);
     assert!(noticed.elapsed() <= Duration::from_secs(5));
@@ -791,7 +792,7 @@ async fn a_login_in_another_process_brings_the_server_back() {
 }
 
 #[tokio::test]
-async fn that_a_login_is_needed_is_remembered_by_every_host() {
+async fn a_login_requirement_is_cached_for_every_host() {
     let store = Arc::new(MemoryStore::new());
     let host = || {
         Host::with_options(HostOptions {
@@ -810,7 +811,7 @@ async fn that_a_login_is_needed_is_remembered_by_every_host() {
         .enumerate()
         .map(|(number, server)| spec(&format!("lab-{number}"), server, Over::Http, 1024 * 1024))
         .collect();
-    // Two hosts find out at the same time, each about other servers.
+    // Two hosts detect it at the same time, for different servers.
     let (first, second) = (host(), host());
     tokio::join!(
         first.apply(specs[..2].to_vec()),
@@ -824,7 +825,7 @@ async fn that_a_login_is_needed_is_remembered_by_every_host() {
         .map(|server| server.control.records().len())
         .collect();
     let third = host();
-    let mut told = Told::by(&third);
+    let mut events = Told::by(&third);
     third.apply(specs).await;
     third.settled().await;
     let states: Vec<&'static str> = third.statuses().iter().map(ServerStatus::word).collect();
@@ -841,11 +842,11 @@ async fn that_a_login_is_needed_is_remembered_by_every_host() {
         matches!(error, CallError::Server(ServerError::NeedsAuth(_))),
         "{error}"
     );
-    // By hand it is tried, and what works is no longer remembered.
+    // A manual restart tries again, and success clears the cached requirement.
     servers[0].control.tell(scripted::Command::Disarm);
     third.restart(&"lab-0".into()).await;
     assert_eq!(
-        told.states("lab-0", 3).await,
+        events.states("lab-0", 3).await,
         ["needs-auth", "pending", "connected"]
     );
     third.shutdown().await;
@@ -882,31 +883,31 @@ async fn an_edited_file_restarts_exactly_the_server_it_changed() {
     let host = host(HostSettings::default());
     host.reconcile(read().unwrap()).await;
     host.settled().await;
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     let watcher = FileWatcher::new(vec![file.clone()]).unwrap();
     let connections = || -> Vec<usize> { labs.values().map(|lab| lab.connections()).collect() };
     let editing = async {
-        // As editors do: a new file in place of the old one.
+        // Like editors: a new file replaces the old one.
         let other = folder.path().join("servers.json.new");
         std::fs::write(&other, r#"{"a": "1", "b": "2"}"#).unwrap();
         std::fs::rename(&other, &file).unwrap();
-        assert_eq!(told.states("b", 2).await, ["pending", "connected"]);
+        assert_eq!(events.states("b", 2).await, ["pending", "connected"]);
         assert_eq!(connections(), [1, 2, 0]);
-        // What cannot be read changes nothing; what can be read then does.
+        // An invalid file changes nothing; the next valid one does.
         std::fs::write(&file, r#"{"a": "1", "#).unwrap();
         std::fs::write(&file, r#"{"b": "2", "c": "1"}"#).unwrap();
-        assert_eq!(told.states("c", 1).await, ["connected"]);
+        assert_eq!(events.states("c", 1).await, ["connected"]);
         assert_eq!(connections(), [1, 2, 1]);
         assert!(host.status(&"a".into()).is_none());
     };
     tokio::select! {
-        () = host.follow(FileSource::new(watcher, read)) => panic!("the watching has ended"),
+        () = host.follow(FileSource::new(watcher, read)) => panic!("the watcher has ended"),
         () = editing => {}
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_of_the_options_are_not_started_before_they_are_wanted() {
+async fn servers_of_the_options_are_not_started_before_use() {
     let labs: Vec<_> = (0..3).map(|_| Lab::new()).collect();
     let names = ["a", "b", "c"].iter().zip(&labs);
     let specs: Vec<ServerSpec> = names.map(|(name, lab)| lab.spec(name)).collect();
@@ -918,7 +919,7 @@ async fn servers_of_the_options_are_not_started_before_they_are_wanted() {
     let words = || -> Vec<&str> { host.statuses().iter().map(ServerStatus::word).collect() };
     assert_eq!(words(), ["lazy", "lazy", "lazy"]);
     host.settled().await;
-    // A tool of no server in particular starts none of them; one of a server starts that one.
+    // An unqualified tool starts no server; a tool of a server starts that one.
     assert!(call(&host, "nothing", json!({}), LONG).await.is_err());
     assert_eq!(connections(), [0, 0, 0]);
     host.start(&["a".into()]).await;
@@ -927,7 +928,7 @@ async fn servers_of_the_options_are_not_started_before_they_are_wanted() {
     let outcome = call(&host, "b/wait", json!({}), LONG).await;
     assert!(outcome.is_ok(), "{outcome:?}");
     assert_eq!(words(), ["connected", "connected", "lazy"]);
-    // What was started is left alone.
+    // Running servers are left alone.
     host.start_all().await;
     host.settled().await;
     let changes = host.reconcile(specs.into()).await;
@@ -955,14 +956,14 @@ async fn a_server_that_is_removed_is_gone_and_calls_to_it_say_so() {
         servers: vec![stays.spec("stays")],
         withheld: vec![refused(reason)],
     };
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     let changes = host.reconcile(desired("a list denies it")).await;
     let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
     assert_eq!(changes, ["goes is gone"]);
-    assert_eq!(told.states_so_far("theirs"), ["blocked"]);
+    assert_eq!(events.states_so_far("theirs"), ["blocked"]);
     let is_removed =
         |event: &Event| matches!(event, Event::Removed { server } if server.as_str() == "goes");
-    assert!(told.so_far().iter().any(is_removed));
+    assert!(events.so_far().iter().any(is_removed));
     let statuses = host.statuses();
     let seen: Vec<(&str, &str)> = statuses
         .iter()
@@ -981,7 +982,7 @@ async fn a_server_that_is_removed_is_gone_and_calls_to_it_say_so() {
         let error = call(&host, tool, json!({}), LONG).await.unwrap_err();
         assert_eq!(error.to_string(), expected, "{tool}");
     }
-    // A server that can no longer start is told with its reason; one that comes back is new.
+    // A server that can no longer start is reported with the reason; one that comes back is new.
     let mut swapped = desired("another list denies it");
     swapped.servers = vec![goes.spec("goes")];
     swapped.withheld[0].name = "stays".into();
@@ -996,7 +997,7 @@ async fn a_server_that_is_removed_is_gone_and_calls_to_it_say_so() {
 }
 
 #[tokio::test]
-async fn calls_go_on_while_a_source_reads() {
+async fn calls_continue_while_a_source_reads() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("servers.json");
     std::fs::write(&file, "1").unwrap();
@@ -1009,7 +1010,7 @@ async fn calls_go_on_while_a_source_reads() {
     let held = std::sync::Mutex::new(held);
     let read = move || {
         let _ = reads.send(());
-        // As slow as a download: it ends when the caller says so.
+        // Blocks like a slow download, until released.
         held.lock().unwrap().recv().ok()?;
         Some(Desired::default())
     };
@@ -1057,19 +1058,19 @@ async fn a_process_that_does_not_start_shows_what_it_wrote() {
             panic!("{error}");
         };
         assert_eq!(failure.cause, cause, "{failure:?}");
-        // A process that ends at the first question is started once more for the handshake.
+        // A process that exits at the probe is started again for the handshake.
         assert!(
             failure.stderr.ends_with(&lines.map(str::to_owned)),
             "{failure:?}"
         );
-        // A process may end at any step before it has said a word.
+        // A process may exit at any step before its first message.
         assert!(step.is_none() || failure.step == step, "{failure:?}");
         host.shutdown().await;
     }
 }
 
 #[tokio::test]
-async fn the_last_handle_takes_everything_with_it() {
+async fn dropping_the_last_handle_leaks_nothing() {
     let server = start(
         Script::new("lab").tool(scripted::Tool::new("echo")),
         Over::Stdio,
@@ -1085,7 +1086,7 @@ async fn the_last_handle_takes_everything_with_it() {
     drop(host);
     assert!(call(&other, "lab/echo", json!({}), LONG).await.is_ok());
     drop(other);
-    // Descriptors and children are shared with the tests beside this one, tasks are not.
+    // Descriptors and children are shared with concurrent tests; tasks are not.
     let tasks = Held {
         tasks: before.tasks + 1,
         descriptors: usize::MAX,

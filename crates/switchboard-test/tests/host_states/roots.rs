@@ -1,4 +1,4 @@
-//! Which folders a server is told about, in both eras.
+//! The roots that a server is given, in both eras.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ use switchboard_test::scripted::{Do, Over, Script, Tool, start};
 
 use super::LONG;
 
-/// A client that works in a folder.
+/// A client with a root.
 struct AtWork;
 
 impl ClientHandler for AtWork {
@@ -43,7 +43,7 @@ impl ClientHandler for AtWork {
     }
 }
 
-/// The capabilities that the client has declared in a message, in either era.
+/// The client capabilities declared in a message, in either era.
 fn declared(message: &Value) -> Option<&Value> {
     let params = &message["params"];
     let meta = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
@@ -53,7 +53,7 @@ fn declared(message: &Value) -> Option<&Value> {
 }
 
 #[tokio::test]
-async fn a_server_whose_arguments_name_a_folder_is_told_of_no_other() {
+async fn a_server_whose_arguments_name_a_folder_gets_no_other_root() {
     for era in [Era::Stateful, Era::Stateless] {
         for (args, is_told) in [(vec!["/tmp".to_owned()], false), (Vec::new(), true)] {
             let asking = Tool::new("ask")

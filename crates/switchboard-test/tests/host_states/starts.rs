@@ -1,4 +1,4 @@
-//! Programs that do not start at the first go, or not at all: how often they are started, and how long they have.
+//! Programs that fail to start at first, or at all: number of starts, and startup deadlines.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::name;
 
-/// Answers the handshake that came as this request, and the first list, and serves nothing else.
+/// A shell script that answers the handshake with this request id and the first list, and nothing else.
 fn serve(handshake: u32) -> String {
     let list = handshake + 1;
     format!(
@@ -30,7 +30,7 @@ fn serve(handshake: u32) -> String {
     )
 }
 
-/// A script in a folder of its own that notes each of its starts.
+/// A script in its own folder that records each start.
 struct Program {
     folder: TempDir,
     file: &'static str,
@@ -77,7 +77,7 @@ fn host_with(store: &Arc<dyn Store>) -> Host {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Starts the program with a host of its own, and says how that went and how often it was started for it.
+/// Starts the program with a new host; returns the state and the number of starts.
 async fn attempt(program: &Program, store: &Arc<dyn Store>) -> (&'static str, usize) {
     let before = program.starts();
     let host = host_with(store);
@@ -104,14 +104,14 @@ async fn a_program_that_does_not_work_is_started_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_of_the_first_question_is_started_once_more_and_once_from_then_on() {
+async fn a_server_that_exits_at_the_probe_is_restarted_and_probed_only_once() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let serve = serve(1);
     let script = format!(r#"read line; case "$line" in *server/discover*) exit 3;; esac; {serve}"#);
     let program = Program::new("server", &script);
     assert_eq!(attempt(&program, &store).await, ("connected", 2));
     assert_eq!(attempt(&program, &store).await, ("connected", 1));
-    // One that dies of every question is started once more the first time, since which one it minds cannot be told.
+    // One that exits at every request is started twice the first time, since it is unknown which request it rejects.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let program = Program::new("server", "read line; exit 3");
     assert_eq!(attempt(&program, &store).await, ("failed", 2));
@@ -119,8 +119,8 @@ async fn a_server_that_dies_of_the_first_question_is_started_once_more_and_once_
 }
 
 #[tokio::test]
-async fn what_a_package_runner_installs_may_take_longer_while_it_makes_progress() {
-    // By the time it is installed, the handshake was tried beside the question that came first.
+async fn a_package_runner_may_take_longer_while_it_makes_progress() {
+    // By the time it is installed, the handshake was sent as well as the probe.
     let serve = serve(2);
     let install = format!(
         "while [ ! -e go ]; do echo 'fetching a part' >&2; sleep 0.1; done; read ask; read hello; {serve}"
@@ -128,10 +128,10 @@ async fn what_a_package_runner_installs_may_take_longer_while_it_makes_progress(
     let program = Program::new("npx", &install);
     let deadline = Duration::from_secs(1);
     let host = Host::with_options(HostOptions::default());
-    let mut told = Told::by(&host);
+    let mut events = Told::by(&host);
     host.apply(vec![program.spec(deadline)]).await;
-    // By then its deadline is long over.
-    let line = told
+    // By then its deadline has long passed.
+    let line = events
         .until(|events| {
             events.iter().find_map(|event| match event {
                 Event::Installing { elapsed, line, .. } if *elapsed > 2 * deadline => {
@@ -155,14 +155,14 @@ async fn what_a_package_runner_installs_may_take_longer_while_it_makes_progress(
         status.state
     );
     std::fs::write(program.path("go"), "").unwrap();
-    assert_eq!(told.states("lab", 1).await, ["connected"]);
+    assert_eq!(events.states("lab", 1).await, ["connected"]);
     assert_eq!(program.starts(), 1);
     host.shutdown().await;
 }
 
 #[tokio::test]
-async fn what_makes_no_progress_has_its_deadline_and_no_more() {
-    // One that is no package runner has no more time, whatever it writes.
+async fn without_progress_the_deadline_is_not_extended() {
+    // The deadline of other programs is not extended, whatever they write.
     for (file, script) in [
         ("npx", "exec sleep 1000"),
         (
@@ -186,11 +186,11 @@ async fn what_makes_no_progress_has_its_deadline_and_no_more() {
         let cause = status.state.failure().unwrap().cause;
         assert_eq!((status.word(), cause), ("failed", Cause::Timeout), "{file}");
         assert!(started.elapsed() < MINUTE, "{file}");
-        // A start that took too long is tried again like a lost connection, the program once for each attempt.
+        // A start that timed out is retried like a lost connection, with one process per attempt.
         assert_eq!(program.starts(), 2, "{file}");
         host.shutdown().await;
     }
-    // And one that makes progress has an end, too.
+    // Even with progress there is a limit.
     let program = Program::new("npx", "while :; do echo part >&2; sleep 0.05; done");
     let host = Host::with_options(HostOptions {
         settings: HostSettings {

@@ -1,4 +1,4 @@
-//! A client that is as plain as can be: it sends text and shows what comes back, over every transport.
+//! A minimal client that sends text and returns what it receives, over every transport.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,19 +19,18 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-/// Every transport.
 pub(crate) const TRANSPORTS: [Over; 4] = [Over::Stdio, Over::Http, Over::Sse, Over::WebSocket];
 
-/// What came back.
+/// Received data.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Seen {
     /// A message, or any other JSON.
     Json(Value),
-    /// What is no JSON.
+    /// Not JSON.
     Text(String),
-    /// A refusal by HTTP.
+    /// An HTTP error.
     Status(u16),
-    /// The end of the connection, or of a response.
+    /// The end of the connection or of a response.
     End,
 }
 
@@ -48,7 +47,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Starts the script and connects; the stateful era's handshake is done.
+    /// Starts the script and connects, including the stateful era's handshake.
     pub(crate) async fn open(script: Script, over: Over, era: Era) -> Self {
         let mut client = Self::connect(script, over, era).await;
         if era == Era::Stateful {
@@ -76,7 +75,7 @@ impl Client {
         client
     }
 
-    /// Starts the script and connects, without a word.
+    /// Starts the script and connects, without a handshake.
     pub(crate) async fn connect(script: Script, over: Over, era: Era) -> Self {
         let server = start(script, over).await.unwrap();
         let (outgoing, sent) = mpsc::unbounded_channel();
@@ -112,7 +111,7 @@ impl Client {
                 tokio::spawn(websocket(socket, sent, saw.clone()));
                 None
             }
-            // Streamable HTTP has no connection of its own.
+            // Streamable HTTP has no persistent connection.
             (Endpoint::Url(_), _) => None,
         };
         Self {
@@ -127,7 +126,7 @@ impl Client {
         }
     }
 
-    /// Sends a request of this id, in the way of the era.
+    /// Sends a request with this id, in the format of the era.
     pub(crate) async fn request(&mut self, id: u64, method: &str, mut params: Value) {
         if self.era == Era::Stateless {
             params["_meta"][meta::PROTOCOL_VERSION] = json!("2026-07-28");
@@ -138,7 +137,6 @@ impl Client {
             .await;
     }
 
-    /// Calls a tool.
     pub(crate) async fn call(&mut self, id: u64, tool: &str) {
         self.request(
             id,
@@ -148,7 +146,6 @@ impl Client {
         .await;
     }
 
-    /// Sends a message.
     pub(crate) async fn send(&mut self, message: Value) {
         if self.over != Over::Http {
             self.outgoing.send(message.to_string()).unwrap();
@@ -192,7 +189,7 @@ impl Client {
         tokio::spawn(response.read(self.saw.clone()));
     }
 
-    /// Opens a GET stream of HTTP.
+    /// Opens an HTTP GET stream.
     pub(crate) async fn get(&mut self, last_event: Option<&str>) {
         let mut headers = BTreeMap::from([("accept", "text/event-stream".to_owned())]);
         headers.extend(
@@ -207,12 +204,11 @@ impl Client {
         tokio::spawn(response.read(self.saw.clone()));
     }
 
-    /// What comes next.
     pub(crate) async fn next(&mut self) -> Seen {
         self.seen.recv().await.unwrap()
     }
 
-    /// The next JSON; the ends of HTTP responses are passed over.
+    /// The next JSON value; the ends of HTTP responses are skipped.
     pub(crate) async fn json(&mut self) -> Value {
         loop {
             match self.next().await {
@@ -223,17 +219,15 @@ impl Client {
         }
     }
 
-    /// Waits for the exit code of the process.
     pub(crate) async fn exit_code(&mut self) -> Option<i32> {
         self.process.as_mut().unwrap().wait().await.unwrap().code()
     }
 
-    /// The id of the process.
     pub(crate) fn process(&self) -> u32 {
         self.process.as_ref().unwrap().id().unwrap()
     }
 
-    /// Stops listening and sending, so that the process sees its input end; what is left of it.
+    /// Closes the connection, so that the process sees the end of its input.
     pub(crate) fn hang_up(self) -> (Running, Option<tokio::process::Child>) {
         (self.server, self.process)
     }
@@ -312,7 +306,7 @@ async fn legacy(
             line = sent.recv() => match line {
                 Some(line) => {
                     let headers = BTreeMap::from([("content-type", "application/json".to_owned())]);
-                    // One that is dropped shows at the stream, too.
+                    // A dropped POST also shows on the stream.
                     let _ = http(&endpoint, "POST", &headers, &line).await;
                 }
                 None => break,
@@ -326,14 +320,14 @@ async fn legacy(
     reading.abort();
 }
 
-/// A response whose body is still to be read.
+/// A response whose body is not read yet.
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: BTreeMap<String, String>,
     body: BufReader<TcpStream>,
 }
 
-/// Sends a request and reads the head of the response; `None` where the connection ends before.
+/// Sends a request and reads the head of the response; `None` if the connection ends before that.
 pub(crate) async fn http(
     url: &str,
     method: &str,
@@ -379,7 +373,7 @@ pub(crate) async fn http(
 }
 
 impl Response {
-    /// Reads the body piece by piece, as events or as one text.
+    /// Reads the body as events or as one text.
     async fn read(mut self, saw: mpsc::UnboundedSender<Seen>) {
         let is_stream = self
             .headers

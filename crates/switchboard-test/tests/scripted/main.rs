@@ -1,4 +1,4 @@
-//! Scripted servers do what they are told, over every transport and in both eras.
+//! Scripted servers follow their scripts, over every transport and in both eras.
 
 mod client;
 
@@ -96,14 +96,14 @@ async fn a_server_refuses_the_era_it_does_not_serve() {
     }
 }
 
-/// What each fault makes of one call, with id 7, of the tool `echo`.
+/// Checks the effect of faults on one call of the tool `echo` with id 7.
 async fn check_fault(faults: &[Fault], expected: impl Fn(Era, Over) -> Vec<Seen>) {
     for over in TRANSPORTS {
         for era in ERAS {
             let mut rule = Rule::on_tool("echo", faults[0].clone());
             rule.faults = faults.to_vec();
             let mut client = Client::open(script().rule(rule), over, era).await;
-            // What a handshake leaves behind over HTTP is no part of the call.
+            // The remaining responses of the handshake over HTTP are not part of the call.
             if over == Over::Http && era == Era::Stateful {
                 assert_eq!(
                     [client.next().await, client.next().await],
@@ -122,7 +122,7 @@ async fn check_fault(faults: &[Fault], expected: impl Fn(Era, Over) -> Vec<Seen>
 }
 
 #[tokio::test]
-async fn answers_go_wrong_as_they_are_told() {
+async fn faulty_answers_are_sent_as_scripted() {
     let answer = |era| Seen::Json(echoed(&json!(7), era));
     let with_id = |id: Value| move |era, _| vec![Seen::Json(echoed(&id, era))];
     let garbage = || Fault::GarbageBefore {
@@ -152,14 +152,14 @@ async fn answers_go_wrong_as_they_are_told() {
     check_fault(&[Fault::Id(IdFault::Text)], with_id(json!("7"))).await;
     check_fault(&[Fault::Id(IdFault::Null)], with_id(json!(null))).await;
     let error = json!({"code": "ENOENT"});
-    let told = json!({"jsonrpc": "2.0", "id": 7, "error": error});
+    let reply = json!({"jsonrpc": "2.0", "id": 7, "error": error});
     check_fault(&[Fault::Error(error)], |_, _| {
-        vec![Seen::Json(told.clone())]
+        vec![Seen::Json(reply.clone())]
     })
     .await;
-    let told = json!({"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "hologram"}]}});
-    check_fault(&[Fault::Result(told["result"].clone())], |_, _| {
-        vec![Seen::Json(told.clone())]
+    let reply = json!({"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "hologram"}]}});
+    check_fault(&[Fault::Result(reply["result"].clone())], |_, _| {
+        vec![Seen::Json(reply.clone())]
     })
     .await;
     let storm = Fault::Storm {
@@ -188,7 +188,7 @@ async fn answers_go_wrong_as_they_are_told() {
 }
 
 #[tokio::test]
-async fn an_answer_can_break_off_in_the_middle() {
+async fn an_answer_can_be_truncated() {
     for over in [Over::Http, Over::Sse, Over::WebSocket] {
         for era in ERAS {
             let rule = Rule::on_tool("echo", Fault::Abort { at: Moment::Half });
@@ -197,7 +197,7 @@ async fn an_answer_can_break_off_in_the_middle() {
             loop {
                 match client.next().await {
                     Seen::End => {}
-                    other => panic!("a half answer was read as {other:?}"),
+                    other => panic!("a truncated answer was parsed as {other:?}"),
                 }
                 let records = client.server.control.records();
                 if records
@@ -212,7 +212,7 @@ async fn an_answer_can_break_off_in_the_middle() {
 }
 
 #[tokio::test]
-async fn a_process_exits_with_the_code_it_is_told() {
+async fn a_process_exits_with_the_given_code() {
     let rule = Rule::on_tool(
         "echo",
         Fault::Exit {
@@ -223,7 +223,7 @@ async fn a_process_exits_with_the_code_it_is_told() {
     let mut client = Client::open(script().rule(rule), Over::Stdio, Era::Stateful).await;
     client.call(7, "echo").await;
     let Seen::Text(half) = client.next().await else {
-        panic!("half a line is no JSON");
+        panic!("a truncated line is not JSON");
     };
     assert!(half.starts_with("{\"jsonrpc\":\"2.0\",\"id\":7"), "{half}");
     assert_eq!(client.next().await, Seen::End);
@@ -231,7 +231,7 @@ async fn a_process_exits_with_the_code_it_is_told() {
 }
 
 #[tokio::test]
-async fn large_and_deep_answers_arrive_whole() {
+async fn large_and_deep_answers_arrive_complete() {
     for over in TRANSPORTS {
         let rule = Rule::on_tool("echo", Fault::Oversized { bytes: 3_000_000 });
         let mut client = Client::open(script().rule(rule), over, Era::Stateless).await;
@@ -247,7 +247,7 @@ async fn large_and_deep_answers_arrive_whole() {
         let rule = Rule::on_tool("echo", Fault::Deep { levels: 10_000 });
         let mut client = Client::open(script().rule(rule), over, Era::Stateless).await;
         client.call(7, "echo").await;
-        // Too deep for the client's own parser, which is the point.
+        // Too deep for the client's own parser, as intended.
         let Seen::Text(text) = client.next().await else {
             panic!("{over:?}: deep JSON was read");
         };
@@ -256,7 +256,7 @@ async fn large_and_deep_answers_arrive_whole() {
 }
 
 #[tokio::test]
-async fn a_call_waits_at_its_gate_and_tells_how_far_it_is() {
+async fn a_call_waits_at_its_gate_and_reports_progress() {
     for over in TRANSPORTS {
         for era in ERAS {
             let tool = Tool::new("slow")
@@ -302,7 +302,7 @@ async fn questions_are_requests_in_one_era_and_results_in_the_other() {
             .does(Do::Asked)
     };
     let answers = [json!({"action": "decline"}), json!({"roots": []})];
-    let told = json!(answers).to_string();
+    let texts = json!(answers).to_string();
     for over in TRANSPORTS {
         let script = || Script::new("asking").tool(tool());
         let mut client = Client::open(script(), over, Era::Stateful).await;
@@ -314,7 +314,7 @@ async fn questions_are_requests_in_one_era_and_results_in_the_other() {
                 .send(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}))
                 .await;
         }
-        assert_eq!(client.json().await["result"], echo(&told), "{over:?}");
+        assert_eq!(client.json().await["result"], echo(&texts), "{over:?}");
 
         let mut client = Client::open(script(), over, Era::Stateless).await;
         client.call(1, "ask").await;
@@ -328,14 +328,14 @@ async fn questions_are_requests_in_one_era_and_results_in_the_other() {
         client.request(2, "tools/call", params).await;
         assert_eq!(
             client.json().await["result"]["content"],
-            echo(&told)["content"],
+            echo(&texts)["content"],
             "{over:?}"
         );
     }
 }
 
 #[tokio::test]
-async fn changes_reach_whoever_listens() {
+async fn changes_reach_subscribers() {
     let changed = "notifications/tools/list_changed";
     for over in TRANSPORTS {
         let mut client = Client::open(script(), over, Era::Stateful).await;
@@ -364,10 +364,10 @@ async fn changes_reach_whoever_listens() {
             .control
             .notify("notifications/prompts/list_changed", json!({}));
         client.server.control.notify(changed, json!({}));
-        let told = client.json().await;
-        assert_eq!(told["method"], changed, "{over:?}");
+        let notification = client.json().await;
+        assert_eq!(notification["method"], changed, "{over:?}");
         assert_eq!(
-            told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+            notification["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
             9
         );
         client.server.control.tell(Command::EndSubscriptions);
@@ -377,7 +377,7 @@ async fn changes_reach_whoever_listens() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_abandoned_and_the_connection_lives_on() {
-    // Not over HTTP: the plain client waits there for the head of the answer.
+    // Not over HTTP, where this client waits for the head of the answer.
     for over in [Over::Stdio, Over::Sse, Over::WebSocket] {
         let script = script().tool(Tool::new("slow").waits("never"));
         let mut client = Client::open(script, over, Era::Stateful).await;
@@ -442,7 +442,7 @@ async fn lists_have_pages_and_can_be_endless() {
 }
 
 #[tokio::test]
-async fn tasks_move_on_by_being_asked_about() {
+async fn tasks_advance_when_polled() {
     let tool = Tool::new("work")
         .task(1)
         .asks("roots/list", json!({}))
@@ -450,12 +450,12 @@ async fn tasks_move_on_by_being_asked_about() {
     let script = Script::new("working").tool(tool);
     let mut client = Client::open(script.clone(), Over::Stdio, Era::Stateless).await;
     client.call(1, "work").await;
-    let begun = client.json().await["result"].take();
+    let task = client.json().await["result"].take();
     assert_eq!(
-        (&begun["resultType"], &begun["status"]),
+        (&task["resultType"], &task["status"]),
         (&json!("task"), &json!("working"))
     );
-    let id = &begun["taskId"];
+    let id = &task["taskId"];
     let mut seen = Vec::new();
     for round in 0..3 {
         client.request(2, "tasks/get", json!({"taskId": id})).await;
@@ -497,7 +497,7 @@ async fn http_refuses_forgets_and_resumes() {
     script.http.bearer_token = None;
     let mut client = Client::open(script, Over::Http, Era::Stateful).await;
     let control = client.server.control.clone();
-    // A stream that is closed early is taken up again where it ended.
+    // A stream that was closed early is resumed where it ended.
     control.arm(Rule::on_tool("echo", Fault::CloseStream).once());
     while client.next().await != Seen::End {}
     while client.next().await != Seen::End {}
@@ -506,7 +506,7 @@ async fn http_refuses_forgets_and_resumes() {
     let stream = format!("stream-{}/1", client.server.control.methods().len());
     client.get(Some(&stream)).await;
     assert_eq!(client.json().await, echoed(&json!(1), Era::Stateful));
-    // Statuses come with their headers, before the request is looked at.
+    // Statuses are sent with their headers, before the request is handled.
     for status in [401, 403, 404, 429, 500, 503] {
         control.arm(Rule::on_tool("echo", Fault::status(status)).once());
         client.call(2, "echo").await;
@@ -520,7 +520,7 @@ async fn http_refuses_forgets_and_resumes() {
 }
 
 #[tokio::test]
-async fn a_half_open_socket_accepts_and_says_nothing() {
+async fn a_half_open_socket_accepts_and_never_writes() {
     for over in [Over::Http, Over::Sse, Over::WebSocket] {
         let rule = Rule::at(On::Connect, Fault::Silent);
         let server = switchboard_test::scripted::start(script().rule(rule), over)
@@ -537,7 +537,7 @@ async fn a_half_open_socket_accepts_and_says_nothing() {
             .unwrap();
         socket.writable().await.unwrap();
         socket.try_write(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        // Only the end of the server ends it.
+        // It ends only with the server.
         server.control.tell(Command::Exit { code: 0 });
         assert_eq!(server.ended().await, Some(0));
         let gone = Record::Disconnected { connection: 1 };
@@ -546,7 +546,7 @@ async fn a_half_open_socket_accepts_and_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_goes_down_and_comes_up_again_where_it_was() {
+async fn a_server_restarts_at_the_same_address() {
     let mut client = Client::open(script(), Over::Http, Era::Stateless).await;
     client.call(1, "echo").await;
     assert_eq!(client.json().await, echoed(&json!(1), Era::Stateless));

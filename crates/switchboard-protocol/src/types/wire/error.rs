@@ -1,15 +1,14 @@
-//! Why something could not be decoded, and where.
+//! Decode errors and the paths to their values.
 //!
-//! Owns [`DecodeError`] and the paths it points with. Errors are built only when something is wrong, so that the
-//! clean path pays nothing for them.
+//! Errors are built only on failure, so that valid input costs nothing.
 
 use std::fmt;
 
 use crate::printable::printable;
 
-/// A value that does not have the form its type asks for.
+/// A value that does not match its type.
 ///
-/// Boxed inside, because the decoders return it from everywhere and it is rare.
+/// Boxed, because decoders return it everywhere and it is rare.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", Location(&self.0.path), self.0.kind)]
 pub struct DecodeError(Box<Inner>);
@@ -21,7 +20,7 @@ struct Inner {
 }
 
 impl DecodeError {
-    /// An error at the value that is being decoded right now; [`DecodeError::at`] adds where that is.
+    /// An error at the current value; [`DecodeError::at`] adds its path.
     pub(crate) fn new(kind: DecodeErrorKind) -> Self {
         Self(Box::new(Inner {
             path: Path::default(),
@@ -29,34 +28,34 @@ impl DecodeError {
         }))
     }
 
-    /// The same error, seen from one level further out.
+    /// Prepends a segment to the path.
     #[must_use]
     pub(crate) fn at(mut self, segment: Segment) -> Self {
         self.0.path.0.insert(0, segment);
         self
     }
 
-    /// Where the value stands, seen from the value that was asked for.
+    /// The path from the decoded value to the error.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// What is wrong with it.
+    /// The cause of the error.
     pub fn kind(&self) -> &DecodeErrorKind {
         &self.0.kind
     }
 
-    /// Whether the reader lost its place, which no list may paper over.
+    /// Whether the JSON is malformed, which lists must not ignore.
     pub(crate) fn is_malformed(&self) -> bool {
         matches!(self.0.kind, DecodeErrorKind::Malformed)
     }
 }
 
-/// What is wrong with a value.
+/// The cause of a decode error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// A field that the type cannot do without is not there.
+    /// A required field is missing.
     #[error("missing field `{field}`")]
     MissingField {
         /// The field's name on the wire.
@@ -65,19 +64,19 @@ pub enum DecodeErrorKind {
     /// A value of another JSON type.
     #[error("expected {expected}, found {found}")]
     WrongType {
-        /// What the type asks for.
+        /// The expected JSON type.
         expected: &'static str,
-        /// What the peer sent.
+        /// The JSON type found.
         found: Found,
     },
-    /// The field that names the variant contradicts the type, or itself when it is there twice.
+    /// The tag field contradicts the type, or another occurrence of itself.
     #[error("expected `{field}` to be `{expected}`, found {found}")]
     WrongTag {
         /// The field's name on the wire.
         field: &'static str,
-        /// The value this type has there.
+        /// The value that this type requires.
         expected: &'static str,
-        /// The value as the peer wrote it, cut short.
+        /// The value found, truncated.
         found: String,
     },
     /// A list with more entries than the limits allow.
@@ -92,25 +91,25 @@ pub enum DecodeErrorKind {
         /// The limit in force.
         limit: usize,
     },
-    /// Content blocks within content blocks beyond the limit.
+    /// Content blocks nested beyond the limit.
     #[error("content nested deeper than {limit}")]
     TooDeep {
         /// The limit in force.
         limit: usize,
     },
-    /// A `resultType` that no revision or extension we know defines.
+    /// A `resultType` that no known revision or extension defines.
     #[error("unknown `resultType` {found}")]
     UnknownResultType {
-        /// The value as the peer wrote it, cut short.
+        /// The value found, truncated.
         found: String,
     },
-    /// A `resultType` we know that this method may not answer with.
+    /// A known `resultType` that this method must not return.
     #[error("this method may not answer with `resultType` `{found}`")]
     UnexpectedResultType {
-        /// The value the peer sent.
+        /// The value found.
         found: &'static str,
     },
-    /// The text is not the valid JSON it was taken for.
+    /// The text is not valid JSON.
     #[error("malformed JSON")]
     Malformed,
 }
@@ -128,7 +127,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// The type of the value that starts with `byte`.
+    /// The type of a value that starts with `byte`.
     pub(crate) fn from_first_byte(byte: u8) -> Self {
         match byte {
             b'n' => Self::Null,
@@ -154,23 +153,23 @@ impl fmt::Display for Found {
     }
 }
 
-/// One step of a [`Path`].
+/// One segment of a [`Path`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
-    /// A field of a type of ours.
+    /// A known field of a type.
     Field(&'static str),
-    /// An entry of a list.
+    /// An entry of a list, counted from 0.
     Index(usize),
-    /// A key the peer chose.
+    /// A key chosen by the peer.
     Key(String),
 }
 
-/// The way from a value to a part of it, outermost step first: `content[2].annotations`.
+/// The path from a value to a part of it, outermost segment first: `content[2].annotations`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Path(pub(crate) Vec<Segment>);
 
 impl Path {
-    /// The steps, outermost first.
+    /// The segments, outermost first.
     pub fn segments(&self) -> &[Segment] {
         &self.0
     }
@@ -190,7 +189,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// A path as the head of a message; nothing for the value itself.
+/// A path as the prefix of a message; empty for the value itself.
 struct Location<'p>(&'p Path);
 
 impl fmt::Display for Location<'_> {
@@ -202,7 +201,7 @@ impl fmt::Display for Location<'_> {
     }
 }
 
-/// Shortens what a peer wrote for use in a message.
+/// Shortens a peer's text for an error message.
 pub(crate) fn excerpt(text: &str) -> String {
     printable(text, 60)
 }

@@ -1,31 +1,31 @@
-//! The fields of an object that its type does not know, or could not use.
+//! Unknown or unusable fields of an object.
 
 use super::{Encode, IntoOwned, ObjectWriter, Raw};
 use crate::text::JsonStr;
 
-/// Fields kept as the peer wrote them, in the peer's order.
+/// Fields stored verbatim, in the peer's order.
 ///
-/// They are written after the known fields. A field whose name the type does know is here when its value has the
-/// wrong form: it counts as absent, survives a round trip, and [`defects`](super::defects) reports it.
+/// They are encoded after the known fields. A known field is here if its value has the wrong type: it counts as absent,
+/// survives a round trip, and is reported by [`defects`](super::defects).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Extra<'a> {
     entries: Vec<(JsonStr<'a>, Raw<'a>)>,
 }
 
 impl<'a> Extra<'a> {
-    /// No fields.
+    /// Creates an empty set of fields.
     pub const fn new() -> Self {
         Self {
             entries: Vec::new(),
         }
     }
 
-    /// Adds a field.
+    /// Appends a field, even if its name is taken.
     pub fn push(&mut self, name: impl Into<JsonStr<'a>>, value: Raw<'a>) {
         self.entries.push((name.into(), value));
     }
 
-    /// The value of a field: the last, where the peer wrote it twice.
+    /// The value of a field; the last one if it is repeated.
     pub fn get(&self, name: &str) -> Option<&Raw<'a>> {
         self.entries
             .iter()
@@ -39,17 +39,17 @@ impl<'a> Extra<'a> {
         self.entries.iter().map(|(name, value)| (name, value))
     }
 
-    /// How many fields there are.
+    /// Number of fields, including repeated ones.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Drops the fields whose name `keep` refuses.
+    /// Drops the fields for whose name `keep` returns `false`.
     pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
         self.entries.retain(|(name, _)| keep(&name.decode()));
     }

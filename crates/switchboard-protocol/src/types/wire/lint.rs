@@ -1,4 +1,4 @@
-//! Looking a decoded value over for what was set aside.
+//! Reports the defects that were tolerated while decoding a value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,16 +10,16 @@ use super::{
 use crate::printable::printable;
 use crate::text::JsonStr;
 
-/// Something the peer got wrong that decoding worked around.
+/// A defect that decoding worked around.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Defect {
-    /// Where it stands, seen from the value that was looked over.
+    /// Path from the examined value.
     pub path: Path,
-    /// What the entry calls itself, where it is an entry of a list or map.
+    /// The name of the entry, if it is one of a list or map.
     pub name: Option<String>,
-    /// What is wrong with it.
+    /// The error of decoding it.
     pub reason: DecodeError,
-    /// What the peer wrote.
+    /// The original JSON text.
     pub raw: String,
 }
 
@@ -33,22 +33,22 @@ impl fmt::Display for Defect {
     }
 }
 
-/// Every defect that was worked around while `value` was decoded, outermost first.
+/// The defects that were tolerated while decoding `value`, outermost first.
 ///
-/// A field that is too long only for limits below the default ones is kept like any other misfit and not told.
+/// A field that exceeds only limits below the default ones is stored like any other misfit, and not reported.
 pub fn defects<T: Lint + ?Sized>(value: &T) -> Vec<Defect> {
     let mut linter = Linter::default();
     value.lint(&mut linter);
     linter.defects
 }
 
-/// Something that may hold set-aside parts.
+/// A value that may contain defects.
 pub trait Lint {
-    /// Reports what was set aside in this value and below.
+    /// Reports the defects of this value and its parts.
     fn lint(&self, linter: &mut Linter);
 }
 
-/// Collects defects while a value is walked through.
+/// Collects defects while a value is traversed.
 #[derive(Debug, Default)]
 pub struct Linter {
     path: Path,
@@ -56,19 +56,19 @@ pub struct Linter {
 }
 
 impl Linter {
-    /// Walks one step down for the length of `visit`.
+    /// Adds a path segment for the duration of `visit`.
     pub(crate) fn within(&mut self, segment: Segment, visit: impl FnOnce(&mut Self)) {
         self.path.0.push(segment);
         visit(self);
         self.path.0.pop();
     }
 
-    /// Walks into a field.
+    /// Descends into a field.
     pub(crate) fn field<T: Lint>(&mut self, name: &'static str, value: &T) {
         self.within(Segment::Field(name), |linter| value.lint(linter));
     }
 
-    /// Reports a known field that is in `extra` because its value is no `T`; decoding it again tells why.
+    /// Reports a known field that is in `extra` because its value is not a `T`; decoding it again gives the reason.
     pub(crate) fn misfit<'e, T: Decode<'e>>(&mut self, name: &'static str, extra: &'e Extra<'_>) {
         if extra.is_empty() {
             return;
@@ -87,7 +87,7 @@ impl Linter {
         });
     }
 
-    /// Reports a value that was read although it is no `expected`.
+    /// Reports a value that was accepted although it is not an `expected`.
     pub(crate) fn wrong_form(&mut self, expected: &'static str, text: &str) {
         let found = Found::from_first_byte(text.bytes().next().unwrap_or(b'n'));
         let reason = DecodeError::new(DecodeErrorKind::WrongType { expected, found });
@@ -112,7 +112,7 @@ impl<T: Lint + Encode> Lint for List<'_, T> {
         for entry in &self.set_aside {
             linter.set_aside(entry, Segment::Index(entry.index));
         }
-        // Positions count good and bad entries, as the peer does.
+        // Positions count valid and invalid entries, as in the peer's list.
         let mut bad = self.set_aside.iter().peekable();
         let mut position = 0;
         for item in &self.items {
@@ -168,7 +168,7 @@ impl<T: Lint> Lint for Box<T> {
     }
 }
 
-/// Types that have no parts to set aside.
+/// Types without parts.
 macro_rules! flawless {
     ($($type:ty),* $(,)?) => {
         $(impl Lint for $type {

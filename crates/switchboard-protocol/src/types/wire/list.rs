@@ -1,4 +1,4 @@
-//! Lists that outlive their bad entries.
+//! Lists that tolerate invalid entries.
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
@@ -8,50 +8,49 @@ use crate::limits::Limits;
 
 /// A JSON array of `T`, decoded entry by entry.
 ///
-/// An entry that is no `T` is set aside with the reason; the others stay. Reads like a `Vec` of the good entries
-/// and is written with the bad ones back in their places, so that passing a list on loses nothing. Clear
-/// [`List::set_aside`] to pass on the good ones only.
+/// An entry that is not a `T` is set aside with the reason. The list behaves like a `Vec` of the valid entries and is
+/// encoded with the invalid ones in their original positions, so that forwarding a list loses nothing. Clear
+/// [`List::set_aside`] to forward only the valid ones.
 ///
-/// A single `T` without an array around it is a list of one, and an empty object is an empty list, because some
-/// languages do not tell the two apart. Both are told as defects and written as they came; `List::from(items)` has
-/// its brackets.
+/// A single `T` without an array is a list of one, and an empty object is an empty list, because some languages do not
+/// distinguish them. Both are reported as defects and encoded verbatim; `List::from(items)` is encoded as an array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct List<'a, T> {
-    /// The good entries in order.
+    /// The valid entries in order.
     pub items: Vec<T>,
-    /// The entries that are no `T`, in order.
+    /// The entries that are not a `T`, in order.
     pub set_aside: Vec<SetAside<'a>>,
     form: Form,
 }
 
-/// How a list is written.
+/// How a list is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Not at all while it is empty: the field was not there.
+    /// Omitted while it is empty: the field was absent.
     Absent,
     /// As an array.
     Array,
     /// As its only entry.
     Lone,
-    /// As an object without members.
+    /// As an empty object.
     EmptyObject,
 }
 
 /// An entry that could not be decoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetAside<'a> {
-    /// Its position among all entries, good and bad.
+    /// Its position among all entries, valid and invalid.
     pub index: usize,
-    /// What it calls itself, where that can be had: its key, name, URI, id or type.
+    /// Its key, name, URI, id or type, if available.
     pub name: Option<Cow<'a, str>>,
-    /// What is wrong with it.
+    /// The error of decoding it.
     pub reason: DecodeError,
-    /// The entry as the peer wrote it.
+    /// The entry, verbatim.
     pub raw: Raw<'a>,
 }
 
 impl<T> List<'_, T> {
-    /// A list that is absent until something is put into it.
+    /// An empty list that is omitted until it has entries.
     pub const fn new() -> Self {
         Self {
             items: Vec::new(),
@@ -60,20 +59,20 @@ impl<T> List<'_, T> {
         }
     }
 
-    /// Whether the list is written: it was there, or has entries now.
+    /// Whether the list is encoded: it was present, or has entries now.
     pub fn is_present(&self) -> bool {
         self.form != Form::Absent || !self.items.is_empty() || !self.set_aside.is_empty()
     }
 }
 
 impl<'a, T: Decode<'a>> List<'a, T> {
-    /// Reads what is no array: the one entry itself, or an object with nothing in it.
+    /// Decodes a value that is not an array: a single entry, or an empty object.
     #[cold]
     fn decode_without_array(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let wrong = reader.wrong_type("an array");
         let first = reader.peek();
         let mark = reader.mark();
-        // Where `null` is a value it is no entry all the same: it says that there is no list.
+        // `null` is not an entry, even if `T` accepts it: it means that there is no list.
         if first == b'n' {
             return Err(wrong);
         }
@@ -100,7 +99,7 @@ impl<'a, T: Decode<'a>> List<'a, T> {
 }
 
 impl<T: Encode> List<'_, T> {
-    /// What stands in place of an array, as it is written; `None` where nothing does.
+    /// The encoding without an array; `None` if it is an array.
     pub(super) fn without_array(&self) -> Option<Cow<'static, str>> {
         match (self.form, self.items.as_slice()) {
             (Form::Lone, [item]) if self.set_aside.is_empty() => {
@@ -113,7 +112,7 @@ impl<T: Encode> List<'_, T> {
 }
 
 impl<'a> SetAside<'a> {
-    /// Keeps the entry that starts at `mark`, and moves past it.
+    /// Sets aside the entry that starts at `mark`, and moves past it.
     #[cold]
     pub(super) fn take(
         reader: &mut Reader<'a>,
@@ -134,7 +133,7 @@ impl<'a> SetAside<'a> {
         })
     }
 
-    /// Looks for something that tells a person which entry this is.
+    /// Finds a member that identifies the entry for users.
     fn find_name(text: &'a str) -> Option<Cow<'a, str>> {
         const NAMES: [&str; 6] = ["name", "uri", "uriTemplate", "taskId", "id", "type"];
         let found = Reader::over_valid(text, &Limits::DEFAULT)
@@ -153,7 +152,7 @@ impl<T> Default for List<'_, T> {
     }
 }
 
-/// A list that is there, even if it is empty.
+/// A list that is encoded even if it is empty.
 impl<T> From<Vec<T>> for List<'_, T> {
     fn from(items: Vec<T>) -> Self {
         Self {
@@ -277,7 +276,7 @@ impl IntoOwned for Vec<SetAside<'_>> {
     }
 }
 
-/// Visits good and bad entries in their original order; bad ones beyond the end come last.
+/// Visits valid and invalid entries in their original order; invalid ones beyond the end come last.
 pub(super) fn in_place<'v, 'a, T>(
     items: &'v [T],
     set_aside: &'v [SetAside<'a>],
@@ -299,14 +298,14 @@ pub(super) fn in_place<'v, 'a, T>(
 /// One `T`, or a list of them, where the protocol allows either.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OneOrMany<'a, T> {
-    /// A single value, not in an array.
+    /// A single value without an array.
     One(T),
     /// An array.
     Many(List<'a, T>),
 }
 
 impl<T> OneOrMany<'_, T> {
-    /// The good values, however they were written.
+    /// The valid values, in either form.
     pub fn as_slice(&self) -> &[T] {
         match self {
             Self::One(item) => std::slice::from_ref(item),

@@ -1,4 +1,4 @@
-//! Objects whose keys the peer chooses, kept in the peer's order.
+//! Objects with arbitrary keys, in the peer's order.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,19 @@ use super::{
     Decode, DecodeError, DecodeErrorKind, Encode, IntoOwned, ObjectWriter, Reader, SetAside,
 };
 
-/// A JSON object of `T`s, decoded entry by entry like a [`List`](super::List).
+/// A JSON object with values of type `T`, decoded entry by entry like a [`List`](super::List).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Map<'a, T> {
-    /// The good entries in order.
+    /// The valid entries in order.
     pub entries: Vec<(Cow<'a, str>, T)>,
-    /// The entries that are no `T`, named by their key.
+    /// The entries that are not a `T`, named by their key.
     pub set_aside: Vec<SetAside<'a>>,
-    /// Whether the field was there. An empty map that was absent is not written.
+    /// Whether the field was present. An empty map that was absent is not encoded.
     present: bool,
 }
 
 impl<'a, T> Map<'a, T> {
-    /// A map that is absent until something is put into it.
+    /// An empty map that is omitted until it has entries.
     pub const fn new() -> Self {
         Self {
             entries: Vec::new(),
@@ -28,12 +28,12 @@ impl<'a, T> Map<'a, T> {
         }
     }
 
-    /// Adds an entry.
+    /// Appends an entry, even if its key is taken.
     pub fn push(&mut self, key: impl Into<Cow<'a, str>>, value: T) {
         self.entries.push((key.into(), value));
     }
 
-    /// The value under `key`: the last, where the peer wrote it twice.
+    /// The value under `key`; the last one if it is repeated.
     pub fn get(&self, key: &str) -> Option<&T> {
         self.iter()
             .rev()
@@ -41,22 +41,22 @@ impl<'a, T> Map<'a, T> {
             .map(|(_, value)| value)
     }
 
-    /// The good entries in the peer's order.
+    /// The valid entries in the peer's order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &T)> {
         self.entries.iter().map(|(key, value)| (&**key, value))
     }
 
-    /// How many good entries there are.
+    /// Number of valid entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are no good entries.
+    /// Whether there are no valid entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether the map is written: it was there, or has entries now.
+    /// Whether the map is encoded: it was present, or has entries now.
     pub fn is_present(&self) -> bool {
         self.present || !self.entries.is_empty() || !self.set_aside.is_empty()
     }
@@ -68,7 +68,7 @@ impl<T> Default for Map<'_, T> {
     }
 }
 
-/// A map that is there, even if it is empty.
+/// A map that is encoded even if it is empty.
 impl<'a, K: Into<Cow<'a, str>>, T> FromIterator<(K, T)> for Map<'a, T> {
     fn from_iter<I: IntoIterator<Item = (K, T)>>(entries: I) -> Self {
         Self {

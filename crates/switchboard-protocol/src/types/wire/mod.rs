@@ -1,14 +1,13 @@
-//! The machinery under the MCP types: how a value is read, kept, written, and looked over.
+//! Decoding and encoding traits of the MCP types.
 //!
-//! - [`Decode`] reads a type from a [`Reader`] in one pass, borrowing from the input.
+//! - [`Decode`] decodes a type from a [`Reader`] in one pass, borrowing from the input.
 //! - [`Encode`] appends a value to a string. It cannot fail.
-//! - [`IntoOwned`] detaches a value from its input.
-//! - [`Lint`] finds what was set aside while decoding. Nothing is recorded on the way: what has the wrong form stays
-//!   in the value ([`Extra`], [`List::set_aside`]), so looking it over later tells the same and costs nothing until
-//!   somebody asks.
+//! - [`IntoOwned`] copies a value, so that it outlives its input.
+//! - [`Lint`] reports what was set aside while decoding. Misfits stay in the value ([`Extra`], [`List::set_aside`]), so
+//!   they can be reported later, and cost nothing until then.
 //!
-//! The types themselves, one folder up, get all four from the macros of `crate::macros`. This module must not know
-//! any of them.
+//! The types, in the parent module, get all four from the macros of `crate::macros`. This module does not depend on any
+//! of them.
 
 mod error;
 mod extra;
@@ -48,54 +47,54 @@ pub fn decode_within<'a, T: Decode<'a>>(
     T::decode(&mut Reader::new(raw, limits))
 }
 
-/// Writes `value` as compact JSON.
+/// Encodes `value` as compact JSON.
 pub fn encode<T: Encode + ?Sized>(value: &T) -> String {
     let mut out = String::with_capacity(128);
     value.encode(&mut out);
     out
 }
 
-/// Something that can be read from JSON, leniently where the protocol leaves room.
+/// A type that can be decoded from JSON, leniently where the protocol permits.
 pub trait Decode<'a>: Sized {
-    /// Whether a JSON `null` is a value of this type rather than a sloppy way to leave a field out.
+    /// Whether `null` is a value of this type, and not just an absent field.
     const ACCEPTS_NULL: bool = false;
 
-    /// Reads one value. On an error the reader may stand anywhere within it.
+    /// Decodes one value. On an error the reader may be anywhere within it.
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
 }
 
-/// Something that can be written as JSON.
+/// A type that can be encoded as JSON.
 pub trait Encode {
     /// Appends the value to `out`.
     fn encode(&self, out: &mut String);
 }
 
-/// Something that may borrow from its input and can stop doing so.
+/// A type that may borrow from its input.
 pub trait IntoOwned {
-    /// The same type, borrowing nothing.
+    /// The same type without borrows.
     type Owned: 'static;
 
-    /// Copies whatever is borrowed.
+    /// Copies all borrowed data.
     fn into_owned(self) -> Self::Owned;
 }
 
 /// A type with named fields.
 pub trait Fields {
-    /// The known fields in the order they are written.
+    /// The known fields in the order of encoding.
     const FIELDS: &'static [FieldInfo];
 }
 
-/// A known field of a type, for tools that compare types with schemas.
+/// A known field of a type, for comparing types with schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldInfo {
-    /// The name on the wire.
+    /// Its name on the wire.
     pub name: &'static str,
     /// Whether decoding fails without it.
     pub required: bool,
 }
 
 impl FieldInfo {
-    /// A field that decoding can do without.
+    /// A field that is optional for decoding.
     pub(crate) const fn optional(name: &'static str) -> Self {
         Self {
             name,
@@ -104,7 +103,7 @@ impl FieldInfo {
     }
 }
 
-/// Writes the fields of one object.
+/// Encodes the fields of one object.
 #[derive(Debug)]
 pub(crate) struct ObjectWriter<'o> {
     out: &'o mut String,
@@ -117,7 +116,7 @@ impl<'o> ObjectWriter<'o> {
         Self { out, empty: true }
     }
 
-    /// Writes a field whose name needs no escaping.
+    /// Encodes a field whose name needs no escaping.
     pub(crate) fn field<T: Encode + ?Sized>(&mut self, name: &'static str, value: &T) {
         self.separate();
         self.out.push('"');
@@ -126,7 +125,7 @@ impl<'o> ObjectWriter<'o> {
         value.encode(self.out);
     }
 
-    /// Writes a field under a name of the peer's.
+    /// Encodes a field with a name of the peer.
     pub(crate) fn entry<K: Encode, T: Encode + ?Sized>(&mut self, key: &K, value: &T) {
         self.separate();
         key.encode(self.out);

@@ -1,4 +1,4 @@
-//! JSON that is passed on rather than understood, and numbers as they were written.
+//! Raw JSON values, and numbers that preserve their spelling.
 
 use std::borrow::Cow;
 
@@ -10,40 +10,40 @@ use crate::decimal::Decimal;
 use crate::limits::Limits;
 use crate::macros::serde_bridge;
 
-/// Any JSON value, kept byte for byte.
+/// Any JSON value, stored verbatim.
 ///
-/// Borrowed from the input or owned. It is always one valid JSON value with no space around it.
+/// Borrowed or owned. Always one valid JSON value without surrounding whitespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw<'a>(Cow<'a, str>);
 
 impl<'a> Raw<'a> {
-    /// Takes text that was cut out of a valid message.
+    /// `text` is part of a valid message.
     pub(crate) fn from_valid(text: &'a str) -> Self {
         Self(Cow::Borrowed(text))
     }
 
-    /// Checks that `text` is one JSON value and takes it.
+    /// Validates that `text` is one JSON value.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         let raw: &'a RawValue = serde_json::from_str(text)?;
         Ok(Self::from(raw))
     }
 
-    /// Writes any serialisable value as JSON.
+    /// Serializes any value as JSON.
     pub fn from_serialize(value: &impl Serialize) -> Result<Raw<'static>, serde_json::Error> {
         serde_json::to_string(value).map(|text| Raw(Cow::Owned(text)))
     }
 
-    /// JSON's `null`.
+    /// The JSON value `null`.
     pub const fn null() -> Self {
         Self(Cow::Borrowed("null"))
     }
 
-    /// The JSON text.
+    /// The value's JSON text.
     pub fn get(&self) -> &str {
         &self.0
     }
 
-    /// The JSON type.
+    /// The value's JSON type.
     pub fn found(&self) -> Found {
         Found::from_first_byte(self.0.bytes().next().unwrap_or(b'n'))
     }
@@ -58,7 +58,7 @@ impl<'a> Raw<'a> {
         serde_json::from_str(&self.0)
     }
 
-    /// The value as `serde_json`'s own raw type, for APIs that ask for it. Checks the syntax once more.
+    /// The value as `serde_json`'s own raw type. Validates the syntax again.
     pub fn to_raw_value(&self) -> Result<Box<RawValue>, serde_json::Error> {
         RawValue::from_string(self.0.clone().into_owned())
     }
@@ -101,12 +101,12 @@ impl IntoOwned for Raw<'_> {
 
 serde_bridge!(Raw);
 
-/// A JSON object, kept byte for byte: arguments, schemas, `_meta`.
+/// A JSON object, stored verbatim: arguments, schemas, `_meta`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawObject<'a>(Raw<'a>);
 
 impl<'a> RawObject<'a> {
-    /// The JSON text.
+    /// The object's JSON text.
     pub fn get(&self) -> &str {
         self.0.get()
     }
@@ -126,7 +126,7 @@ impl<'a> RawObject<'a> {
         self.0.deserialize()
     }
 
-    /// The value of one field: the last, where it is there twice.
+    /// The value of one field; the last one if it is repeated.
     pub fn field(&self, name: &str) -> Option<Raw<'_>> {
         let reader = Reader::over_valid(self.get(), &Limits::DEFAULT);
         let [value] = reader.find([name]).ok()?;
@@ -187,28 +187,28 @@ impl IntoOwned for RawObject<'_> {
 
 serde_bridge!(RawObject);
 
-/// A number as the peer wrote it: `1`, `1.0` and `1e0` stay apart, and none loses precision.
+/// A number as the peer wrote it: `1`, `1.0` and `1e0` are preserved, without loss of precision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Number<'a>(Cow<'a, str>);
 
 impl Number<'_> {
-    /// The number's text.
+    /// The number's JSON text.
     pub fn get(&self) -> &str {
         &self.0
     }
 
-    /// The nearest float; infinite where the number is out of range.
+    /// The nearest float; infinite if the number is out of range.
     pub fn as_f64(&self) -> f64 {
-        // Rust reads every JSON number.
+        // Rust parses every JSON number.
         self.0.parse().unwrap_or(f64::NAN)
     }
 
-    /// The number as a non-negative integer, also where it was written as `60000.0` or `6e4`.
+    /// The number as a non-negative integer, also if it is written as `60000.0` or `6e4`.
     pub fn as_u64(&self) -> Option<u64> {
         self.as_i128().and_then(|value| value.try_into().ok())
     }
 
-    /// The number as an integer, also where it was written as `-1.0`.
+    /// The number as an integer, also if it is written as `-1.0`.
     pub fn as_i64(&self) -> Option<i64> {
         self.as_i128().and_then(|value| value.try_into().ok())
     }
@@ -217,7 +217,7 @@ impl Number<'_> {
         Decimal::parse(&self.0)?.to_integer()
     }
 
-    /// A float as a JSON number; none for infinities and NaN, which JSON does not have.
+    /// A float as a JSON number; `None` for infinities and NaN, which JSON does not have.
     pub fn from_f64(value: f64) -> Option<Number<'static>> {
         value
             .is_finite()
@@ -269,12 +269,12 @@ impl IntoOwned for Number<'_> {
 
 serde_bridge!(Number);
 
-/// A field that means something by being `null`.
+/// A field for which `null` has a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nullable<T> {
-    /// JSON's `null`.
+    /// The JSON value `null`.
     Null,
-    /// Anything else.
+    /// Any other value.
     Value(T),
 }
 

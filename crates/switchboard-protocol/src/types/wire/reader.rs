@@ -1,9 +1,8 @@
-//! A cursor over JSON that is already known to be valid.
+//! A cursor over valid JSON.
 //!
-//! Every decode starts from a [`RawValue`], whose syntax `serde_json` has checked. The cursor can therefore skip what
-//! it does not need without judging it, and step back to the start of a value that turned out to have the wrong
-//! type: that is how one pass over the bytes decodes the good parts and keeps the bad ones. It owns positions and
-//! limits and must not know any MCP type.
+//! Every decode starts from a [`RawValue`], whose syntax `serde_json` has validated. The cursor can therefore skip
+//! values without validating them, and rewind to the start of a value of the wrong type: one pass decodes the valid
+//! parts and stores the others. It does not depend on any MCP type.
 
 use std::borrow::Cow;
 
@@ -26,10 +25,10 @@ pub struct Reader<'a> {
     crossed: Crossed,
 }
 
-/// The last long string the cursor went over: where its contents start, and its end.
+/// The last long string that the cursor skipped: the start of its contents, and its end.
 ///
-/// A text often stands before the field that says it is one. Whoever looks ahead for that field crosses the text, and
-/// whoever then decodes the text must not have to search its end again.
+/// A text often precedes its tag field. Finding the tag skips the text; decoding the text afterwards must not search
+/// for its end again.
 #[derive(Debug, Clone, Copy)]
 struct Crossed {
     start: usize,
@@ -37,10 +36,10 @@ struct Crossed {
 }
 
 impl Crossed {
-    /// Searching a shorter string again is as cheap as remembering it.
+    /// Below this length, searching again is as cheap as caching.
     const LONG: usize = 256;
 
-    /// No contents start at the first byte, where the quotation mark would be.
+    /// Contents never start at the first byte, where the quotation mark would be.
     const NOTHING: Self = Self {
         start: 0,
         end: StringEnd {
@@ -50,7 +49,7 @@ impl Crossed {
     };
 }
 
-/// A field's name as it stands in the input.
+/// A field's name, verbatim.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key<'a> {
     contents: &'a str,
@@ -58,7 +57,7 @@ pub(crate) struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// The name, unescaped.
+    /// The unescaped name.
     #[inline]
     pub(crate) fn name(self) -> Cow<'a, str> {
         if self.escaped {
@@ -79,7 +78,7 @@ impl<'a> Reader<'a> {
         Self::over_valid(raw.get(), limits)
     }
 
-    /// A cursor over text that a [`RawValue`] or a [`Raw`] has vouched for.
+    /// A cursor over text of a [`RawValue`] or a [`Raw`].
     pub(crate) fn over_valid(text: &'a str, limits: &Limits) -> Self {
         Self {
             text,
@@ -91,12 +90,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Most entries of one list or map.
+    /// Maximum number of entries of one list or map.
     pub(crate) fn max_items(&self) -> usize {
         self.max_items
     }
 
-    /// Where the next value starts, to come back to with [`Reader::rewind`].
+    /// The start of the next value, for [`Reader::rewind`].
     #[inline]
     pub(crate) fn mark(&mut self) -> usize {
         self.peek();
@@ -108,7 +107,7 @@ impl<'a> Reader<'a> {
         self.position = mark;
     }
 
-    /// The first byte of what comes next; zero at the end, which starts no JSON value.
+    /// The first byte of the next token; zero at the end, which starts no JSON value.
     #[inline]
     pub(crate) fn peek(&mut self) -> u8 {
         loop {
@@ -150,7 +149,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whether the object ahead has no members, without moving.
+    /// Whether the next object is empty, without moving.
     pub(crate) fn is_empty_object(&self) -> Result<bool, DecodeError> {
         let mut ahead = self.clone();
         ahead.begin_object()?;
@@ -168,7 +167,7 @@ impl<'a> Reader<'a> {
         Ok(Some(Key { contents, escaped }))
     }
 
-    /// The next field's name and value as they are written, the name with its quotation marks.
+    /// The next field's name and value, verbatim, the name with its quotation marks.
     pub(crate) fn next_member(&mut self) -> Result<Option<(&'a str, &'a str)>, DecodeError> {
         if !self.at_member() {
             return Ok(None);
@@ -269,7 +268,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next value's text, whatever it is.
+    /// The text of the next value of any type.
     pub(crate) fn raw(&mut self) -> Result<&'a str, DecodeError> {
         let start = self.mark();
         let bytes = self.text.as_bytes();
@@ -286,7 +285,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// The values of some fields of the object ahead, without moving: the last one where a field is there twice.
+    /// The values of some fields of the next object, without moving; the last one if a field is repeated.
     pub(crate) fn find<const N: usize>(
         &self,
         names: [&str; N],
@@ -306,10 +305,10 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// The string in the first field called `name` of the object ahead, without moving.
+    /// The string in the first field called `name` of the next object, without moving.
     ///
-    /// It stops at the first, because what names a variant usually comes first and what follows may be large. The
-    /// variant's own decoder refuses a second one that says something else.
+    /// Stops at the first one, because a tag usually comes first and the rest may be large. The variant's decoder
+    /// rejects a second one with another value.
     pub(crate) fn find_tag(&mut self, name: &str) -> Result<Option<Cow<'a, str>>, DecodeError> {
         let mut ahead = self.clone();
         ahead.begin_object()?;
@@ -327,7 +326,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// The error for an object that names no variant in `field`: it is missing, or is no string.
+    /// The error for an object whose tag field is missing or not a string.
     #[cold]
     pub(crate) fn untagged(&self, field: &'static str) -> DecodeError {
         match self.find([field]) {
@@ -339,7 +338,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the field that names the variant and refuses any value but `expected`.
+    /// Reads the tag field and rejects any value but `expected`.
     #[inline]
     pub(crate) fn expect_tag(
         &mut self,
@@ -358,7 +357,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Reads a field the type cannot do without.
+    /// Reads a required field.
     #[inline]
     pub(crate) fn required<T: Decode<'a>>(
         &mut self,
@@ -367,7 +366,7 @@ impl<'a> Reader<'a> {
         T::decode(self).map_err(|error| error.at(Segment::Field(field)))
     }
 
-    /// Reads a field the type can do without: one of the wrong type is kept in `extra` and counts as absent.
+    /// Reads an optional field: a value of the wrong type is stored in `extra` and counts as absent.
     #[inline]
     pub(crate) fn optional<T: Decode<'a>>(
         &mut self,
@@ -375,7 +374,7 @@ impl<'a> Reader<'a> {
         extra: &mut Extra<'a>,
     ) -> Result<Option<T>, DecodeError> {
         let mark = self.mark();
-        // Nulls are common where a server writes out its empty fields; they need no error made and thrown away.
+        // `null` is common for empty fields, so no error is created for it.
         if self.byte() != b'n' || T::ACCEPTS_NULL {
             match T::decode(self) {
                 Ok(value) => return Ok(Some(value)),
@@ -387,7 +386,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// Keeps a field as it is.
+    /// Stores a field verbatim.
     pub(crate) fn keep(&mut self, key: Key<'a>, extra: &mut Extra<'a>) -> Result<(), DecodeError> {
         if extra.len() >= self.max_items {
             return Err(DecodeError::new(DecodeErrorKind::TooManyFields {
@@ -399,7 +398,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Decodes something that may hold its own kind again.
+    /// Decodes a type that may contain itself.
     pub(crate) fn nested<T>(
         &mut self,
         decode: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
@@ -420,7 +419,7 @@ pub(crate) fn malformed() -> DecodeError {
     DecodeError::new(DecodeErrorKind::Malformed)
 }
 
-/// The position after the array or object that starts at `start`. A loop, so that depth costs no stack.
+/// The position after the array or object that starts at `start`. Iterative, so that depth costs no stack.
 fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut position = start;
     let mut depth = 0_usize;
@@ -443,7 +442,7 @@ fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The position after the number or word that starts at `start`.
+/// The position after the number or literal that starts at `start`.
 fn scalar_end(bytes: &[u8], start: usize) -> usize {
     let rest = bytes.get(start..).unwrap_or_default();
     let length = rest

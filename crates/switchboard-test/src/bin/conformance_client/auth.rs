@@ -1,8 +1,7 @@
-//! The `auth/…` scenarios: the client as a program that embeds the host and has a person who always agrees.
+//! The `auth/…` scenarios: an embedder of the host whose user always consents.
 //!
-//! The server of a scenario is at most asked for its tools and called once. Where it requires a login, the client begins
-//! one, goes to the authorization URL as a browser would, and hands the callback it is redirected to back. What each
-//! scenario puts into its context:
+//! The client lists the tools of the scenario's server and calls one. If a login is required, it starts one, follows
+//! the authorization URL like a browser, and passes the callback back. The scenarios' contexts:
 //!
 //! | scenario | context |
 //! |---|---|
@@ -10,9 +9,9 @@
 //! | `client-credentials-basic` | `client_id`, `client_secret` |
 //! | `client-credentials-jwt` | `client_id`, `private_key_pem`, `signing_algorithm` |
 //! | `enterprise-managed-authorization` | `client_id`, `client_secret`, `idp_client_id`, `idp_id_token`, `idp_token_endpoint` |
-//! | `wif-jwt-bearer` | `client_id`, `valid_jwt` (and two that are not to be sent) |
+//! | `wif-jwt-bearer` | `client_id`, `valid_jwt` (and two that must not be sent) |
 //!
-//! The others have none. `basic-cimd` wants a certain client metadata document, which is the one below.
+//! The others have none. `basic-cimd` expects the client metadata document below.
 
 use std::sync::Arc;
 
@@ -31,16 +30,16 @@ use url::{Position, Url};
 
 use crate::{Job, Session, text};
 
-/// The document that the suite expects a client to name.
+/// The client metadata document that the suite expects.
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
-/// Where the suite's authorization servers redirect to. Nobody listens there.
+/// Redirect URI of the suite's authorization servers. Nothing listens there.
 const REDIRECT_URI: &str = "http://localhost:53682/callback";
-/// How often the person is ready to log in.
+/// Maximum number of logins per scenario.
 const MOST_LOGINS: usize = 3;
-/// The largest answer of an authorization page that is read.
+/// Maximum size read from an authorization page.
 const MAX_HEAD: u64 = 64 * 1024;
 
-/// A person with a browser.
+/// A user with a browser.
 pub(crate) struct Person {
     server: ProtectedServer,
     fetcher: Fetcher,
@@ -51,7 +50,7 @@ impl Person {
     pub(crate) fn new(job: &Job, client: &HttpClient) -> Result<Self, String> {
         let url = Url::parse(&job.url).map_err(text)?;
         let settings = settings(&job.context)?;
-        let server = ProtectedServer::new(&url, settings).ok_or("the URL is not one of HTTP")?;
+        let server = ProtectedServer::new(&url, settings).ok_or("the URL is not an HTTP URL")?;
         Ok(Self {
             server,
             fetcher: Fetcher::new(client),
@@ -59,13 +58,13 @@ impl Person {
         })
     }
 
-    /// What authorizes the requests of the host.
+    /// The authorizer for the host's requests.
     pub(crate) fn authorizer(&self) -> Arc<dyn Authorizer> {
         let (server, fetcher) = (self.server.clone(), self.fetcher.clone());
         Arc::new(OAuth::new(server, fetcher, Arc::clone(&self.vault)))
     }
 
-    /// Has the tool of the suite's servers called, logging in where that is wanted.
+    /// Calls the tool of the suite's server, logging in if required.
     pub(crate) async fn use_server(&self, session: &Session) -> Result<(), String> {
         let mut logins = 0;
         loop {
@@ -138,7 +137,7 @@ fn settings(context: &Value) -> Result<AuthSettings, String> {
     })
 }
 
-/// Goes to a page that redirects at once, as the suite's authorization pages do; gives where to.
+/// Follows a page that redirects at once, as the suite's authorization pages do, and returns the target.
 async fn browse(url: &Url) -> Result<String, String> {
     let host = url.host_str().ok_or("the authorization URL has no host")?;
     let port = url.port_or_known_default().unwrap_or(80);

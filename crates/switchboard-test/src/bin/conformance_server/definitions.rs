@@ -1,4 +1,4 @@
-//! What the server has: tools, prompts, resources, and the questions it asks, as the suite wants them.
+//! Definitions of the conformance server: tools, prompts, resources and forms, as the suite requires.
 
 use serde_json::{Value, json};
 use switchboard_protocol::types::elicitation::ElicitRequestParams;
@@ -9,13 +9,13 @@ use switchboard_protocol::types::sampling::CreateMessageRequestParams;
 use switchboard_protocol::types::tool::{CallToolResult, Tool};
 use switchboard_protocol::types::wire::{self, IntoOwned as _};
 
-/// The smallest picture: one red pixel.
+/// A PNG with one red pixel.
 pub(crate) const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
-/// The smallest sound: none at all.
+/// A WAV file without samples.
 pub(crate) const SILENCE: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
-/// Tools that take nothing, with what they do.
+/// Tools without parameters: name and description.
 const PLAIN: &[(&str, &str)] = &[
     ("test_simple_text", "Answers with a text"),
     ("test_image_content", "Answers with a picture"),
@@ -40,14 +40,8 @@ const PLAIN: &[(&str, &str)] = &[
         "test_streaming_elicitation",
         "Reports progress, then asks the user",
     ),
-    (
-        "test_trigger_tool_change",
-        "Says that the tools have changed",
-    ),
-    (
-        "test_trigger_prompt_change",
-        "Says that the prompts have changed",
-    ),
+    ("test_trigger_tool_change", "Announces changed tools"),
+    ("test_trigger_prompt_change", "Announces changed prompts"),
     (
         "test_input_required_result_elicitation",
         "Asks the user first",
@@ -58,15 +52,15 @@ const PLAIN: &[(&str, &str)] = &[
     ),
     (
         "test_input_required_result_list_roots",
-        "Asks for the folders first",
+        "Asks for the roots first",
     ),
     (
         "test_input_required_result_request_state",
-        "Asks first, and wants its state back",
+        "Asks first, and expects its state back",
     ),
     (
         "test_input_required_result_tampered_state",
-        "Asks first, and looks at its state",
+        "Asks first, and checks its state",
     ),
     (
         "test_input_required_result_multiple_inputs",
@@ -77,11 +71,13 @@ const PLAIN: &[(&str, &str)] = &[
         "test_input_required_result_capabilities",
         "Asks what the client can answer",
     ),
-    ("test_wait", "Goes on until it is cancelled"),
-    ("test_all_ended", "Waits until none of those go on"),
+    ("test_wait", "Runs until it is cancelled"),
+    (
+        "test_all_ended",
+        "Waits until all calls of test_wait have ended",
+    ),
 ];
 
-/// All tools.
 pub(crate) fn tools() -> Vec<Value> {
     let text = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
     let with_schema = |name: &str, description: &str, schema: Value| json!({"name": name, "description": description, "inputSchema": schema});
@@ -97,7 +93,7 @@ pub(crate) fn tools() -> Vec<Value> {
         with_schema("test_elicitation", "Asks the user", text("message")),
         with_schema(
             "test_custom_headers",
-            "Has a parameter that travels as a header",
+            "Has a parameter mirrored as a header",
             json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}),
         ),
         with_schema(
@@ -129,27 +125,25 @@ pub(crate) fn tools() -> Vec<Value> {
     plain.chain(others).collect()
 }
 
-/// All prompts.
 pub(crate) fn prompts() -> Vec<Value> {
     let argument = |name: &str| json!({"name": name, "description": name, "required": true});
     vec![
-        json!({"name": "test_simple_prompt", "description": "Says one thing"}),
+        json!({"name": "test_simple_prompt", "description": "Returns one message"}),
         json!({
             "name": "test_prompt_with_arguments",
-            "description": "Says what it is told",
+            "description": "Repeats its arguments",
             "arguments": [argument("arg1"), argument("arg2")],
         }),
         json!({
             "name": "test_prompt_with_embedded_resource",
-            "description": "Brings a resource along",
+            "description": "Embeds a resource",
             "arguments": [argument("resourceUri")],
         }),
-        json!({"name": "test_prompt_with_image", "description": "Brings a picture along"}),
+        json!({"name": "test_prompt_with_image", "description": "Embeds a picture"}),
         json!({"name": "test_input_required_result_prompt", "description": "Asks the user first"}),
     ]
 }
 
-/// All resources that have an address of their own.
 pub(crate) fn resources() -> Vec<Value> {
     let resource = |name: &str, kind: &str| json!({"uri": format!("test://{name}"), "name": name, "description": name, "mimeType": kind});
     vec![
@@ -159,7 +153,6 @@ pub(crate) fn resources() -> Vec<Value> {
     ]
 }
 
-/// All patterns of addresses.
 pub(crate) fn templates() -> Vec<Value> {
     vec![json!({
         "uriTemplate": "test://template/{id}/data",
@@ -169,7 +162,7 @@ pub(crate) fn templates() -> Vec<Value> {
     })]
 }
 
-/// What a prompt says; `None` where there is no such prompt.
+/// The messages of a prompt; `None` if it does not exist.
 pub(crate) fn prompt(name: &str, argument: impl Fn(&str) -> String) -> Option<Value> {
     let user = |content: Value| json!({"role": "user", "content": content});
     let text = |text: &str| user(json!({"type": "text", "text": text}));
@@ -197,7 +190,7 @@ pub(crate) fn prompt(name: &str, argument: impl Fn(&str) -> String) -> Option<Va
     Some(json!({"messages": messages}))
 }
 
-/// What a resource holds; `None` where there is no such resource.
+/// The contents of a resource; `None` if it does not exist.
 pub(crate) fn contents(uri: &str) -> Option<Value> {
     Some(match uri {
         "test://static-text" => json!({
@@ -220,7 +213,7 @@ pub(crate) fn contents(uri: &str) -> Option<Value> {
     })
 }
 
-/// A form for the user.
+/// A form elicitation.
 pub(crate) fn form(message: &str, properties: &Value, required: &[&str]) -> Value {
     json!({
         "mode": "form",
@@ -229,12 +222,12 @@ pub(crate) fn form(message: &str, properties: &Value, required: &[&str]) -> Valu
     })
 }
 
-/// A form with one text to fill in.
+/// A form with one text field.
 pub(crate) fn text_form(message: &str, field: &str) -> Value {
     form(message, &json!({field: {"type": "string"}}), &[field])
 }
 
-/// A form whose fields all have a default.
+/// A form whose fields all have defaults.
 pub(crate) fn form_with_defaults() -> Value {
     form(
         "Please review the values",
@@ -249,7 +242,7 @@ pub(crate) fn form_with_defaults() -> Value {
     )
 }
 
-/// A form with every way to choose.
+/// A form with every kind of choice.
 pub(crate) fn form_of_choices() -> Value {
     let options = json!(["option1", "option2", "option3"]);
     let titled = json!([
@@ -274,7 +267,7 @@ pub(crate) fn form_of_choices() -> Value {
     )
 }
 
-/// A question to the model.
+/// A sampling request.
 pub(crate) fn to_the_model(text: &str) -> Value {
     json!({
         "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
@@ -282,26 +275,22 @@ pub(crate) fn to_the_model(text: &str) -> Value {
     })
 }
 
-/// A value of the protocol out of JSON that is known to fit.
+/// Decodes a protocol type from JSON written in this program.
 ///
 /// # Panics
 ///
-/// If it does not fit: this program is wrong then.
-#[expect(
-    clippy::expect_used,
-    reason = "what is read is written in this program"
-)]
+/// If the JSON does not match the type.
+#[expect(clippy::expect_used, reason = "the JSON is part of this program")]
 pub(crate) fn made<T>(value: &Value) -> T
 where
     T: Made,
 {
-    let raw = serde_json::value::to_raw_value(value).expect("JSON can be written");
+    let raw = serde_json::value::to_raw_value(value).expect("JSON encodes");
     T::made(&raw)
 }
 
-/// A type that can be made out of JSON.
+/// A type that can be decoded from JSON.
 pub(crate) trait Made: Sized {
-    /// Makes one.
     fn made(raw: &serde_json::value::RawValue) -> Self;
 }
 
@@ -309,7 +298,7 @@ macro_rules! made {
     ($($name:ident)*) => {
         $(impl Made for $name<'static> {
             fn made(raw: &serde_json::value::RawValue) -> Self {
-                wire::decode::<$name<'_>>(raw).expect("it fits").into_owned()
+                wire::decode::<$name<'_>>(raw).expect("it matches the type").into_owned()
             }
         })*
     };

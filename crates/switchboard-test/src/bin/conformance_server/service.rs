@@ -1,4 +1,4 @@
-//! What the tools do.
+//! Behaviour of the conformance server's tools, prompts and resources.
 
 use std::time::Duration;
 
@@ -23,17 +23,17 @@ use crate::definitions::{
     self, PIXEL, SILENCE, form, form_of_choices, form_with_defaults, made, text_form, to_the_model,
 };
 
-/// How long a step of a tool takes.
+/// Duration of a step of a tool.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Everything that the suite wants of a server.
+/// All features that the suite tests.
 #[derive(Debug, Default)]
 pub(crate) struct Everything {
     changes: Changes,
     waiting: Waiting,
 }
 
-/// How many calls wait until they are cancelled.
+/// Counts calls that wait to be cancelled.
 #[derive(Debug)]
 struct Waiting(watch::Sender<usize>);
 
@@ -52,19 +52,15 @@ impl Waiting {
         std::future::pending().await
     }
 
-    /// Ends when no call waits.
+    /// Completes when no call waits.
     async fn all_ended(&self) -> CallToolResult<'static> {
         let mut waiting = self.0.subscribe();
         let ended = waiting.wait_for(|waiting| *waiting == 0).await.is_ok();
-        text_result(if ended {
-            "all ended"
-        } else {
-            "nobody can tell"
-        })
+        text_result(if ended { "all ended" } else { "unknown" })
     }
 }
 
-/// A call that waits no longer.
+/// Decrements the count on drop.
 struct Ended<'w>(&'w Waiting);
 
 impl Drop for Ended<'_> {
@@ -156,8 +152,8 @@ impl Service for Everything {
             if get.name == "test_input_required_result_prompt" {
                 let question = text_form("What context should the prompt use?", "context");
                 let answer = context.elicit("user_context", made(&question)).await?;
-                let said = format!("Context: {}", json_of(&answer.content));
-                let block = json!({"type": "text", "text": said});
+                let reply = format!("Context: {}", json_of(&answer.content));
+                let block = json!({"type": "text", "text": reply});
                 return Ok(made(
                     &json!({"messages": [{"role": "user", "content": block}]}),
                 ));
@@ -190,7 +186,7 @@ impl Service for Everything {
 }
 
 impl Everything {
-    /// Tools that take a while, or talk with the client.
+    /// Tools that take a while, or send messages to the client.
     async fn works(
         &self,
         call: &CallToolRequestParams<'_>,
@@ -224,15 +220,15 @@ impl Everything {
             }
             "test_reconnection" => {
                 sleep(Duration::from_millis(1500)).await;
-                Ok(text_result("Came back."))
+                Ok(text_result("Resumed."))
             }
             "test_wait" => Ok(self.waiting.wait(context).await),
             "test_all_ended" => Ok(self.waiting.all_ended().await),
             "test_sampling" | "test_missing_capability" => {
                 let question = to_the_model(&argument("prompt"));
                 let answer = context.sample("model", made(&question)).await?;
-                let said = types::encode(&answer);
-                Ok(text_result(format!("LLM response: {said}")))
+                let reply = types::encode(&answer);
+                Ok(text_result(format!("LLM response: {reply}")))
             }
             "test_elicitation" => {
                 let fields = json!({
@@ -264,7 +260,7 @@ impl Everything {
     }
 }
 
-/// Tools that always say the same.
+/// Tools with a fixed result.
 fn plain(name: &str) -> Option<Value> {
     let text = |text: &str| json!({"type": "text", "text": text});
     let picture = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
@@ -298,7 +294,7 @@ fn plain(name: &str) -> Option<Value> {
     Some(json!({"content": content}))
 }
 
-/// Asks the user and says what came back.
+/// Asks the user and returns the answer as text.
 async fn elicit(
     context: &RequestContext,
     question: &Value,
@@ -310,7 +306,7 @@ async fn elicit(
     )))
 }
 
-/// Tools of the stateless era, which answer with questions first.
+/// Tools of the stateless era, which ask for input first.
 async fn asks_first(
     call: &CallToolRequestParams<'_>,
     context: &RequestContext,
@@ -332,8 +328,8 @@ async fn asks_first(
         "test_input_required_result_sampling" => {
             let question = to_the_model("What is the capital of France?");
             let answer = context.sample("capital_question", made(&question)).await?;
-            let said = types::encode(&answer);
-            Ok(text_result(said))
+            let reply = types::encode(&answer);
+            Ok(text_result(reply))
         }
         "test_input_required_result_list_roots" => {
             let answer = context.roots("client_roots").await?;
@@ -361,7 +357,7 @@ async fn asks_first(
                 .all(has)
             {
                 check_state(state, "asked")?;
-                return Ok(text_result("All three are answered."));
+                return Ok(text_result("All three questions are answered."));
             }
             let questions = json!({
                 "user_name": elicit(&name),
@@ -371,7 +367,7 @@ async fn asks_first(
             Err(required(&questions, Some("asked")))
         }
         "test_input_required_result_multi_round" => match state {
-            Some("second") if has("step2") => Ok(text_result("Both are answered.")),
+            Some("second") if has("step2") => Ok(text_result("Both questions are answered.")),
             Some("first") if has("step1") => {
                 let color = text_form("Step 2: What is your favorite color?", "color");
                 Err(required(&json!({"step2": elicit(&color)}), Some("second")))
@@ -389,13 +385,13 @@ async fn asks_first(
             if context.client_capabilities().offers_elicitation() {
                 context.elicit("user_name", made(&name)).await?;
             }
-            Ok(text_result("There is nothing left to ask."))
+            Ok(text_result("No further questions."))
         }
         other => Err(unknown_tool(other)),
     }
 }
 
-/// The client has to answer these questions first.
+/// The result that asks the client for input.
 fn required(questions: &Value, state: Option<&str>) -> Failure {
     let mut result = json!({"resultType": "input_required", "inputRequests": questions});
     if let Some(state) = state {
@@ -404,17 +400,14 @@ fn required(questions: &Value, state: Option<&str>) -> Failure {
     Failure::InputRequired(Box::new(made(&result)))
 }
 
-/// Refuses a state that is not the one that was given.
+/// Rejects a state that this server did not issue.
 fn check_state(state: Option<&str>, expected: &str) -> Result<(), Failure> {
     if state == Some(expected) {
         return Ok(());
     }
-    Err(invalid_params(
-        "the requestState is not one that this server has given",
-    ))
+    Err(invalid_params("unknown requestState"))
 }
 
-/// A value as JSON text.
 fn json_of<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

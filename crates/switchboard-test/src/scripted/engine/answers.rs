@@ -1,4 +1,4 @@
-//! What each method answers, by the script.
+//! Builds the scripted server's answer to each method.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::scripted::lock;
 use crate::scripted::script::{Do, Script, Tool};
 
 impl Server {
-    /// Plans the answer to a request that has been let in.
+    /// Plans the answer to an accepted request.
     pub(super) fn answer(
         &self,
         script: &Script,
@@ -46,7 +46,7 @@ impl Server {
         plan
     }
 
-    /// The methods that are answered at once.
+    /// Methods that are answered at once.
     fn plain(
         &self,
         script: &Script,
@@ -106,12 +106,12 @@ impl Server {
             | Method::TasksCancel
             | Method::TasksList
             | Method::TasksResult => self.tasks.answer(method, value, revision),
-            // `ping`, `logging/setLevel`, and whatever else there is nothing to say about.
+            // `ping`, `logging/setLevel` and others without content.
             _ => Ok(json!({})),
         }
     }
 
-    /// A call of a tool: its steps, then its answer.
+    /// A tool call: its steps, then its answer.
     fn call(&self, script: &Script, request: &Request, revision: Revision) -> Plan {
         let name = request.value["name"].as_str().unwrap_or_default();
         let scripted = script.tools.iter().find(|tool| tool.name() == name);
@@ -133,17 +133,17 @@ impl Server {
             }
         };
         if let Some(polls) = tool.task_polls
-            && let Some(begun) =
+            && let Some(started) =
                 self.tasks
                     .begin(&tool, polls, &request.value, revision, self.next())
         {
-            return Plan::new(request, Answer::Now(Ok(begun)));
+            return Plan::new(request, Answer::Now(Ok(started)));
         }
         steps(script, &tool, request, revision)
     }
 }
 
-/// The steps of a tool, up to its answer or, in the stateless era, to its first open questions.
+/// The steps of a tool, up to its answer or, in the stateless era, to its first unanswered questions.
 fn steps(script: &Script, tool: &Tool, request: &Request, revision: Revision) -> Plan {
     let stateless = revision.era() == Era::Stateless;
     let arguments = &request.value["arguments"];
@@ -175,7 +175,7 @@ fn steps(script: &Script, tool: &Tool, request: &Request, revision: Revision) ->
                     "message": message,
                 })),
             ))),
-            // In the stateless era a client has to ask for logs with each request.
+            // In the stateless era a client requests logs with each request.
             Do::Log { .. } if stateless && meta[meta::LOG_LEVEL].is_null() => {}
             Do::Log { level, data } => plan.steps.push(Step::Send(encode_notification(
                 "notifications/message",
@@ -221,7 +221,7 @@ fn steps(script: &Script, tool: &Tool, request: &Request, revision: Revision) ->
     plan
 }
 
-/// What has been answered so far: in earlier rounds, which `requestState` brings back, and in this one.
+/// The answers so far: from earlier rounds, restored from `requestState`, and from this one.
 fn answered(request: &Request) -> Result<Vec<Value>, Value> {
     let invalid =
         || json!({"code": ErrorCode::INVALID_PARAMS.0, "message": "requestState was changed"});
@@ -249,7 +249,7 @@ fn listen(request: &Request) -> Plan {
     plan
 }
 
-/// Adds what every result of the stateless era has.
+/// Adds the members of every result in the stateless era.
 fn finish_stateless(script: &Script, method: Option<Method>, outcome: &mut Outcome) {
     let Ok(Value::Object(result)) = outcome else {
         return;
@@ -361,14 +361,14 @@ fn prompt(script: &Script, params: &Value) -> Outcome {
 
 fn complete(script: &Script, params: &Value) -> Value {
     let argument = &params["argument"];
-    let begun = argument["value"].as_str().unwrap_or_default();
+    let prefix = argument["value"].as_str().unwrap_or_default();
     let known = script
         .completions
         .get(argument["name"].as_str().unwrap_or_default());
     let fitting: Vec<&String> = known
         .into_iter()
         .flatten()
-        .filter(|value| value.starts_with(begun))
+        .filter(|value| value.starts_with(prefix))
         .collect();
     json!({"completion": {
         "values": fitting.iter().take(100).collect::<Vec<_>>(),
@@ -390,7 +390,7 @@ pub(super) fn fail(code: ErrorCode, message: &str) -> Outcome {
     Err(json!({"code": code.0, "message": message}))
 }
 
-/// Drops the members of an object that are `null`.
+/// Drops `null` members of an object.
 fn without_nulls(mut value: Value) -> Value {
     if let Value::Object(members) = &mut value {
         members.retain(|_, member| !member.is_null());

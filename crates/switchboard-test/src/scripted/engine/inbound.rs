@@ -1,4 +1,4 @@
-//! Reading what a client sent, into owned values.
+//! Parses messages of the client into owned values.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ pub(crate) enum Inbound {
         method: String,
         params: Value,
     },
-    /// An answer to a question of ours: the result, or an object with the error.
+    /// An answer to a request of ours: the result, or an object with the error.
     Answer {
         id: String,
         answer: Value,
@@ -25,12 +25,12 @@ pub(crate) struct Request {
     pub(crate) id: RequestId<'static>,
     pub(crate) method: String,
     pub(crate) params: Option<Box<RawValue>>,
-    /// The params once more, to look into.
+    /// The parsed params.
     pub(crate) value: Value,
 }
 
 impl Request {
-    /// The tool, prompt or resource it is about.
+    /// The tool, prompt or resource it names.
     pub(crate) fn name(&self) -> Option<&str> {
         self.value["name"]
             .as_str()
@@ -38,7 +38,7 @@ impl Request {
     }
 }
 
-/// The messages of one frame, each with the JSON it was read from; what is no message is its text.
+/// The messages of one frame, each with its JSON; an error is the text of an invalid message.
 pub(crate) fn read(frame: &[u8]) -> Vec<Result<(Inbound, Value), String>> {
     let limits = Limits {
         max_bytes: usize::MAX,
@@ -51,16 +51,16 @@ pub(crate) fn read(frame: &[u8]) -> Vec<Result<(Inbound, Value), String>> {
     let Ok(incoming) = parse(frame, &limits) else {
         return vec![Err(unreadable())];
     };
-    let whole: Value = serde_json::from_slice(frame).unwrap_or_default();
+    let json: Value = serde_json::from_slice(frame).unwrap_or_default();
     let is_batch = matches!(incoming, Incoming::Batch(_));
     let messages = incoming.into_messages().enumerate();
     messages
         .map(|(index, message)| {
             let message = message.map_err(|_| unreadable())?.message;
             let json = if is_batch {
-                whole.get(index).cloned().unwrap_or_default()
+                json.get(index).cloned().unwrap_or_default()
             } else {
-                whole.clone()
+                json.clone()
             };
             Ok((owned(message), json))
         })

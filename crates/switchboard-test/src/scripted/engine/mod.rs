@@ -1,7 +1,7 @@
 //! The behaviour of a scripted server, independent of transports: a message in, a plan of steps out.
 //!
-//! Owns the script, the armed rules, the sessions, subscriptions and tasks. It decides and never waits; carrying out
-//! is [`perform`](super::perform)'s, and bytes are the transports'.
+//! Owns the script, the fault rules, sessions, subscriptions and tasks. It never waits: [`perform`](super::perform)
+//! executes plans, and the transports write bytes.
 
 mod answers;
 mod inbound;
@@ -31,30 +31,29 @@ pub(crate) use plan::{
 };
 use tasks::Tasks;
 
-/// Something to write to a client.
+/// Output for a client.
 #[derive(Debug)]
 pub(crate) enum Out {
-    /// A message, or what stands in the place of one.
+    /// A message, or a fault in its place.
     Frame(Vec<u8>),
-    /// The one and last message of a request's stream, with the status it has over HTTP.
+    /// The only message of a request's stream, with its HTTP status.
     Last(Vec<u8>, u16),
     /// A piece of a message.
     Piece(Vec<u8>),
-    /// The end of a message that came in pieces.
+    /// The end of a message sent in pieces.
     PieceEnd,
-    /// A refusal by HTTP.
+    /// An HTTP error response.
     Refuse(Refusal),
-    /// The content type of what follows (HTTP).
+    /// The content type of the response (HTTP).
     ContentType(String),
-    /// Ends the event stream, to be resumed (HTTP).
+    /// Ends the event stream, which can be resumed (HTTP).
     CloseStream,
-    /// Drops the connection.
     Abort,
-    /// Ends the server.
+    /// Stops the server; a process exits with this code.
     Exit(i32),
 }
 
-/// A refusal by HTTP.
+/// An HTTP error response.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
@@ -62,12 +61,11 @@ pub(crate) struct Refusal {
     pub(crate) body: String,
 }
 
-/// A whole server.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) recorder: Recorder,
     pub(crate) gates: Gates,
-    /// Set once the server is to end, with its exit code.
+    /// The exit code, once the server is to stop.
     pub(crate) ended: watch::Sender<Option<i32>>,
     /// Counts the commands to drop every connection.
     pub(crate) disconnects: watch::Sender<u64>,
@@ -79,13 +77,13 @@ pub(crate) struct Server {
     tasks: Tasks,
 }
 
-/// A client as the server knows it: a process's pipe, a socket, or an HTTP session.
+/// A client: a process's pipe, a socket, or an HTTP session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
-    /// Where messages go that belong to no request.
+    /// For messages that belong to no request.
     pub(crate) outbox: mpsc::Sender<Out>,
-    /// Held by whoever writes a message in pieces.
+    /// Held while a message is written in pieces.
     pub(crate) turn: tokio::sync::Mutex<()>,
     settled: Mutex<Option<Revision>>,
     asked: Mutex<HashMap<String, oneshot::Sender<Value>>>,
@@ -93,7 +91,7 @@ pub(crate) struct Session {
     subscribed: Mutex<BTreeSet<String>>,
 }
 
-/// A `subscriptions/listen` that is open.
+/// An open `subscriptions/listen`.
 #[derive(Debug)]
 struct Listener {
     id: Value,
@@ -101,7 +99,7 @@ struct Listener {
     sender: mpsc::Sender<Heard>,
 }
 
-/// What a `subscriptions/listen` passes on.
+/// A message to a subscription.
 #[derive(Debug)]
 pub(crate) enum Heard {
     Frame(Vec<u8>),
@@ -129,19 +127,19 @@ impl Server {
         Arc::clone(&lock(&self.script))
     }
 
-    /// The next number of whatever is counted.
+    /// The next id.
     pub(crate) fn next(&self) -> u64 {
         self.counter.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The faults of an occasion. It is counted, so ask once.
+    /// The faults for an occasion, which is counted, so call it once.
     pub(crate) fn faults(&self, occasion: Occasion<'_>) -> Vec<Fault> {
         let mut rules = lock(&self.rules);
         let struck = rules.iter_mut().flat_map(|rule| rule.strike(&occasion));
         struck.cloned().collect()
     }
 
-    /// Does what the test says.
+    /// Executes a command of the test.
     pub(crate) fn obey(&self, command: Command) {
         match command {
             Command::Script(script) => *lock(&self.script) = Arc::new(*script),
@@ -172,7 +170,7 @@ impl Server {
         }
     }
 
-    /// Sends a notification to whoever listens for it: sessions of the stateful era, subscriptions of the other.
+    /// Sends a notification to the sessions of the stateful era and the subscriptions of the other that listen for it.
     fn notify(&self, method: &str, params: &Value) {
         let frame = encode_notification(method, params);
         for session in lock(&self.sessions).values() {
@@ -187,7 +185,7 @@ impl Server {
             let mut params = params.clone();
             params["_meta"][meta::SUBSCRIPTION_ID] = listener.id.clone();
             let frame = encode_notification(method, &params);
-            // A subscription that is full has a client that does not read: it misses some, as with a real server.
+            // If the channel is full, the client does not read, and misses some, as with a real server.
             !matches!(
                 listener.sender.try_send(Heard::Frame(frame)),
                 Err(mpsc::error::TrySendError::Closed(_))
@@ -209,7 +207,7 @@ impl Server {
         lock(&self.sessions).remove(id).is_some()
     }
 
-    /// Takes what is no request.
+    /// Handles a message that is not a request.
     pub(crate) fn take(&self, session: &Session, inbound: &Inbound) {
         match inbound {
             Inbound::Notification { method, params } if method == "notifications/cancelled" => {
@@ -221,7 +219,7 @@ impl Server {
             }
             Inbound::Answer { id, answer } => {
                 if let Some(asked) = lock(&session.asked).remove(id) {
-                    // Whoever asked may have been cancelled meanwhile.
+                    // The asking request may have been cancelled.
                     let _ = asked.send(answer.clone());
                 }
             }
@@ -253,7 +251,6 @@ impl Server {
         plan
     }
 
-    /// Opens a subscription.
     pub(crate) fn listen(&self, id: Value, filter: Value) -> mpsc::Receiver<Heard> {
         let (sender, receiver) = mpsc::channel(1024);
         lock(&self.listeners).push(Listener { id, filter, sender });
@@ -261,7 +258,7 @@ impl Server {
     }
 }
 
-/// The revision a request is answered in, by the rules of the era or eras that are served.
+/// The revision of a request, by the rules of the served eras.
 fn opening(
     script: &Script,
     session: &Session,
@@ -299,7 +296,7 @@ fn opening(
     }
 }
 
-/// A server of the stateful era alone knows nothing of the other: what it cannot place is simply unknown to it.
+/// A stateful server does not know the other era: to it, such requests are just unknown.
 fn stateful_opening(
     supported: &[Revision],
     settled: Option<Revision>,
@@ -342,21 +339,21 @@ impl Session {
         }
     }
 
-    /// Remembers the task that answers a request, so that it can be cancelled.
+    /// Stores the task that answers a request, so that it can be cancelled.
     pub(crate) fn started(&self, request: &str, task: AbortHandle) {
         let mut running = lock(&self.running);
         running.retain(|_, task| !task.is_finished());
         running.insert(request.to_owned(), task);
     }
 
-    /// Ends everything that is under way.
+    /// Cancels all running requests.
     pub(crate) fn end(&self) {
         for (_, task) in lock(&self.running).drain() {
             task.abort();
         }
     }
 
-    /// The answer that will come to a request of ours.
+    /// Waits for the answer to a request of ours.
     pub(crate) fn ask(&self, id: &str) -> oneshot::Receiver<Value> {
         let (sender, receiver) = oneshot::channel();
         lock(&self.asked).insert(id.to_owned(), sender);
@@ -367,12 +364,12 @@ impl Session {
         *lock(&self.settled)
     }
 
-    /// Settles the revision without a handshake.
+    /// Sets the revision without a handshake.
     pub(crate) fn settle(&self, revision: Revision) {
         *lock(&self.settled) = Some(revision);
     }
 
-    /// Sends a message of the server's own, unless the client has stopped reading.
+    /// Sends a message outside of requests, unless the client has stopped reading.
     fn post(&self, out: Out) {
         let _ = self.outbox.try_send(out);
     }

@@ -1,4 +1,4 @@
-//! What is to be done about one request, as data, and how messages of ours are written.
+//! The plan for one request, as data, and the encoding of messages.
 
 use std::time::Duration;
 
@@ -8,44 +8,47 @@ use switchboard_protocol::{RequestId, encode};
 use super::Request;
 use crate::scripted::fault::Fault;
 
-/// What is to be done about one request.
+/// The plan for one request.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) id: RequestId<'static>,
     pub(crate) steps: Vec<Step>,
     pub(crate) answer: Answer,
     pub(crate) faults: Vec<Fault>,
-    /// The status of the answer over HTTP, where it is the only message.
+    /// HTTP status of the answer, if it is the only message.
     pub(crate) http_status: u16,
 }
 
-/// One thing to do before the answer.
+/// A step before the answer.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Sends a message.
     Send(Vec<u8>),
     /// Waits at a gate.
     Wait(String),
-    /// Waits for so long.
+    /// Waits for this long.
     Pause(Duration),
-    /// Asks the client and waits for its answer.
-    Ask { method: String, params: Value },
-    /// Passes on notifications until the subscription ends.
-    Listen { filter: Value },
+    /// Sends a request to the client and waits for its answer.
+    Ask {
+        method: String,
+        params: Value,
+    },
+    /// Forwards notifications until the subscription ends.
+    Listen {
+        filter: Value,
+    },
 }
 
-/// The answer to a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Known beforehand.
+    /// Known in advance.
     Now(Outcome),
-    /// A tool result with what the client answered to our questions.
+    /// A tool result with the client's answers.
     Asked,
     /// The end of a subscription.
     Listened,
 }
 
-/// A result, or what stands in the `error` member.
+/// The `result` member, or the `error` member.
 pub(crate) type Outcome = Result<Value, Value>;
 
 impl Plan {
@@ -60,21 +63,20 @@ impl Plan {
     }
 }
 
-/// Writes an answer, well-formed or not: `member` is `result` or `error`, and the id is any JSON or missing.
+/// Encodes an answer, valid or not: `member` is `result` or `error`, and the id is any JSON or missing.
 pub(crate) fn encode_answer(id: Option<&str>, member: &str, value: &str) -> String {
     let id = id.map(|id| format!("\"id\":{id},")).unwrap_or_default();
     format!("{{\"jsonrpc\":\"2.0\",{id}\"{member}\":{value}}}")
 }
 
-/// Writes a notification.
 pub(crate) fn encode_notification(method: &str, params: &Value) -> Vec<u8> {
     let mut buffer = Vec::new();
-    // Nothing in a JSON value fails to be written as JSON.
+    // A JSON value always encodes.
     let _ = encode::notification(&mut buffer, method, Some(params));
     buffer
 }
 
-/// Writes a request of ours.
+/// Encodes a request of ours.
 pub(crate) fn encode_request(id: &RequestId<'_>, method: &str, params: &Value) -> Vec<u8> {
     let mut buffer = Vec::new();
     let params = if params.is_null() {

@@ -1,7 +1,7 @@
-//! Tasks: work that outlives its request, in the way of 2025-11-25 and of the extension of 2026-07-28.
+//! Tasks that outlive their request, as in 2025-11-25 and in the extension of 2026-07-28.
 //!
-//! A task moves on by being asked about, not by the clock: it is at work for as many questions as its tool says, then
-//! wants input if the tool asks any, then is done. So a test sees every state and waits for none.
+//! A task advances when it is polled, not with time: it is working for the number of polls that its tool sets, then
+//! requires input if the tool asks for any, then completes. So a test sees every state without waiting.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -14,10 +14,9 @@ use super::answers::{fail, text};
 use crate::scripted::lock;
 use crate::scripted::script::{Do, Tool};
 
-/// A moment for the times of tasks, which nothing depends on.
+/// A fixed time for all tasks.
 const MOMENT: &str = "2026-01-01T00:00:00Z";
 
-/// All tasks of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks(Mutex<BTreeMap<String, Task>>);
 
@@ -31,7 +30,7 @@ struct Task {
 }
 
 impl Tasks {
-    /// Begins a task, if the caller can have one: it asks for it in 2025-11-25, and knows the extension in 2026-07-28.
+    /// Starts a task if the caller supports it: by request in 2025-11-25, by the extension in 2026-07-28.
     pub(crate) fn begin(
         &self,
         tool: &Tool,
@@ -68,16 +67,16 @@ impl Tasks {
             }
         }
         let id = format!("task-{number}");
-        let mut begun = task.state(&id, is_extension);
+        let mut state = task.state(&id, is_extension);
         lock(&self.0).insert(id, task);
         if is_extension {
-            begun["resultType"] = json!("task");
-            return Some(begun);
+            state["resultType"] = json!("task");
+            return Some(state);
         }
-        Some(json!({"task": begun}))
+        Some(json!({"task": state}))
     }
 
-    /// Answers the methods of tasks.
+    /// Answers the task methods.
     pub(crate) fn answer(&self, method: Method, params: &Value, revision: Revision) -> Outcome {
         let is_extension = revision == Revision::V2026_07_28;
         let mut tasks = lock(&self.0);

@@ -1,9 +1,9 @@
-//! Server-sent events, as text.
+//! Encodes server-sent events.
 
-/// The type of an event stream.
+/// Content type of an event stream.
 pub(crate) const CONTENT_TYPE: &str = "text/event-stream";
 
-/// One event with this data, under an id if it can be resumed after.
+/// An event with this data, and an id if the stream can be resumed.
 pub(crate) fn event(data: &[u8], id: Option<&str>) -> Vec<u8> {
     let mut event = id
         .map(|id| format!("id: {id}\n"))
@@ -19,12 +19,12 @@ pub(crate) fn event(data: &[u8], id: Option<&str>) -> Vec<u8> {
     event
 }
 
-/// The event that a resumable stream begins with.
+/// The first event of a resumable stream.
 pub(crate) fn priming(id: &str, retry_ms: u64) -> Vec<u8> {
     format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into_bytes()
 }
 
-/// The event that names the endpoint of the legacy transport.
+/// The first event of the legacy transport, which names its endpoint.
 pub(crate) fn endpoint(path: &str) -> Vec<u8> {
     format!("event: endpoint\ndata: {path}\n\n").into_bytes()
 }

@@ -32,7 +32,7 @@ use crate::scripted::record::Record;
 
 const SESSION_ID: &str = "mcp-session-id";
 
-/// Serves until the server ends.
+/// Serves until the server stops.
 pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
     let state = Arc::new(Http {
         server: Arc::clone(&server),
@@ -50,7 +50,7 @@ pub(crate) async fn serve_connection(router: Router, stream: TcpStream, connecti
     let service = TowerToHyperService::new(router.layer(Extension(connection)));
     let serving =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // A connection that breaks off is what these servers are for.
+    // Tests cause connection errors on purpose.
     let _ = serving.await;
 }
 
@@ -67,7 +67,7 @@ async fn handle(
     let (parts, body) = request.into_parts();
     record(&http.server, &parts.method, &parts.headers);
     if parts.uri.path() != "/mcp" {
-        return plain(StatusCode::NOT_FOUND, "no such path");
+        return plain(StatusCode::NOT_FOUND, "unknown path");
     }
     if let Some(refusal) = refused(&http.server, &connection, &parts.headers) {
         return refusal;
@@ -75,7 +75,7 @@ async fn handle(
     match parts.method {
         Method::POST => {
             let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
-                return plain(StatusCode::BAD_REQUEST, "the body broke off");
+                return plain(StatusCode::BAD_REQUEST, "incomplete body");
             };
             http.post(&connection, &parts.headers, &body).await
         }
@@ -170,7 +170,7 @@ impl Http {
         response
     }
 
-    /// The session of a POST, and whether it was just opened. One without a session gets one that nobody else sees.
+    /// The session of a POST, and whether it is new. Without sessions, each request gets a temporary one.
     fn session(
         &self,
         headers: &HeaderMap,
@@ -214,7 +214,7 @@ impl Http {
                 message,
             )));
         }
-        // Without sessions every request says which revision it speaks, or means the first that had none to say.
+        // Without sessions, the header names the revision; [`Revision::WITHOUT_HEADER`] is the fallback.
         let session = passing();
         let revision = text(headers, "mcp-protocol-version");
         let revision = revision.and_then(|revision| revision.parse().ok());
@@ -271,7 +271,7 @@ impl Http {
     }
 }
 
-/// Turns what comes of a request into one response.
+/// Turns the output for a request into one response.
 struct Answering {
     server: Arc<Server>,
     connection: Connection,
@@ -347,7 +347,6 @@ impl Answering {
         })
     }
 
-    /// An event stream.
     fn events(
         self,
         first: Out,
@@ -375,7 +374,7 @@ impl Answering {
     }
 }
 
-/// What a message or a GET is met with, if something is wrong with it.
+/// The response of a fault to a message or a GET, if any.
 async fn met(server: &Server, connection: &Connection, faults: &[Fault]) -> Option<Response> {
     for fault in faults {
         match fault {

@@ -1,4 +1,4 @@
-//! Accepting connections on loopback, and losing them on command.
+//! Accepts connections on loopback, and drops them on command.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use crate::scripted::engine::Server;
 use crate::scripted::fault::{Fault, Occasion};
 use crate::scripted::record::Record;
 
-/// A connection, for whoever has to drop it.
+/// Handle to drop a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
-    /// The faults it was met with.
+    /// Faults of the connection.
     pub(crate) faults: Arc<[Fault]>,
     abort: Arc<Notify>,
 }
 
 impl Connection {
-    /// Drops the connection, now or as soon as it is looked at.
+    /// Drops the connection, now or as soon as it is served.
     pub(crate) fn abort(&self) {
         self.abort.notify_one();
     }
 }
 
-/// Accepts until the server ends. Dropping the future drops every connection.
+/// Accepts until the server stops. Dropping the future drops every connection.
 pub(crate) async fn accept<F, S>(server: Arc<Server>, listener: TcpListener, serve: F)
 where
     F: Fn(TcpStream, Connection) -> S,
@@ -79,7 +79,7 @@ where
     }
 }
 
-/// A half-open socket: it is there, and that is all.
+/// Holds a half-open socket: nothing is read or written.
 async fn hold(stream: TcpStream) {
     let _stream = stream;
     std::future::pending::<()>().await;

@@ -1,6 +1,5 @@
-//! How a scripted server is reached: one module for each transport.
-//!
-//! Each reads frames, hands them to the engine, and writes what comes of it in its own way, faults included.
+//! Transports of scripted servers. Each reads frames, passes them to the engine, and writes its output, faults
+//! included.
 
 pub(crate) mod event;
 pub(crate) mod http;
@@ -20,10 +19,10 @@ use super::fault::Occasion;
 use super::perform::perform;
 use super::record::Record;
 
-/// How many messages may wait to be written to a client.
+/// Capacity of the queue of outgoing messages.
 pub(crate) const QUEUE: usize = 256;
 
-/// Takes one frame of a transport on which everything goes to one place.
+/// Handles a frame on a transport with a single stream.
 pub(crate) fn take_frame(server: &Arc<Server>, session: &Arc<Session>, frame: &[u8]) {
     for message in read(frame) {
         let inbound = match message {
@@ -37,7 +36,7 @@ pub(crate) fn take_frame(server: &Arc<Server>, session: &Arc<Session>, frame: &[
             }
         };
         let Inbound::Request(request) = inbound else {
-            // Counted, though without HTTP there is nothing that could go wrong with it.
+            // Counted, although its faults apply to HTTP only.
             server.faults(Occasion::Message);
             server.take(session, &inbound);
             continue;
@@ -47,7 +46,7 @@ pub(crate) fn take_frame(server: &Arc<Server>, session: &Arc<Session>, frame: &[
     }
 }
 
-/// Carries out a plan in a task of its own, which a cancellation ends.
+/// Executes a plan in its own task, which a cancellation aborts.
 pub(crate) fn run(
     server: &Arc<Server>,
     session: &Arc<Session>,

@@ -1,4 +1,4 @@
-//! HTTP responses of the scripted servers, and what is recorded of their requests.
+//! HTTP responses of the scripted servers, and the recording of requests.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use crate::scripted::engine::{Refusal, Server};
 use crate::scripted::fault::Fault;
 use crate::scripted::record::Record;
 
-/// A refusal of every request on this connection, or of one without the right token.
+/// The error response for a faulty connection, or for a request without the right token.
 pub(crate) fn refused(
     server: &Server,
     connection: &Connection,
@@ -37,7 +37,7 @@ pub(crate) fn refused(
     Some(response)
 }
 
-/// Records an HTTP request, without the headers that say nothing.
+/// Records an HTTP request, without headers that every client sends.
 pub(crate) fn record(server: &Server, method: &Method, headers: &HeaderMap) {
     const DULL: [&str; 8] = [
         "host",
@@ -60,7 +60,7 @@ pub(crate) fn record(server: &Server, method: &Method, headers: &HeaderMap) {
     });
 }
 
-/// A response that is an event stream.
+/// A response with an event stream.
 pub(crate) fn event_stream(
     events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
 ) -> Response {
@@ -71,7 +71,7 @@ pub(crate) fn event_stream(
     )
 }
 
-/// A response with a word of text.
+/// A plain text response.
 pub(crate) fn plain(status: StatusCode, body: &'static str) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -84,7 +84,7 @@ pub(crate) fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-/// The response of a fault that is a status.
+/// The response of a status fault.
 pub(crate) fn status_of(fault: &Fault) -> Option<Response> {
     match fault {
         Fault::Status {
@@ -100,7 +100,6 @@ pub(crate) fn status_of(fault: &Fault) -> Option<Response> {
     }
 }
 
-/// A refusal as a response.
 pub(crate) fn refuse(refusal: Refusal) -> Response {
     let mut response = Response::new(Body::from(refusal.body));
     *response.status_mut() = StatusCode::from_u16(refusal.status).unwrap_or_default();
@@ -112,12 +111,12 @@ pub(crate) fn refuse(refusal: Refusal) -> Response {
     response
 }
 
-/// The response to a session that is not known, or no longer.
+/// The response for an unknown session.
 pub(crate) fn unknown_session() -> Response {
     json_error(StatusCode::NOT_FOUND, -32001, "Session not found")
 }
 
-/// A JSON-RPC error that belongs to no request.
+/// A JSON-RPC error without a request id.
 pub(crate) fn json_error(status: StatusCode, code: i64, message: &str) -> Response {
     let error = serde_json::json!({
         "jsonrpc": "2.0",
@@ -127,7 +126,7 @@ pub(crate) fn json_error(status: StatusCode, code: i64, message: &str) -> Respon
     typed(status, None, Body::from(error.to_string()))
 }
 
-/// A response of this content type; JSON without one.
+/// A response with this content type; JSON by default.
 pub(crate) fn typed(status: StatusCode, content_type: Option<&str>, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;

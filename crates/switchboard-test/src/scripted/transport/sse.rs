@@ -1,4 +1,4 @@
-//! The legacy HTTP+SSE transport: a stream at `/sse`, messages to the endpoint that its first event names.
+//! The legacy HTTP+SSE transport: a stream at `/sse`, and POST to the endpoint named by its first event.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::scripted::engine::{Out, Server};
 use crate::scripted::fault::{Fault, Occasion};
 use crate::scripted::perform::greet;
 
-/// Serves until the server ends.
+/// Serves until the server stops.
 pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
     let router = Router::new()
         .fallback(handle)
@@ -47,22 +47,22 @@ async fn handle(
         (&Method::GET, "/sse") => open(server, connection).await,
         (&Method::POST, "/messages") => {
             let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
-                return plain(StatusCode::BAD_REQUEST, "the body broke off");
+                return plain(StatusCode::BAD_REQUEST, "incomplete body");
             };
             let query = parts.uri.query().unwrap_or_default();
             let id = query.strip_prefix("session=").unwrap_or_default();
             let Some(session) = server.session(id) else {
-                return plain(StatusCode::NOT_FOUND, "no such session");
+                return plain(StatusCode::NOT_FOUND, "unknown session");
             };
             take_frame(&server, &session, &body);
             plain(StatusCode::ACCEPTED, "Accepted")
         }
         (_, "/sse" | "/messages") => plain(StatusCode::METHOD_NOT_ALLOWED, ""),
-        _ => plain(StatusCode::NOT_FOUND, "no such path"),
+        _ => plain(StatusCode::NOT_FOUND, "unknown path"),
     }
 }
 
-/// Opens the stream, and with it the session that lives as long as the stream does.
+/// Opens the stream and its session, which ends with the stream.
 async fn open(server: Arc<Server>, connection: Connection) -> Response {
     let faults = server.faults(Occasion::Stream);
     if faults.contains(&Fault::Silent) {
@@ -114,7 +114,7 @@ fn events(
     })
 }
 
-/// Events one after the other, also when one comes in pieces and others get in between.
+/// Serializes events, even if one is sent in pieces and others arrive in between.
 #[derive(Default)]
 struct Line {
     in_pieces: bool,

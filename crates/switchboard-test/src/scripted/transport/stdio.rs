@@ -1,7 +1,7 @@
-//! Standard input and output: one message for each line; and the way back from a process to its test.
+//! The stdio transport, with one message per line, and the control connections between a process and its test.
 //!
-//! A scripted process connects to the address it is given (`--control`), gets its script as the first line, and from
-//! then on [`Command`]s, one a line; it sends its records the same way.
+//! A scripted process connects to the address after `--control`, receives its script as the first line and [`Command`]s
+//! on further lines, and sends its records on a second connection.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::scripted::fault::Occasion;
 use crate::scripted::perform::greet;
 use crate::scripted::record::Record;
 
-/// Serves one client over a pair of pipes, until it hangs up or the server ends.
+/// Serves one client over a pair of pipes, until it disconnects or the server stops.
 pub(crate) async fn serve(
     server: &Arc<Server>,
     input: impl AsyncRead + Unpin,
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
     session.end();
 }
 
-/// Writes line by line. A line that comes in pieces is not broken by others, which wait for its end.
+/// Writes lines. A line sent in pieces is not interleaved with others, which wait for its end.
 async fn write(
     mut outs: mpsc::Receiver<Out>,
     output: impl AsyncWrite + Unpin,
@@ -103,7 +103,7 @@ async fn write(
     Ok(())
 }
 
-/// The test's side: takes in every process that connects back.
+/// The test's side: accepts connections of processes.
 pub(crate) async fn meet(processes: Arc<Processes>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
@@ -116,7 +116,7 @@ pub(crate) async fn meet(processes: Arc<Processes>, listener: TcpListener) {
     }
 }
 
-/// A process connects twice, for its records and for its commands, and says which is which in the first line.
+/// A process opens two connections, for its records and for its commands; the first line says which.
 async fn attend(processes: Arc<Processes>, stream: TcpStream) {
     let (reader, mut writer) = stream.into_split();
     let mut received = BufReader::new(reader).lines();
@@ -139,7 +139,7 @@ async fn attend(processes: Arc<Processes>, stream: TcpStream) {
             };
             tokio::select! {
                 () = writing => {}
-                // Nothing is said on this connection, so whatever comes is its end.
+                // The process sends nothing here, so any read is the end of the connection.
                 _ = received.next_line() => {}
             }
         }
@@ -150,9 +150,9 @@ async fn attend(processes: Arc<Processes>, stream: TcpStream) {
 const RECORDS: &str = "records";
 const COMMANDS: &str = "commands";
 
-/// The process's side: connects back and gets its script.
+/// The process's side: connects back and receives its script.
 pub(crate) async fn report_to(address: &str) -> io::Result<(Arc<Server>, Commands)> {
-    // Records are written where they arise, and must have left before the process ends: hence not by the runtime.
+    // Blocking I/O, because records must be written before the process exits.
     let mut records = std::net::TcpStream::connect(address)?;
     records.set_nodelay(true)?;
     records.write_all(format!("{RECORDS}\n").as_bytes())?;
@@ -171,12 +171,12 @@ pub(crate) async fn report_to(address: &str) -> io::Result<(Arc<Server>, Command
     Ok((server, Commands(lines)))
 }
 
-/// What the test says to this process.
+/// Commands of the test to this process.
 #[derive(Debug)]
 pub(crate) struct Commands(tokio::io::Lines<BufReader<TcpStream>>);
 
 impl Commands {
-    /// Obeys until the test is gone.
+    /// Executes commands until the test disconnects.
     pub(crate) async fn obey(mut self, server: &Server) {
         while let Ok(Some(line)) = self.0.next_line().await {
             match serde_json::from_str(&line) {

@@ -1,7 +1,7 @@
-//! Event streams that can be left and taken up again.
+//! Event streams that can be resumed.
 //!
-//! Owns what was written to each stream, so that a client that comes back with `Last-Event-ID` gets the rest. Events
-//! that come while nobody reads wait for the reader.
+//! Stores the events of each stream, so that a client that reconnects with `Last-Event-ID` gets the rest. Events
+//! without a reader are queued.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,6 @@ use crate::scripted::lock;
 #[derive(Debug, Default)]
 pub(crate) struct Streams(Mutex<HashMap<String, Arc<Stream>>>);
 
-/// One stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
     name: String,
@@ -27,15 +26,15 @@ pub(crate) struct Stream {
 #[derive(Debug, Default)]
 struct State {
     events: Vec<Bytes>,
-    /// How many events the reader before this one was given.
+    /// Number of events given to the previous reader.
     given: usize,
-    /// Unbounded: what goes in is kept in `events` anyway.
+    /// Unbounded: the events are stored in `events` anyway.
     reader: Option<mpsc::UnboundedSender<Bytes>>,
     is_done: bool,
 }
 
 impl Streams {
-    /// Begins a stream. With a `retry`, its first event only says how to take it up again.
+    /// Creates a stream. With `retry_ms`, its first event only carries the id and the retry time.
     pub(crate) fn begin(&self, name: &str, retry_ms: Option<u64>) -> Arc<Stream> {
         let stream = Arc::new(Stream {
             name: name.to_owned(),
@@ -60,7 +59,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// Writes whatever comes, until there is no more; what cannot be written as an event is handed to `other`.
+    /// Writes all output as events; passes anything else to `other`.
     pub(crate) async fn pump(&self, mut outs: mpsc::Receiver<Out>, other: impl Fn(Out)) {
         let mut piece = Vec::new();
         while let Some(out) = outs.recv().await {
@@ -82,13 +81,13 @@ impl Stream {
         state.reader = None;
     }
 
-    /// Reads on after this many events; without a number, after those that were given to the reader before.
+    /// Reads after this many events; with `None`, after those given to the previous reader.
     pub(crate) fn read(&self, after: Option<usize>) -> mpsc::UnboundedReceiver<Bytes> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = lock(&self.state);
         let after = after.unwrap_or(state.given);
         for event in state.events.iter().skip(after) {
-            // The receiver is in our own hands still.
+            // The receiver is still alive.
             let _ = sender.send(event.clone());
         }
         state.given = state.events.len();
@@ -100,7 +99,7 @@ impl Stream {
 
     fn push(&self, event: impl FnOnce(&str) -> Vec<u8>) {
         let mut state = lock(&self.state);
-        // Numbered from one, so that the number is also how many events there are up to it.
+        // Numbered from one, so that the number is also the count of events up to it.
         let id = format!("{}/{}", self.name, state.events.len() + 1);
         let event = Bytes::from(event(&id));
         state.events.push(event.clone());

@@ -1,4 +1,4 @@
-//! WebSocket, sub-protocol `mcp`: one text message for each message.
+//! The WebSocket transport, sub-protocol `mcp`: one text frame per message.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::scripted::engine::{Out, Server};
 use crate::scripted::fault::Fault;
 use crate::scripted::perform::greet;
 
-/// Serves until the server ends.
+/// Serves until the server stops.
 pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
     let of_connections = Arc::clone(&server);
     accept(server, listener, move |stream, connection| {
@@ -162,7 +162,7 @@ async fn end_pieces(
     Ok(())
 }
 
-/// What is no text goes out as bytes.
+/// Invalid UTF-8 is sent as a binary frame.
 fn text(frame: Vec<u8>) -> Message {
     match String::from_utf8(frame) {
         Ok(text) => Message::text(text),

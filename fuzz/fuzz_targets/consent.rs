@@ -4,8 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
-use switchboard::permissions::consent::Screen;
-use switchboard::permissions::{ConsentView, Preview};
+use switchboard::permissions::{ConsentView, Preview, Screen};
 
 fuzz_target!(|data: &[u8]| {
     let [columns, rows, rest @ ..] = data else { return };

@@ -7,8 +7,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use futures_util::StreamExt as _;
-use switchboard::workspace::Workspace;
-use switchboard::{Host, Server};
+use switchboard::{Host, Server, Workspace};
 use switchboard_agent::Agent;
 use switchboard_agent::events::SessionEvent;
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use futures_util::StreamExt as _;
 use switchboard::catalog::Tokens;
-use switchboard::catalog::text::cut;
+use switchboard::internal::catalog::text::cut;
 
 use crate::conversation::tokens;
 use crate::message::{Content, Message, Part, Role};

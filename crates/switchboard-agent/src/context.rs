@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use switchboard::call::local::LocalTools;
-use switchboard::call::spill::SpillFolder;
-use switchboard::call::{CallContext, ToolSubset};
-use switchboard::catalog::impersonation::BUILT_INS;
-use switchboard::permissions::NameGlob;
+use switchboard::internal::call::local::LocalTools;
+use switchboard::internal::call::spill::SpillFolder;
+use switchboard::internal::call::{CallContext, ToolSubset};
+use switchboard::internal::permissions::NameGlob;
 use switchboard::status::ServerStatus;
+use switchboard_config::confusable::BUILT_INS;
 
 use crate::agent::AgentOptions;
 use crate::events::FailedServer;

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use switchboard::catalog::Tokens;
-use switchboard::catalog::text::{cut, neutralise};
+use switchboard::internal::catalog::text::{cut, neutralise};
 
 use crate::message::{Content, Message, Part, Role, ToolCall, ToolResult};
 use crate::provider::Usage;

@@ -7,13 +7,10 @@
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use switchboard::call::local::LocalTool;
-use switchboard::call::shape::{Block, Media, Shaped};
-use switchboard::call::spill::SpillFolder;
-use switchboard::call::{CallOutcome, CallRequest};
-use switchboard::catalog::text::{cut, neutralise};
-use switchboard::names::ToolRef;
-use switchboard::peer::ProgressSink;
+use switchboard::internal::call::shape::{Block, Media, Shaped};
+use switchboard::internal::call::spill::SpillFolder;
+use switchboard::internal::catalog::text::{cut, neutralise};
+use switchboard::{CallOutcome, CallRequest, LocalTool, ProgressSink, ToolRef};
 
 use crate::context::AgentContext;
 use crate::message::{Content, Image, ToolCall};

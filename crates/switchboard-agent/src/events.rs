@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use switchboard::json::SharedJson;
+use switchboard::SharedJson;
 use switchboard::status::Absence;
 
 use crate::message::Content;

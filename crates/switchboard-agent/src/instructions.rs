@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-use switchboard::catalog::text::neutralise;
 use switchboard::catalog::{Catalog, CatalogServer};
+use switchboard::internal::catalog::text::neutralise;
 use switchboard_store::Timestamp;
 
 use crate::message::{Message, Role};

@@ -1,7 +1,7 @@
 //! Servers that ask the agent's model: only with consent, and only so much.
 //!
 //! Owns the way from a server's question to an answer of the model. A front end's
-//! [`ClientHandler`](switchboard::handler::ClientHandler) hands `create_message` on to a [`Sampler`]. The question is
+//! [`ClientHandler`](switchboard::ClientHandler) hands `create_message` on to a [`Sampler`]. The question is
 //! the server's alone: nothing of any conversation goes into it, and no tools do.
 
 use std::fmt;
@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use switchboard::catalog::Tokens;
-use switchboard::catalog::text::neutralise;
-use switchboard::handler::declined;
-use switchboard::names::ServerName;
+use switchboard::internal::catalog::text::neutralise;
+use switchboard::{ServerName, declined};
 use switchboard_protocol::types::content::{ContentBlock, Role as WireRole, TextContent};
 use switchboard_protocol::types::sampling::{
     CreateMessageRequestParams, CreateMessageResult, SamplingMessage,

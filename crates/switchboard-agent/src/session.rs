@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use ring::rand::{SecureRandom as _, SystemRandom};
-use switchboard::host::ServerError;
-use switchboard::spec::ServerSpec;
+use switchboard::ServerError;
+use switchboard::internal::spec::ServerSpec;
 use switchboard_store::StoreError;
 use tokio::sync::{Mutex, mpsc};
 
@@ -22,7 +22,7 @@ use crate::message::{Message, Part, ToolDefinition};
 use crate::provider::{Provider, ProviderError, Usage};
 use crate::record::Journal;
 use crate::startup;
-use crate::turn::{Emitter, State, Turn};
+use crate::turn::{Emitter, Turn, TurnState};
 
 /// How many events may wait for whoever watches a turn. The turn waits when there are more.
 const EVENTS: usize = 64;
@@ -31,7 +31,7 @@ const EVENTS: usize = 64;
 pub struct Session {
     agent: Arc<Inner>,
     context: Arc<AgentContext>,
-    state: Mutex<State>,
+    state: Mutex<TurnState>,
 }
 
 /// The id of a session: letters, digits and `-`, which can be typed and cannot be guessed.
@@ -81,7 +81,7 @@ impl Session {
     ) -> Self {
         let context = AgentContext::new(Arc::clone(&agent.options), id, workspace);
         let context = Arc::new(context);
-        let state = Mutex::new(State::new(&context, journal));
+        let state = Mutex::new(TurnState::new(&context, journal));
         Self {
             agent,
             context,
@@ -184,7 +184,11 @@ impl Session {
         self.turn_on(&mut state, events).run(prompt).await
     }
 
-    fn turn_on<'a>(&'a self, state: &'a mut State, events: mpsc::Sender<SessionEvent>) -> Turn<'a> {
+    fn turn_on<'a>(
+        &'a self,
+        state: &'a mut TurnState,
+        events: mpsc::Sender<SessionEvent>,
+    ) -> Turn<'a> {
         let options = &self.context.options;
         let budget = Budget::new(options.max_requests, options.max_tokens);
         Turn::new(&self.context, state, Emitter::new(events), Arc::new(budget))

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::pin::pin;
 
-use switchboard::events::Event;
-use switchboard::names::ServerName;
 use switchboard::status::{ServerState, ServerStatus};
+use switchboard::{Event, ServerName};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::context::AgentContext;

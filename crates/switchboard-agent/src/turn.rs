@@ -1,7 +1,7 @@
 //! One turn: from what a person says to the model's last word, with all the calls in between.
 //!
 //! Owns the loop. Everything that happens is recorded before the next thing depends on it, so a turn that is dropped at
-//! any point leaves a session that can go on ([`State::repair`]).
+//! any point leaves a session that can go on ([`TurnState::repair`]).
 
 mod answer;
 mod calls;
@@ -28,7 +28,7 @@ use crate::view::{Change, Moment, Offer, View};
 const MAX_SHORTENED: u32 = 2;
 
 /// What a turn works on, and leaves to the next one.
-pub(crate) struct State {
+pub(crate) struct TurnState {
     pub(crate) journal: Journal,
     pub(crate) view: View,
     /// What the model has said of an answer that has not ended.
@@ -48,7 +48,7 @@ pub(crate) struct Emitter {
 /// A turn under way.
 pub(crate) struct Turn<'a> {
     context: &'a Arc<AgentContext>,
-    state: &'a mut State,
+    state: &'a mut TurnState,
     emitter: Emitter,
     budget: Arc<Budget>,
     calls: Vec<CallSummary>,
@@ -56,7 +56,7 @@ pub(crate) struct Turn<'a> {
     response: String,
 }
 
-impl State {
+impl TurnState {
     /// The state that a journal leads to.
     pub(crate) fn new(context: &AgentContext, journal: Journal) -> Self {
         let conversation = journal.conversation();
@@ -139,7 +139,7 @@ impl Emitter {
 impl<'a> Turn<'a> {
     pub(crate) fn new(
         context: &'a Arc<AgentContext>,
-        state: &'a mut State,
+        state: &'a mut TurnState,
         emitter: Emitter,
         budget: Arc<Budget>,
     ) -> Self {

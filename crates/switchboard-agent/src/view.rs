@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use switchboard::call::ToolSubset;
+use switchboard::ServerName;
 use switchboard::catalog::{Catalog, CatalogTool, Tokens};
-use switchboard::names::ServerName;
+use switchboard::internal::call::ToolSubset;
 use switchboard::status::{ServerState, ServerStatus};
 
 use crate::agent::SearchMode;

@@ -22,15 +22,14 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard::Host;
-use switchboard::options::HostOptions;
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::in_process::InProcessConnector;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::service::{Features, Reply, RequestContext, Service, text_result};
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::in_process::InProcessConnector;
+use switchboard::{Host, HostOptions};
 use switchboard_agent::message::{Content, Message, Part, Role, ToolCall, ToolDefinition};
 use switchboard_agent::provider::{
-    Answer, Chunk, Model, Provider, ProviderError, Request, Stop, Usage,
+    Chunk, Model, ModelReply, Provider, ProviderError, Request, Stop, Usage,
 };
 use switchboard_agent::session::{SessionError, SessionId};
 use switchboard_agent::tools::{LocalContext, LocalOutput, LocalTool};
@@ -342,7 +341,7 @@ impl Provider for Mind {
             });
             calls.collect()
         };
-        let answer = Answer {
+        let answer = ModelReply {
             message: Message {
                 role: Role::Assistant,
                 parts,

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use switchboard::Host;
-use switchboard::options::HostOptions;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
+use switchboard::{Host, HostOptions};
 use switchboard_agent::events::EndReason;
 use switchboard_agent::provider::ProviderSettings;
 use switchboard_agent::{Agent, AgentOptions};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
-use switchboard::transport::http::{HttpSettings, ProxySettings};
+use switchboard::internal::transport::http::{HttpSettings, ProxySettings};
 use switchboard_agent::agent::SearchMode;
 use switchboard_agent::provider::{
     Chunk, Model, Provider, ProviderError, ProviderErrorKind, ProviderSettings, Request,
@@ -20,17 +20,17 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::servers::Servers;
-use crate::session::{self, Session};
+use crate::session::{self, CommandHost};
 
 /// Builds an agent from the configuration that the session started with.
-pub(crate) fn of_session(session: &Session<'_>, provider: &Arc<dyn Provider>) -> Agent {
+pub(crate) fn of_session(session: &CommandHost<'_>, provider: &Arc<dyn Provider>) -> Agent {
     of_servers(session.servers, session, provider)
 }
 
 /// Builds an agent from a configuration that may be newer than the one the session started with.
 pub(crate) fn of_servers(
     configured: &Servers,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
     provider: &Arc<dyn Provider>,
 ) -> Agent {
     let context = session.context;

@@ -6,10 +6,9 @@
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
-use switchboard::catalog::text::neutralise;
-use switchboard::permissions::consent::Screen;
+use switchboard::internal::catalog::text::neutralise;
 use switchboard::permissions::{
-    Answer, Approver, Because, ConsentView, GrantPlace, Offer, Question,
+    Approver, Because, ConsentView, GrantPlace, Offer, PromptAnswer, Question, Screen,
 };
 use switchboard_config::edit::NewRule;
 use switchboard_config::text::visible;
@@ -151,7 +150,7 @@ impl Terminal {
     }
 
     /// Prompts until the user gives a valid answer.
-    async fn answer(&self, question: &Question<'_>) -> Answer {
+    async fn answer(&self, question: &Question<'_>) -> PromptAnswer {
         let printer = self.printer();
         let size = terminal::error_size().unwrap_or(DEFAULT_SIZE);
         let view = ConsentView::of(question);
@@ -160,13 +159,13 @@ impl Terminal {
         let mut width = 0;
         // One keyboard for all keys: keys typed ahead must not be lost between two reads.
         let Ok(mut keyboard) = Keyboard::open() else {
-            return Answer::No;
+            return PromptAnswer::No;
         };
         loop {
             printer.ask(self.choices(question.offers, width, is_shown, size.columns));
             let Ok(Key::Character(key)) = keyboard.key().await else {
                 printer.ask("\n");
-                return Answer::No;
+                return PromptAnswer::No;
             };
             printer.ask(format!("{}\n", safe(&key.to_string())));
             let offer = question.offers.get(width);
@@ -190,7 +189,7 @@ impl Terminal {
                     Some(GrantPlace::Project)
                 }
                 'a' if offer.is_some_and(|offer| offer.rule.is_some()) => Some(GrantPlace::User),
-                _ => return Answer::No,
+                _ => return PromptAnswer::No,
             };
             // Nothing can be approved before it has been shown.
             if !is_shown {
@@ -199,8 +198,8 @@ impl Terminal {
                 continue;
             }
             return match place {
-                None => Answer::Once,
-                Some(place) => Answer::Grant {
+                None => PromptAnswer::Once,
+                Some(place) => PromptAnswer::Grant {
                     offer: width,
                     place,
                 },
@@ -272,7 +271,7 @@ impl Approver for Terminal {
         terminal::is_there()
     }
 
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, PromptAnswer> {
         async move {
             // Live lines must not be drawn over the prompt.
             let _lock = live::lock_terminal(self.printer()).await;
@@ -305,7 +304,7 @@ fn painted(row: &str, has_preview: bool) -> String {
 /// Returns the arguments of a running call, one line each, with secrets masked and control characters escaped.
 pub(crate) fn arguments(arguments: Option<&RawValue>) -> Vec<String> {
     let view = ConsentView::new("", None, arguments);
-    let line = |entry: &switchboard::permissions::consent::Entry| {
+    let line = |entry: &switchboard::permissions::Entry| {
         let short: String = entry.text.chars().take(MAX_ARGUMENT_CHARS).collect();
         // Each argument gets one line; showing a line break as a symbol hides nothing.
         let short = short.trim_end().replace('\n', " ⏎ ").replace('\t', " ");

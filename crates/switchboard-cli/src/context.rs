@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use switchboard::places::MANAGED_FILE;
+use switchboard::internal::places::MANAGED_FILE;
 use switchboard_config::files::{Disk, Files as _, Folders, project_root};
 use switchboard_config::resolve::{Config, Inputs};
 use switchboard_config::settings::Settings;

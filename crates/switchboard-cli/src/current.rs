@@ -9,17 +9,17 @@ use std::future::pending;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use switchboard::desired::{Desired, ServerChange, ServerSource};
-use switchboard::names::ServerName;
+use switchboard::ServerName;
+use switchboard::internal::desired::{Desired, ServerChange, ServerSource};
+use switchboard::internal::watch::{FileWatcher, on_thread};
 use switchboard::permissions::Policy;
 use switchboard::status::ServerState;
-use switchboard::watch::{FileWatcher, on_thread};
 use switchboard_config::diagnostic::{Diagnostic, Severity};
 use switchboard_config::text::visible;
 
 use crate::error::Failure;
 use crate::servers::Servers;
-use crate::session::{self, Session};
+use crate::session::{self, CommandHost};
 use crate::startup;
 
 /// Diagnostic codes of a file that could not be parsed at all.
@@ -47,7 +47,7 @@ impl Current {
     }
 
     /// Reloads the configuration, reconciles the host's servers, and waits for the new ones.
-    pub(crate) async fn reload(&self, session: &Session<'_>) -> Result<(), Failure> {
+    pub(crate) async fn reload(&self, session: &CommandHost<'_>) -> Result<(), Failure> {
         let context = session.context.clone();
         let (number, servers) = self.read(move || Servers::load(&context, None)).await?;
         let reading = Reading {
@@ -70,7 +70,7 @@ impl Current {
     /// Makes the host follow the files, without waiting for servers. Never returns. `notify` gets one line per change.
     pub(crate) async fn follow_files(
         &self,
-        session: &Session<'_>,
+        session: &CommandHost<'_>,
         notify: impl FnMut(String),
     ) -> Infallible {
         match FileWatcher::new(files(session)) {
@@ -102,7 +102,7 @@ impl Current {
 
     /// Makes a read the current one and updates the permission rules. `None` if a later read was adopted first. The
     /// flag is whether the rules changed.
-    fn adopt(&self, reading: Reading, session: &Session<'_>) -> Option<(Desired, bool)> {
+    fn adopt(&self, reading: Reading, session: &CommandHost<'_>) -> Option<(Desired, bool)> {
         if reading.number < self.adopted.get() {
             return None;
         }
@@ -119,7 +119,11 @@ impl Current {
     }
 
     /// Returns the error of a file that was valid before and can no longer be parsed.
-    fn newly_broken<'s>(&self, now: &'s Servers, session: &Session<'_>) -> Option<&'s Diagnostic> {
+    fn newly_broken<'s>(
+        &self,
+        now: &'s Servers,
+        session: &CommandHost<'_>,
+    ) -> Option<&'s Diagnostic> {
         let newest = self.newest();
         let before = newest.as_deref().unwrap_or(session.servers);
         let was_broken = |finding: &Diagnostic| {
@@ -131,7 +135,7 @@ impl Current {
 }
 
 /// The servers that have been started, connected or not.
-fn started(session: &Session<'_>) -> Vec<ServerName> {
+fn started(session: &CommandHost<'_>) -> Vec<ServerName> {
     let statuses = session.host.statuses().into_iter();
     let is_started = |state: &ServerState| {
         let is_off = matches!(state, ServerState::Disabled { .. });
@@ -144,7 +148,7 @@ fn started(session: &Session<'_>) -> Vec<ServerName> {
 /// The configuration files as a [`ServerSource`].
 struct ConfigurationFiles<'s, T> {
     current: &'s Current,
-    session: &'s Session<'s>,
+    session: &'s CommandHost<'s>,
     watcher: FileWatcher,
     notify: T,
     has_new_rules: bool,
@@ -189,7 +193,7 @@ impl<T: FnMut(String)> ServerSource for ConfigurationFiles<'_, T> {
 }
 
 /// Every file that can affect servers, including missing ones.
-fn files(session: &Session<'_>) -> Vec<PathBuf> {
+fn files(session: &CommandHost<'_>) -> Vec<PathBuf> {
     let looked = session.servers.config.looked.iter();
     let mut files: Vec<PathBuf> = looked.map(|looked| looked.path.clone()).collect();
     files.push(session.context.trust_file());

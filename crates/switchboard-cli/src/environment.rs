@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use switchboard::places::{Managed, Places, PlacesError};
+use switchboard::internal::places::{Managed, Places, PlacesError};
 use switchboard_config::expand;
 
 use crate::cli::When;

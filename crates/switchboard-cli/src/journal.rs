@@ -1,7 +1,8 @@
 //! Records configuration changes and logins made by commands in the audit log.
 
-use switchboard::audit::{self, AuditSettings, What};
-use switchboard::names::ServerName;
+use switchboard::ServerName;
+use switchboard::internal::audit;
+use switchboard::internal::audit::{AuditSettings, What};
 use switchboard_config::text::visible;
 use switchboard_store::SqliteStore;
 

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         .nth(1)
         .is_some_and(|word| word == servers::SUPERVISOR)
     {
-        return switchboard::supervisor::run();
+        return switchboard::internal::supervisor::run();
     }
     commands::run(std::env::args_os()).into()
 }

@@ -6,24 +6,24 @@
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
-use switchboard::audit::Audit;
-use switchboard::auth::interactive::logins::{BackgroundLogins, LoginTarget};
-use switchboard::auth::vault::Vault;
-use switchboard::auth::vault::sealed::SealedVault;
-use switchboard::catalog::ToolRules;
-use switchboard::connectors::{ConnectorError, Connectors, project_files};
-use switchboard::desired::{Desired, WithheldServer};
-use switchboard::names::ServerName;
+use switchboard::internal::audit::Audit;
+use switchboard::internal::auth::interactive::logins::{BackgroundLogins, LoginTarget};
+use switchboard::internal::auth::vault::Vault;
+use switchboard::internal::auth::vault::sealed::SealedVault;
+use switchboard::internal::catalog::ToolRules;
+use switchboard::internal::connectors::{ConnectorError, Connectors, project_files};
+use switchboard::internal::desired::{Desired, WithheldServer};
+use switchboard::internal::places::LOGINS_FOLDER;
+use switchboard::internal::remembered::{Outline, Remembered};
+use switchboard::internal::sandbox::Policy;
+use switchboard::internal::spec::{ConnectionKey, ServerIdentity, ServerSpec};
+use switchboard::internal::transport::in_process::InProcessConnector;
+use switchboard::internal::transport::stdio::SupervisorCommand;
+use switchboard::internal::{remembered, workspace};
 use switchboard::permissions::SecretPlaces;
-use switchboard::places::LOGINS_FOLDER;
-use switchboard::remembered::{self, Outline, Remembered};
-use switchboard::sandbox::Policy;
-use switchboard::spec::{ConnectionKey, ServerIdentity, ServerSpec};
 use switchboard::status::{Refusal, ServerState};
-use switchboard::transport::in_process::InProcessConnector;
-use switchboard::transport::stdio::SupervisorCommand;
 use switchboard::transport::{TransportError, TransportErrorKind};
-use switchboard::workspace::{self, Workspace};
+use switchboard::{ServerName, Workspace};
 use switchboard_agent::events::FailedServer;
 use switchboard_config::entry::{Sandbox, SandboxMode, Transport};
 use switchboard_config::resolve::{Config, Server, Status};
@@ -271,7 +271,7 @@ impl Servers {
     /// Whether commands run without the configured sandbox because this system has none.
     pub(crate) fn lacks_bash_sandbox(&self) -> bool {
         self.config.settings.bash_sandbox() == SandboxMode::OwnFiles
-            && (self.supervisor().is_none() || !switchboard::sandbox::is_available())
+            && (self.supervisor().is_none() || !switchboard::internal::sandbox::is_available())
     }
 
     /// The logins that a model may start, for every server that supports login.

@@ -9,17 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard::Host;
-use switchboard::audit::{Audit, AuditSettings};
-use switchboard::auth::interactive::logins::Logins;
-use switchboard::call::gate::Gate;
-use switchboard::handler::ClientHandler;
-use switchboard::names::ServerName;
-use switchboard::options::{HostOptions, HostSettings};
+use switchboard::internal::audit::{Audit, AuditSettings};
+use switchboard::internal::auth::interactive::logins::Logins;
+use switchboard::internal::places::{SPILL_FOLDER, STORE_FILE};
+use switchboard::internal::workspace;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
-use switchboard::places::{SPILL_FOLDER, STORE_FILE};
 use switchboard::status::{ServerState, ServerStatus};
-use switchboard::workspace;
+use switchboard::{ClientHandler, Gate, Host, HostOptions, HostSettings, ServerName};
 use switchboard_agent::events::FailedServer;
 use switchboard_config::text::visible;
 use switchboard_server::agent::ClientQuestions;
@@ -42,7 +38,7 @@ const FRONT_END: &str = "cli";
 const LAST_WORK: Duration = Duration::from_secs(2);
 
 /// A host with the servers of a command, including those that cannot be started.
-pub(crate) struct Session<'c> {
+pub(crate) struct CommandHost<'c> {
     pub(crate) host: Host,
     pub(crate) context: &'c Context,
     pub(crate) servers: &'c Servers,
@@ -87,11 +83,11 @@ impl SessionMode {
 }
 
 /// Runs a command's work with a host, and shuts the host down afterwards. No server starts before the work calls
-/// [`Session::start`] or one of its variants.
+/// [`CommandHost::start`] or one of its variants.
 pub(crate) fn run(
     context: &Context,
     servers: &Servers,
-    work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
+    work: impl AsyncFnOnce(&CommandHost<'_>) -> Outcome,
 ) -> Outcome {
     run_typed(SessionMode::TYPED, context, servers, work)
 }
@@ -101,7 +97,7 @@ pub(crate) fn run(
 pub(crate) fn run_listing(
     context: &Context,
     servers: &Servers,
-    work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
+    work: impl AsyncFnOnce(&CommandHost<'_>) -> Outcome,
 ) -> Outcome {
     let mode = SessionMode {
         lists_only: true,
@@ -114,7 +110,7 @@ fn run_typed(
     mode: SessionMode,
     context: &Context,
     servers: &Servers,
-    work: impl AsyncFnOnce(&Session<'_>) -> Outcome,
+    work: impl AsyncFnOnce(&CommandHost<'_>) -> Outcome,
 ) -> Outcome {
     run_in(mode, context, servers, async |session, mut interrupts| {
         tokio::select! {
@@ -130,7 +126,7 @@ pub(crate) fn run_in(
     mode: SessionMode,
     context: &Context,
     servers: &Servers,
-    work: impl AsyncFnOnce(&Session<'_>, Interrupts) -> Outcome,
+    work: impl AsyncFnOnce(&CommandHost<'_>, Interrupts) -> Outcome,
 ) -> Outcome {
     let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
     let runtime = runtime().map_err(startup_failure)?;
@@ -148,7 +144,7 @@ pub(crate) fn run_in(
         let sampling = Arc::new(SamplingModel::default());
         let logins = mode.logins.then(|| servers.logins(context));
         let is_scripted = !mode.attended && mode.clients.is_none();
-        let session = Session {
+        let session = CommandHost {
             is_scripted,
             host: Host::with_options(HostOptions {
                 settings: HostSettings::from(&servers.config.settings),
@@ -180,7 +176,7 @@ pub(crate) fn run_in(
     outcome
 }
 
-impl Session<'_> {
+impl CommandHost<'_> {
     /// Starts every server and waits until each is connected or has failed. Reports those that failed and those that
     /// cannot be started.
     pub(crate) async fn start(&self) {

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use anstyle::Style;
-use switchboard::Host;
-use switchboard::catalog::text::neutralise;
-use switchboard::names::ServerName;
+use switchboard::internal::catalog::text::neutralise;
 use switchboard::status::{ServerState, ServerStatus};
+use switchboard::{Host, ServerName};
 use switchboard_config::text::visible;
 use tokio::time::{Instant, interval_at};
 use unicode_width::UnicodeWidthStr as _;

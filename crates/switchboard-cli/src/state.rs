@@ -151,7 +151,7 @@ mod tests {
     use std::time::SystemTime;
 
     use switchboard::catalog::ToolCount;
-    use switchboard::connectors::ConnectorError;
+    use switchboard::internal::connectors::ConnectorError;
     use switchboard::status::{DisabledBy, Failure as Failed, StartsOn};
     use switchboard_agent::events::FailedServer;
     use switchboard_config::files::{Disk, Folders};

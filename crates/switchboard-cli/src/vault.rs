@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
-use switchboard::auth::vault::{Vault, VaultError, VaultKey, VaultLock};
+use switchboard::internal::auth::vault::{Vault, VaultError, VaultKey, VaultLock};
 use switchboard_config::secret::Secret;
 use switchboard_config::text::visible;
 

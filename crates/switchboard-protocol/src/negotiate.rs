@@ -27,7 +27,7 @@ pub struct Offer<'r> {
 
 /// The outcome of a request.
 #[derive(Debug, Clone, Copy)]
-pub enum Answer<'a> {
+pub enum NegotiationReply<'a> {
     /// A result, undecoded.
     Result(&'a RawValue),
     /// A JSON-RPC error.
@@ -40,7 +40,7 @@ pub enum Answer<'a> {
     Unreadable,
 }
 
-impl<'a> From<&'a Message<'a>> for Answer<'a> {
+impl<'a> From<&'a Message<'a>> for NegotiationReply<'a> {
     /// A message that is not a response is unreadable as an answer.
     fn from(message: &'a Message<'a>) -> Self {
         match message {
@@ -56,8 +56,8 @@ impl<'a> From<&'a Message<'a>> for Answer<'a> {
 pub struct HttpAnswer<'a> {
     /// HTTP status of the response.
     pub status: u16,
-    /// The answer in the body or the stream; [`Answer::Unreadable`] if it is not a JSON-RPC response.
-    pub answer: Answer<'a>,
+    /// The answer in the body or the stream; [`NegotiationReply::Unreadable`] if it is not a JSON-RPC response.
+    pub answer: NegotiationReply<'a>,
 }
 
 /// The outcome of the GET that probes for the legacy HTTP+SSE transport.
@@ -289,9 +289,9 @@ impl ModernError {
 }
 
 /// stdio: the step after the answer to the first `server/discover`.
-pub fn after_discover(offer: Offer<'_>, answer: Answer<'_>) -> Step {
+pub fn after_discover(offer: Offer<'_>, answer: NegotiationReply<'_>) -> Step {
     match answer {
-        Answer::Result(result) => match version_list(result, "supportedVersions") {
+        NegotiationReply::Result(result) => match version_list(result, "supportedVersions") {
             Some(versions) => offer.choose(versions, |revision| {
                 if revision == offer.asked {
                     Step::Stateless(revision)
@@ -301,19 +301,19 @@ pub fn after_discover(offer: Offer<'_>, answer: Answer<'_>) -> Step {
             }),
             None => offer.initialize(Because::NotADiscoverResult),
         },
-        Answer::Error(error) => offer
+        NegotiationReply::Error(error) => offer
             .after_modern_error(error)
             .unwrap_or_else(|| offer.initialize(Because::Error(error.code))),
-        Answer::Silence => offer.initialize(Because::Silence),
-        Answer::Closed => offer.initialize(Because::Closed),
-        Answer::Unreadable => offer.initialize(Because::Unreadable),
+        NegotiationReply::Silence => offer.initialize(Because::Silence),
+        NegotiationReply::Closed => offer.initialize(Because::Closed),
+        NegotiationReply::Unreadable => offer.initialize(Because::Unreadable),
     }
 }
 
 /// Both transports: the step after the answer to `initialize`.
-pub fn after_initialize(offer: Offer<'_>, answer: Answer<'_>) -> Step {
+pub fn after_initialize(offer: Offer<'_>, answer: NegotiationReply<'_>) -> Step {
     match answer {
-        Answer::Result(result) => {
+        NegotiationReply::Result(result) => {
             let version = raw::member(result, "protocolVersion").and_then(raw::string);
             match accept_version(version.as_deref(), offer.supported) {
                 Ok(revision) => Step::Stateful(revision),
@@ -323,14 +323,14 @@ pub fn after_initialize(offer: Offer<'_>, answer: Answer<'_>) -> Step {
                 }),
             }
         }
-        Answer::Error(error) => match offer.after_modern_error(error) {
+        NegotiationReply::Error(error) => match offer.after_modern_error(error) {
             // The server is modern after all, or names another stateful revision.
             Some(step @ (Step::Retry(_) | Step::Initialize { .. })) => step,
             _ => Step::Fail(Failure::Refused(error.clone().into_owned())),
         },
-        Answer::Silence => Step::Fail(Failure::NoAnswer(NoAnswer::Silence)),
-        Answer::Closed => Step::Fail(Failure::NoAnswer(NoAnswer::Closed)),
-        Answer::Unreadable => Step::Fail(Failure::NoAnswer(NoAnswer::Unreadable)),
+        NegotiationReply::Silence => Step::Fail(Failure::NoAnswer(NoAnswer::Silence)),
+        NegotiationReply::Closed => Step::Fail(Failure::NoAnswer(NoAnswer::Closed)),
+        NegotiationReply::Unreadable => Step::Fail(Failure::NoAnswer(NoAnswer::Unreadable)),
     }
 }
 
@@ -340,8 +340,10 @@ pub fn after_modern_post(offer: Offer<'_>, answer: HttpAnswer<'_>) -> Step {
         return step;
     }
     match (answer.status, answer.answer) {
-        (200..=299, Answer::Result(result)) => after_discover(offer, Answer::Result(result)),
-        (status, Answer::Error(error)) => {
+        (200..=299, NegotiationReply::Result(result)) => {
+            after_discover(offer, NegotiationReply::Result(result))
+        }
+        (status, NegotiationReply::Error(error)) => {
             if let Some(step) = offer.after_modern_error(error) {
                 return step;
             }
@@ -363,13 +365,15 @@ pub fn after_initialize_post(offer: Offer<'_>, answer: HttpAnswer<'_>) -> Step {
         return step;
     }
     match (answer.status, answer.answer) {
-        (200..=299, Answer::Result(result)) => after_initialize(offer, Answer::Result(result)),
-        (404, Answer::Error(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+        (200..=299, NegotiationReply::Result(result)) => {
+            after_initialize(offer, NegotiationReply::Result(result))
+        }
+        (404, NegotiationReply::Error(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
             Step::Fail(Failure::Refused(error.clone().into_owned()))
         }
-        (status, Answer::Error(error)) => match offer.after_modern_error(error) {
+        (status, NegotiationReply::Error(error)) => match offer.after_modern_error(error) {
             None if matches!(status, 400 | 404 | 405) => Step::TryLegacyStream,
-            _ => after_initialize(offer, Answer::Error(error)),
+            _ => after_initialize(offer, NegotiationReply::Error(error)),
         },
         (400 | 404 | 405, _) => Step::TryLegacyStream,
         (200..=299, _) => Step::Fail(Failure::NoAnswer(NoAnswer::Unreadable)),

@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
-use switchboard::service::Purpose;
+use switchboard::internal::service::Purpose;
 
 /// Memory per queued frame beyond its bytes: its slots in the queue and in the set of changes.
 const OVERHEAD: usize = 64;
@@ -113,7 +113,7 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
-    use switchboard::service::Answered;
+    use switchboard::internal::service::Answered;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Handler`] opens an [`Exchange`] per client. The front end passes it each incoming frame, with the [`Sink`] for
 //! its answers, and writes what the sinks receive. Incoming frames are parsed once, by the front end; outgoing frames
-//! are bytes with a [`Purpose`](switchboard::service::Purpose). A [`Service`] is served through its [`Conversation`].
+//! are bytes with a [`Purpose`](switchboard::internal::service::Purpose). A [`Service`] is served through its [`Conversation`].
 //! The scope of an exchange depends on the front end:
 //!
 //! | front end | one exchange is | it ends |
@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
-use switchboard::service::{ClientFrame, Conversation, Service, Sink};
+use switchboard::internal::service::{ClientFrame, Conversation, Sink};
+use switchboard::service::Service;
 use switchboard_protocol::headers::ReceivedHeaders;
 use switchboard_protocol::param_headers::ParamHeaders;
 use switchboard_protocol::types::method::{CallTool, Request as _};

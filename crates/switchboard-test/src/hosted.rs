@@ -8,16 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use switchboard::Host;
-use switchboard::call::{CallError, CallOutcome, CallRequest};
-use switchboard::events::Event;
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::Connector;
-use switchboard::transport::http::{
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::http::{
     HttpClient, HttpSettings, LegacyConnector, RemoteServer, StreamableConnector,
 };
-use switchboard::transport::stdio::{Grace, StdioConnector, StdioLimits};
-use switchboard::transport::websocket::WebSocketConnector;
+use switchboard::internal::transport::stdio::{Grace, StdioConnector, StdioLimits};
+use switchboard::internal::transport::websocket::WebSocketConnector;
+use switchboard::transport::Connector;
+use switchboard::{CallError, CallOutcome, CallRequest, Event, Host};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{sleep, timeout};

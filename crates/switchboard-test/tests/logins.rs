@@ -10,22 +10,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use switchboard::Host;
-use switchboard::audit::What;
-use switchboard::auth::interactive::Attempt;
-use switchboard::auth::interactive::callback::CallbackAddress;
-use switchboard::auth::interactive::logins::{BackgroundLogins, LoginTarget, Logins};
-use switchboard::auth::vault::sealed::SealedVault;
-use switchboard::auth::vault::{MemoryVault, Vault, VaultKey};
-use switchboard::auth::{AuthSettings, Fetcher, OAuth, ProtectedServer};
-use switchboard::call::CallRequest;
-use switchboard::call::gate::Gate;
-use switchboard::events::Event;
-use switchboard::names::ServerName;
-use switchboard::options::HostOptions;
-use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::audit::What;
+use switchboard::internal::auth::interactive::Attempt;
+use switchboard::internal::auth::interactive::callback::CallbackAddress;
+use switchboard::internal::auth::interactive::logins::{BackgroundLogins, LoginTarget, Logins};
+use switchboard::internal::auth::vault::sealed::SealedVault;
+use switchboard::internal::auth::vault::{MemoryVault, Vault, VaultKey};
+use switchboard::internal::auth::{AuthSettings, Fetcher, OAuth, ProtectedServer};
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::http::{
+    HttpClient, HttpSettings, RemoteServer, StreamableConnector,
+};
 use switchboard::status::ServerState;
-use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer, StreamableConnector};
+use switchboard::{CallRequest, Event, Gate, Host, HostOptions, ServerName};
 use switchboard_config::settings::LoginStore;
 use switchboard_test::authorization::{AuthorizationServer, Consent, Script, fetch};
 use tokio::sync::broadcast;

@@ -16,17 +16,12 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use switchboard::Host;
-use switchboard::call::CallRequest;
-use switchboard::content::ContentError;
-use switchboard::events::{Event, LogSource};
-use switchboard::handler::ClientHandler;
-use switchboard::json::SharedJson;
-use switchboard::names::ServerName;
-use switchboard::options::{HostOptions, HostSettings};
-use switchboard::peer::{ListKind, OpenOptions};
-use switchboard::roots::Roots;
-use switchboard::spec::ServerSpec;
+use switchboard::internal::roots::Roots;
+use switchboard::internal::spec::ServerSpec;
+use switchboard::{
+    CallRequest, ClientHandler, ContentError, Event, Host, HostOptions, HostSettings, ListKind,
+    LogSource, OpenOptions, ServerName, SharedJson,
+};
 use switchboard_config::entry::{RootsEntry, ServerEntry};
 use switchboard_protocol::types::capabilities::ClientCapabilities;
 use switchboard_protocol::types::elicitation::{ElicitRequestParams, ElicitResult};

@@ -10,15 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchboard::Host;
-use switchboard::call::CallError;
 use switchboard::catalog::{LookupError, Part, SetAsideReason};
-use switchboard::events::Event;
-use switchboard::names::ServerName;
-use switchboard::options::{HostOptions, HostSettings};
-use switchboard::peer::ListKind;
-use switchboard::pins::review::{Standing, Subject};
-use switchboard::spec::ServerSpec;
+use switchboard::internal::spec::ServerSpec;
+use switchboard::pins::{Standing, Subject};
+use switchboard::{CallError, Event, Host, HostOptions, HostSettings, ListKind, ServerName};
 use switchboard_store::MemoryStore;
 use switchboard_test::hosted::{Told, call, spec};
 use switchboard_test::scripted::{Over, Running, Script, Tool, start};
@@ -93,7 +88,7 @@ fn names(host: &Host) -> Vec<String> {
 }
 
 #[track_caller]
-fn assert_refused(outcome: Result<switchboard::call::CallOutcome, CallError>, parts: &[Part]) {
+fn assert_refused(outcome: Result<switchboard::CallOutcome, CallError>, parts: &[Part]) {
     let error = outcome.unwrap_err();
     let CallError::Lookup(LookupError::SetAside { reason, .. }) = &error else {
         panic!("{error}");
@@ -373,7 +368,7 @@ async fn another_server_with_the_same_name_has_its_own_pins_and_pins_can_be_disa
     host.add_server(unpinned.clone()).await.unwrap();
     assert_eq!(names(&host), ["steady"]);
     let mut told = Told::by(&host);
-    unpinned.rules = switchboard::catalog::ToolRules::default();
+    unpinned.rules = switchboard::internal::catalog::ToolRules::default();
     host.add_server(unpinned).await.unwrap();
     offered_again(&mut told, 1).await;
     assert_eq!(names(&host), ["forecast", "steady"]);

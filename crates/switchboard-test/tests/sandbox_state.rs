@@ -1,18 +1,17 @@
 //! Servers that support it are notified of their sandbox policy and of every change.
 
 use serde_json::{Value, json};
-use switchboard::Host;
-use switchboard::options::HostOptions;
-use switchboard::sandbox::{Policy, State};
+use switchboard::internal::sandbox::{Policy, SandboxState};
+use switchboard::{Host, HostOptions};
 use switchboard_config::entry::{Sandbox, SandboxMode};
 use switchboard_test::hosted::spec;
 use switchboard_test::scripted::{Over, Script, Tool, start};
 
 const UPDATE: &str = "codex/sandbox-state/update";
 
-fn state(mode: SandboxMode, network: bool) -> State {
+fn state(mode: SandboxMode, network: bool) -> SandboxState {
     let network = Some(network);
-    State {
+    SandboxState {
         policy: Policy::of(Some(Sandbox { mode, network }), "/work".into()),
         folder: "/work".into(),
     }

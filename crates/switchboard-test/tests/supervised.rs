@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use recorder::{Event, Recorder};
-use switchboard::transport::stdio::{
+use switchboard::internal::transport::stdio::{
     Grace, Program, ProgramEnd, StdioConnector, SupervisorCommand,
 };
 use switchboard::transport::{Closed, Connector, Link, Outgoing, OutgoingKind, TransportErrorKind};

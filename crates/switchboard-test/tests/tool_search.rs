@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use switchboard::catalog::exposed::exposed_name;
+use switchboard::internal::catalog::exposed::exposed_name;
 use switchboard::search::{Document, Index};
 use switchboard_test::tool_sets::{DEPTHS, ListedTool, SEEN, ToolSet, tool_sets};
 

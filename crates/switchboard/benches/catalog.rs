@@ -11,14 +11,12 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{json, value::RawValue};
-use switchboard::call::arguments::{ArgumentCheck, Checked};
-use switchboard::call::shape::{ShapeOptions, shape};
-use switchboard::catalog::{
-    Catalog, ListLimits, Provenance, Reach, ServerTools, Tokens, ToolRules,
-    impersonation::KnownServers,
-};
-use switchboard::json::SharedJson;
-use switchboard::names::{ServerName, ToolRef, WireName};
+use switchboard::catalog::{Catalog, Provenance, Tokens};
+use switchboard::internal::call::arguments::{ArgumentCheck, Checked};
+use switchboard::internal::call::shape::{ShapeOptions, shape};
+use switchboard::internal::catalog::impersonation::KnownServers;
+use switchboard::internal::catalog::{ListLimits, Reach, ServerTools, ToolRules};
+use switchboard::{ServerName, SharedJson, ToolRef, WireName};
 use switchboard_protocol::types::{decode, tool::ListToolsResult};
 
 const TOOLS: usize = 10_000;

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::value::RawValue;
-use switchboard::names::CallId;
-use switchboard::permissions::{Engine, PermissionGate, Policy, Subject, Wanted};
+use switchboard::CallId;
+use switchboard::internal::permissions::Wanted;
+use switchboard::permissions::{Engine, PermissionGate, Policy, Subject};
 use switchboard_config::files::{Folders, InMemory};
 use switchboard_config::resolve::{Config, Inputs};
 

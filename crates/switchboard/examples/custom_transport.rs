@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use switchboard::transport::{
-    Abandoned, Closed, Connector, Inbound, Link, Outgoing, Sending, TransportError,
+use switchboard::{
+    Abandoned, Closed, Connector, Host, Inbound, Link, Outgoing, Sending, Server, TransportError,
     TransportErrorKind, sent,
 };
-use switchboard::{Host, Server};
 use switchboard_config::entry::Transport;
 use switchboard_protocol::Revision;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};

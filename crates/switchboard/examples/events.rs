@@ -3,9 +3,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use serde_json::json;
-use switchboard::events::Event;
-use switchboard::workspace::Workspace;
-use switchboard::{Host, Server};
+use switchboard::{Event, Host, Server, Workspace};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,10 +3,10 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use serde_json::json;
-use switchboard::service::{
-    Features, Reply, RequestContext, Service, error_result, text_result, tool_definition,
+use switchboard::{
+    Features, Host, Reply, RequestContext, Server, Service, error_result, text_result,
+    tool_definition,
 };
-use switchboard::{Host, Server};
 use switchboard_protocol::types::lifecycle::Implementation;
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
 

@@ -5,10 +5,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use switchboard::call::gate::{Check, Gate, PendingCall, Permit, Verdict};
-use switchboard::options::HostOptions;
-use switchboard::workspace::Workspace;
-use switchboard::{Host, Server};
+use switchboard::{
+    Check, Gate, Host, HostOptions, PendingCall, Permit, Server, Verdict, Workspace,
+};
 
 /// Allows calls that read inside `src`, and denies everything else.
 struct OnlySources;

@@ -25,7 +25,7 @@ use crate::auth::{AuthSettings, Fetcher, Grant, OAuth, ProtectedServer, Renewals
 use crate::catalog::ToolRules;
 use crate::names::ServerName;
 use crate::roots::Roots;
-use crate::sandbox::{Policy, State};
+use crate::sandbox::{Policy, SandboxState};
 use crate::service::Service;
 use crate::spec::{ConnectionKey, ServerIdentity, ServerSpec, Start};
 use crate::supervisor;
@@ -165,7 +165,7 @@ impl Connectors {
                 .filter_map(|(name, tool)| Some((name.clone(), tool.timeout?)))
                 .collect(),
             rules: ToolRules::of(entry).with_settings(settings),
-            sandbox: State {
+            sandbox: SandboxState {
                 policy: Policy::of(entry.sandbox, self.folder.clone()),
                 folder: self.folder.clone(),
             },

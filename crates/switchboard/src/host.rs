@@ -141,12 +141,14 @@ impl Host {
 
     /// Makes the servers exactly these and starts them. Those that have not changed are not touched; nothing is waited
     /// for.
+    #[doc(hidden)]
     pub async fn apply(&self, specs: Vec<ServerSpec>) {
         self.reconcile(specs.into()).await;
     }
 
     /// Makes the servers those of a desired state, starts them, and returns what has changed. Servers that have not
     /// changed are not touched; nothing is waited for. A server that is not in there is gone when this returns.
+    #[doc(hidden)]
     pub async fn reconcile(&self, desired: Desired) -> Vec<ServerChange> {
         self.command(|done| Command::Reconcile(desired, done))
             .await
@@ -155,6 +157,7 @@ impl Host {
 
     /// Keeps the servers what a source says, until the source ends or the future is dropped. Servers of this host go on
     /// while the source prepares its next state.
+    #[doc(hidden)]
     pub async fn follow(&self, mut source: impl ServerSource) {
         while let Some(desired) = source.next().await {
             let changes = self.reconcile(desired).await;
@@ -205,6 +208,7 @@ impl Host {
     }
 
     /// Adds a server, waits until it is connected, and tells how many tools it has.
+    #[doc(hidden)]
     pub async fn add_server(&self, spec: ServerSpec) -> Result<usize, ServerError> {
         let name = spec.name.clone();
         self.command(|done| Command::Add(Box::new(spec), done))
@@ -235,6 +239,7 @@ impl Host {
     }
 
     /// Probes every connection at once, as after a sleep.
+    #[doc(hidden)]
     pub async fn probe_all(&self) {
         let _ = self.0.commands.send(Command::ProbeAll).await;
     }
@@ -333,6 +338,7 @@ impl Host {
     }
 
     /// Waits until no package runner is installing a server.
+    #[doc(hidden)]
     pub async fn installed(&self) {
         let mut view = self.0.view.clone();
         let _ = view
@@ -353,6 +359,7 @@ impl Host {
 
     /// Ends the attempts to connect servers that have failed before: for a program that will not be there for the next one.
     /// They are failed from now on.
+    #[doc(hidden)]
     pub async fn give_up(&self) {
         self.command(Command::GiveUp).await;
     }
@@ -380,6 +387,7 @@ impl Host {
     }
 
     /// What the servers that can be started offered when they were last connected, without connecting to any.
+    #[doc(hidden)]
     pub async fn remembered(&self) -> Catalog {
         let view = self.view();
         let enabled = view.specs.iter().filter(|spec| spec.enabled);
@@ -414,12 +422,14 @@ impl Host {
     }
 
     /// Who answers what servers ask.
+    #[doc(hidden)]
     pub fn handler(&self) -> &Arc<dyn ClientHandler> {
         &self.0.options.handler
     }
 
     /// Waits until a server has been told of every call to it that was cancelled: by a notification, or by the end of the
     /// call's stream where that is how it is told. The error says why it was not.
+    #[doc(hidden)]
     pub async fn cancellations_told(
         &self,
         server: &ServerName,
@@ -433,6 +443,7 @@ impl Host {
     }
 
     /// How often a call that takes long shows that it is alive.
+    #[doc(hidden)]
     pub fn progress_interval(&self) -> Duration {
         self.0.options.settings.progress_interval
     }
@@ -440,6 +451,7 @@ impl Host {
     /// Ends every connection and returns as soon as all servers have been told, within some ten milliseconds: for a program
     /// that is about to end. Servers under a supervisor end by themselves in the background, in the same steps and times as
     /// with [`shutdown`](Self::shutdown), and the supervisor makes sure of it. Those without one are waited for no longer.
+    #[doc(hidden)]
     pub async fn leave(&self) {
         self.command(Command::Leave).await;
     }

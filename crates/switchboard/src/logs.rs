@@ -7,7 +7,7 @@ use crate::events::{LogLine, LogSource};
 
 /// A ring of lines. It outlives reconnects, so that it tells why there was one.
 #[derive(Debug, Default)]
-pub struct LogRing(Mutex<Ring>);
+pub(crate) struct LogRing(Mutex<Ring>);
 
 #[derive(Debug, Default)]
 struct Ring {
@@ -37,7 +37,7 @@ impl LogRing {
     }
 
     /// All lines that are kept, oldest first.
-    pub fn lines(&self) -> Vec<LogLine> {
+    pub(crate) fn lines(&self) -> Vec<LogLine> {
         let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ring.lines.iter().cloned().collect()
     }

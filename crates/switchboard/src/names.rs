@@ -120,12 +120,12 @@ impl fmt::Display for CalledTool {
 
 /// Which of a server's successive connections something belongs to. What a task of an earlier one reports is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Generation(u64);
+pub(crate) struct Generation(u64);
 
 impl Generation {
     /// The one after this.
     #[must_use]
-    pub fn next(self) -> Self {
+    pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }

@@ -156,8 +156,10 @@ pub struct HostOptions {
     /// Where output that is too large for the model is kept whole.
     pub spill_folder: Option<PathBuf>,
     /// Who begins a login when a model asks for it. Without, the model is told what the user can do.
+    #[doc(hidden)]
     pub logins: Option<Arc<dyn Logins>>,
     /// The servers it begins with. None is connected before [`Host::start`](crate::Host::start) or its first use.
+    #[doc(hidden)]
     pub desired: Desired,
 }
 

@@ -12,7 +12,7 @@ use switchboard_config::redact::Redactor;
 use crate::catalog::ToolRules;
 use crate::names::ServerName;
 use crate::roots::Roots;
-use crate::sandbox::State;
+use crate::sandbox::SandboxState;
 use crate::transport::Connector;
 
 pub use crate::identity::{ConnectionKey, ServerIdentity};
@@ -47,7 +47,7 @@ pub struct ServerSpec {
     /// Which of its tools are offered, and how.
     pub rules: ToolRules,
     /// What it is told of its sandbox, if it wants to know. A change is told too.
-    pub sandbox: State,
+    pub sandbox: SandboxState,
     /// Whether its hints about its tools count for permissions.
     pub trust_annotations: bool,
     /// Which folders it is told about.
@@ -93,7 +93,7 @@ impl ServerSpec {
             tool_max: Duration::from_secs(100_000),
             tool_timeouts: Vec::new(),
             rules: ToolRules::of(&ServerEntry::default()),
-            sandbox: State::default(),
+            sandbox: SandboxState::default(),
             trust_annotations: false,
             roots: Roots::OfHandler,
             redactor: Redactor::default(),

@@ -3,8 +3,8 @@
 #![expect(clippy::expect_used, reason = "tests stop on wrong data")]
 
 use serde_json::{Map, Value, json, value::RawValue};
-use switchboard::call::arguments::coerce::{CoerceProblem, coerce};
-use switchboard::call::arguments::{ArgumentCheck, Checked};
+use switchboard::internal::call::arguments::coerce::{CoerceProblem, coerce};
+use switchboard::internal::call::arguments::{ArgumentCheck, Checked};
 
 fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).expect("JSON")

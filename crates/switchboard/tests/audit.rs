@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::Value;
-use switchboard::audit::{Audit, AuditSettings, Filter, LOG, What, read};
+use switchboard::internal::audit::{Audit, AuditSettings, Filter, LOG, What, read};
 use switchboard_store::{
     ErrorKind, Expected, Key, Listing, LogEntry, LogQuery, Logged, MemoryStore, Record, Retention,
     Revision, Space, SqliteStore, Store, StoreError, Write,

@@ -12,17 +12,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard::doctor::{
+use switchboard::internal::doctor::{
     Diagnosis, DoctorOptions, Outcome, Severity, Step, Verdict, diagnose, diagnose_all,
 };
-use switchboard::host::Host;
-use switchboard::options::HostOptions;
-use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::http::{
+    HttpClient, HttpSettings, RemoteServer, StreamableConnector,
+};
+use switchboard::internal::transport::in_process::InProcessConnector;
+use switchboard::internal::transport::stdio::{Grace, StdioConnector};
 use switchboard::transport::Connector;
-use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer, StreamableConnector};
-use switchboard::transport::in_process::InProcessConnector;
-use switchboard::transport::stdio::{Grace, StdioConnector};
-use switchboard::workspace::Workspace;
+use switchboard::{Host, HostOptions, Workspace};
 use switchboard_config::secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

@@ -9,14 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use switchboard::call::{CallError, CallRequest};
-use switchboard::connectors::Connectors;
-use switchboard::host::Host;
-use switchboard::names::ServerName;
-use switchboard::options::HostOptions;
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::in_process::InProcessConnector;
-use switchboard::workspace::Workspace;
+use switchboard::internal::connectors::Connectors;
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::in_process::InProcessConnector;
+use switchboard::{CallError, CallRequest, Host, HostOptions, ServerName, Workspace};
 use switchboard_config::files::InMemory;
 use switchboard_config::resolve::{Config, Inputs};
 

@@ -13,21 +13,21 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use switchboard::audit::What;
-use switchboard::call::gate::{Check, EndedCall, Gate, PendingCall, Permit, Sight, Verdict};
-use switchboard::call::local::{LocalContext, LocalOutput, LocalTool, LocalTools, ToolDefinition};
-use switchboard::call::spill::SpillFolder;
-use switchboard::call::{CallContext, CallError, CallOutcome, CallRequest, ToolSubset};
 use switchboard::catalog::LookupError;
-use switchboard::events::Event;
-use switchboard::host::Host;
-use switchboard::json::SharedJson;
-use switchboard::options::HostOptions;
-use switchboard::peer::RequestError;
-use switchboard::permissions::{NameGlob, Preview};
+use switchboard::internal::audit::What;
+use switchboard::internal::call::local::LocalTools;
+use switchboard::internal::call::spill::SpillFolder;
+use switchboard::internal::call::{CallContext, ToolSubset};
+use switchboard::internal::permissions::NameGlob;
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::in_process::InProcessConnector;
+use switchboard::permissions::Preview;
 use switchboard::service::{Features, Reply, RequestContext, Service, text_result, unknown_tool};
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::in_process::InProcessConnector;
+use switchboard::{
+    CallError, CallOutcome, CallRequest, Check, EndedCall, Event, Gate, Host, HostOptions,
+    LocalContext, LocalOutput, LocalTool, PendingCall, Permit, RequestError, SharedJson, Sight,
+    ToolDefinition, Verdict,
+};
 use switchboard_protocol::types::lifecycle::Implementation;
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
 use switchboard_protocol::types::{Raw, RawObject};

@@ -7,9 +7,9 @@ use std::cell::Cell;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use switchboard::call::gate::{Check, Verdict};
-use switchboard::names::CallId;
-use switchboard::permissions::{Engine, PermissionGate, Policy, Subject, Wanted};
+use switchboard::internal::permissions::Wanted;
+use switchboard::permissions::{Engine, PermissionGate, Policy, Subject};
+use switchboard::{CallId, Check, Verdict};
 use switchboard_config::files::{Folders, InMemory};
 use switchboard_config::resolve::{Config, Inputs};
 

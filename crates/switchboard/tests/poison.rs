@@ -11,9 +11,9 @@
 )]
 
 use serde_json::{Value, json};
-use switchboard::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
-use switchboard::json::SharedJson;
-use switchboard::names::ServerName;
+use switchboard::catalog::Provenance;
+use switchboard::internal::catalog::{ListLimits, Reach, ServerTools, ToolRules};
+use switchboard::{ServerName, SharedJson};
 
 /// Every definition with its class, whether it is poisoned, and the rules that flag it.
 fn judged(lines: &str) -> Vec<(String, bool, Vec<&'static str>)> {

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt as _;
 use serde_json::json;
+use switchboard::internal::service::MAX_IN_FLIGHT;
 use switchboard::service::{
-    Cancellation, Changes, Features, MAX_IN_FLIGHT, Reply, RequestContext, Service, text_result,
-    unknown_tool,
+    Cancellation, Changes, Features, Reply, RequestContext, Service, text_result, unknown_tool,
 };
 use switchboard::transport::Closed;
 use switchboard_protocol::types::Map;

@@ -7,11 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use switchboard::call::shape::{Block, Media, ShapeOptions, Shaped, shape};
-use switchboard::call::spill::{SpillFolder, SpillLimits};
 use switchboard::catalog::Tokens;
-use switchboard::json::SharedJson;
-use switchboard::names::{ServerName, ToolRef, WireName};
+use switchboard::internal::call::shape::{Block, Media, ShapeOptions, Shaped, shape};
+use switchboard::internal::call::spill::{SpillFolder, SpillLimits};
+use switchboard::{ServerName, SharedJson, ToolRef, WireName};
 use tempfile::TempDir;
 
 fn tool() -> ToolRef {

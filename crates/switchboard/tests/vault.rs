@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
-use switchboard::auth::vault::keyring::{Keyring, KeyringError};
-use switchboard::auth::vault::sealed::SealedVault;
-use switchboard::auth::vault::{MemoryVault, Vault, VaultError, VaultKey};
+use switchboard::internal::auth::vault::keyring::{Keyring, KeyringError};
+use switchboard::internal::auth::vault::sealed::SealedVault;
+use switchboard::internal::auth::vault::{MemoryVault, Vault, VaultError, VaultKey};
 use switchboard_config::secret::Secret;
 use switchboard_config::settings::LoginStore;
 

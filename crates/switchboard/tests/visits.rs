@@ -13,15 +13,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::{Value, json};
-use switchboard::call::{CallError, CallOutcome, CallRequest};
-use switchboard::handler::ClientHandler;
-use switchboard::host::Host;
-use switchboard::names::ServerName;
-use switchboard::options::HostOptions;
-use switchboard::person::working_time;
-use switchboard::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::person::working_time;
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
 use switchboard::transport::{
     Abandoned, Connector, Inbound, Link, Outgoing, Sending, TransportError, sent,
+};
+use switchboard::{
+    CallError, CallOutcome, CallRequest, ClientHandler, Host, HostOptions, ServerName,
 };
 use switchboard_config::entry::Transport;
 use switchboard_protocol::types::elicitation::{ElicitAction, ElicitRequestParams, ElicitResult};

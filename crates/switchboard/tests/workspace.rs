@@ -17,8 +17,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use switchboard::Workspace;
 use switchboard::service::Service;
-use switchboard::workspace::Workspace;
 use tempfile::TempDir;
 
 use in_process::{Client, MODERN};

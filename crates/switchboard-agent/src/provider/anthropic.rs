@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::http::{Decode, Endpoint, Events, answer};
 use super::models::ThinkingMode;
 use super::{
-    Answer, Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
+    Chunk, Model, ModelReply, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
     failure, sanitize,
 };
 use crate::message::{
@@ -559,7 +559,7 @@ impl Decode for Decoder {
         self.is_over
     }
 
-    fn finish(&mut self) -> Result<Answer, ProviderError> {
+    fn finish(&mut self) -> Result<ModelReply, ProviderError> {
         let Some(stop) = self.stop.take() else {
             return Err(broken("the answer broke off"));
         };
@@ -612,7 +612,7 @@ impl Decode for Decoder {
             _ if has_calls => Stop::Calls,
             _ => Stop::Done,
         };
-        Ok(Answer {
+        Ok(ModelReply {
             message,
             stop,
             usage: self.usage,

@@ -177,7 +177,7 @@ fn a_whole_answer() {
     assert_chunks_make_the_answer(&chunks, &answer);
     assert_eq!(
         answer,
-        Answer {
+        ModelReply {
             message: Message {
                 role: Role::Assistant,
                 parts: vec![

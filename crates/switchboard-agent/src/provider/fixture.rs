@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::value::RawValue;
-use switchboard::transport::http::sse::{Decoded, Decoder};
+use switchboard::internal::transport::http::sse::{Decoded, Decoder};
 
 use super::http::Decode;
-use super::{Answer, Chunk, ProviderError};
+use super::{Chunk, ModelReply, ProviderError};
 use crate::message::{
     Content, Image, Message, Part, Role, Thinking, ToolCall, ToolDefinition, ToolResult,
 };
@@ -112,7 +112,7 @@ pub(super) fn conversation() -> Vec<Message> {
 pub(super) fn decode<D: Decode>(
     mut decoder: D,
     stream: &[&[u8]],
-) -> (Vec<Chunk>, Result<Answer, ProviderError>) {
+) -> (Vec<Chunk>, Result<ModelReply, ProviderError>) {
     let mut events = Decoder::new(1 << 20, None);
     let mut chunks = VecDeque::new();
     let end: &[u8] = b"\n\n";
@@ -164,13 +164,13 @@ pub(super) fn assert_cuts_make_no_difference<D: Decode>(
     for cut in [pieces, bytes] {
         let outcome = decode(decoder(), &cut);
         assert_eq!(outcome.0, whole.0);
-        let shown = |answer: &Result<Answer, ProviderError>| format!("{answer:?}");
+        let shown = |answer: &Result<ModelReply, ProviderError>| format!("{answer:?}");
         assert_eq!(shown(&outcome.1), shown(&whole.1));
     }
 }
 
 /// What is said in chunks is what the answer holds.
-pub(super) fn assert_chunks_make_the_answer(chunks: &[Chunk], answer: &Answer) {
+pub(super) fn assert_chunks_make_the_answer(chunks: &[Chunk], answer: &ModelReply) {
     let mut text = String::new();
     let mut calls: Vec<(String, String, String)> = Vec::new();
     for chunk in chunks {

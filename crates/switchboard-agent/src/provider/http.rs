@@ -11,12 +11,12 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use switchboard::transport::http::sse::{Decoded, Decoder};
+use switchboard::internal::transport::http::sse::{Decoded, Decoder};
 use switchboard_config::secret::Secret;
 use tokio::time::timeout;
 
 use super::failure::{self, Told};
-use super::{Answer, Chunk, ProviderError, ProviderErrorKind};
+use super::{Chunk, ModelReply, ProviderError, ProviderErrorKind};
 
 /// The largest event.
 const MAX_EVENT: usize = 8 * 1024 * 1024;
@@ -59,7 +59,7 @@ pub(super) trait Decode: Send {
     fn is_over(&self) -> bool;
 
     /// The answer, or what is missing.
-    fn finish(&mut self) -> Result<Answer, ProviderError>;
+    fn finish(&mut self) -> Result<ModelReply, ProviderError>;
 }
 
 /// Asks, and streams what is decoded of the answer.
@@ -306,7 +306,7 @@ async fn step<D: Decode>(
     events: &mut Events,
     decoder: &mut D,
     chunks: &mut VecDeque<Chunk>,
-) -> Result<Option<Answer>, ProviderError> {
+) -> Result<Option<ModelReply>, ProviderError> {
     let is_complete = decoder.is_complete();
     let idle = if is_complete {
         events.idle.min(AFTER_THE_END)

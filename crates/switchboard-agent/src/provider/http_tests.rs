@@ -56,7 +56,7 @@ async fn ask(provider: &dyn Provider) -> Result<Vec<Chunk>, ProviderError> {
     provider.ask(request).try_collect().await
 }
 
-fn answer_of(chunks: &[Chunk]) -> Answer {
+fn answer_of(chunks: &[Chunk]) -> ModelReply {
     match chunks.last() {
         Some(Chunk::End(answer)) => answer.clone(),
         other => panic!("no end: {other:?}"),
@@ -316,8 +316,8 @@ async fn silence_has_an_end_and_a_complete_answer_does_not_wait_for_one() {
     ])
     .await
     .unwrap();
-    let client = switchboard::transport::http::HttpClient::new(
-        switchboard::transport::http::HttpSettings::default(),
+    let client = switchboard::internal::transport::http::HttpClient::new(
+        switchboard::internal::transport::http::HttpSettings::default(),
     )
     .unwrap();
     let endpoint = Endpoint {

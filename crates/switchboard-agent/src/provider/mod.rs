@@ -74,7 +74,7 @@ pub enum Chunk {
     /// It is asked once more, from the beginning: what has streamed so far no longer counts.
     Again(Retry),
     /// It is done.
-    End(Answer),
+    End(ModelReply),
 }
 
 /// Why and when a model is asked once more.
@@ -90,7 +90,7 @@ pub struct Retry {
 
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ModelReply {
     /// What it said, of the role of the assistant. It may have no parts.
     pub message: Message,
     /// Why it stopped.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::{Value, json};
-use switchboard::catalog::text::{cut, neutralise};
+use switchboard::internal::catalog::text::{cut, neutralise};
 use tokio::time::timeout;
 
 use super::ProviderError;

@@ -8,7 +8,7 @@ use super::super::fixture::{
     events, text, thinking, tool,
 };
 use super::super::models::{Kind, describe};
-use super::super::{Answer, Stop, Usage};
+use super::super::{ModelReply, Stop, Usage};
 use super::*;
 use serde_json::Value;
 
@@ -179,7 +179,7 @@ fn finish(reason: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
 }
 
-fn decoded(stream: &str) -> (Vec<Chunk>, Result<Answer, ProviderError>) {
+fn decoded(stream: &str) -> (Vec<Chunk>, Result<ModelReply, ProviderError>) {
     decode(Decoder::new(&asking(&[])), &[stream.as_bytes()])
 }
 
@@ -223,7 +223,7 @@ fn a_whole_answer() {
     assert_chunks_make_the_answer(&chunks, &answer);
     assert_eq!(
         answer,
-        Answer {
+        ModelReply {
             message: Message {
                 role: Role::Assistant,
                 parts: vec![

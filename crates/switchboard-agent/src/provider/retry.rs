@@ -63,7 +63,7 @@ impl Provider for Retrying {
             policy: self.policy,
             request,
             attempt: 1,
-            state: State::Streaming(self.provider.ask(request)),
+            state: AttemptState::Streaming(self.provider.ask(request)),
         };
         Box::pin(stream::unfold(asking, |mut asking| async move {
             let item = asking.next().await?;
@@ -77,10 +77,10 @@ struct Asking<'a> {
     policy: RetryPolicy,
     request: Request<'a>,
     attempt: u32,
-    state: State<'a>,
+    state: AttemptState<'a>,
 }
 
-enum State<'a> {
+enum AttemptState<'a> {
     Streaming(BoxStream<'a, Result<Chunk, ProviderError>>),
     Waiting(Duration),
     Ended,
@@ -90,12 +90,12 @@ impl Asking<'_> {
     async fn next(&mut self) -> Option<Result<Chunk, ProviderError>> {
         loop {
             match &mut self.state {
-                State::Ended => return None,
-                State::Waiting(wait) => {
+                AttemptState::Ended => return None,
+                AttemptState::Waiting(wait) => {
                     tokio::time::sleep(*wait).await;
-                    self.state = State::Streaming(self.provider.ask(self.request));
+                    self.state = AttemptState::Streaming(self.provider.ask(self.request));
                 }
-                State::Streaming(answer) => match answer.next().await {
+                AttemptState::Streaming(answer) => match answer.next().await {
                     Some(Ok(chunk)) => return Some(Ok(chunk)),
                     Some(Err(error)) => return Some(self.failed(error)),
                     None => return None,
@@ -109,12 +109,12 @@ impl Asking<'_> {
         let is_last = self.attempt >= self.policy.attempts;
         let asked_for = error.retry_after.unwrap_or_default();
         if !error.is_transient() || is_last || asked_for > self.policy.longest_asked_for {
-            self.state = State::Ended;
+            self.state = AttemptState::Ended;
             return Err(error);
         }
         let wait = self.wait().max(asked_for);
         self.attempt += 1;
-        self.state = State::Waiting(wait);
+        self.state = AttemptState::Waiting(wait);
         Ok(Chunk::Again(Retry {
             attempt: self.attempt,
             wait,

@@ -9,7 +9,7 @@ use futures_util::stream;
 use tokio::time::Instant;
 
 use super::super::models::{Kind, describe};
-use super::super::{Answer, ProviderErrorKind, Stop, Usage};
+use super::super::{ModelReply, ProviderErrorKind, Stop, Usage};
 use super::*;
 use crate::message::{Message, Role};
 
@@ -43,7 +43,7 @@ fn text(text: &str) -> Result<Chunk, ProviderError> {
 }
 
 fn end() -> Result<Chunk, ProviderError> {
-    Ok(Chunk::End(Answer {
+    Ok(Chunk::End(ModelReply {
         message: Message::text(Role::Assistant, "done"),
         stop: Stop::Done,
         usage: Usage::default(),
@@ -175,7 +175,7 @@ fn waits_grow_to_a_bound() {
                 max_output_tokens: None,
             },
             attempt,
-            state: State::Ended,
+            state: AttemptState::Ended,
         };
         (0..100).map(|_| asking.wait()).collect::<Vec<_>>()
     };

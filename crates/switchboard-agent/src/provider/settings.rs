@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use switchboard::internal::transport::http::{HttpClient, HttpSettings};
 use switchboard::transport::TransportError;
-use switchboard::transport::http::{HttpClient, HttpSettings};
 use switchboard_config::secret::Secret;
 
 use super::anthropic::{self, Anthropic};

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard::permissions::NameGlob;
+use switchboard::internal::permissions::NameGlob;
 
 use super::definition;
 use crate::message::ToolDefinition;

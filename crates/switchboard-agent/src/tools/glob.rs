@@ -8,7 +8,8 @@ use std::time::SystemTime;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard::find::{self, IgnoreRules, Walk, Walked};
+use switchboard::internal::find;
+use switchboard::internal::find::{IgnoreRules, Walk, Walked};
 use switchboard::permissions::SecretPlaces;
 use switchboard::service::Cancellation;
 

@@ -14,7 +14,8 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard::find::{self, IgnoreRules, Walk, Walked};
+use switchboard::internal::find;
+use switchboard::internal::find::{IgnoreRules, Walk, Walked};
 use switchboard::permissions::SecretPlaces;
 use switchboard::service::Cancellation;
 

@@ -7,14 +7,10 @@ use std::fmt::Write as _;
 use futures_util::future::{BoxFuture, join_all};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard::Host;
-use switchboard::call::shape::{ShapeOptions, shape};
 use switchboard::catalog::Tokens;
-use switchboard::catalog::text::{cut, neutralise};
-use switchboard::content::ContentError;
-use switchboard::json::SharedJson;
-use switchboard::names::{ServerName, ToolRef};
-use switchboard::peer::{ListKind, Pages};
+use switchboard::internal::call::shape::{ShapeOptions, shape};
+use switchboard::internal::catalog::text::{cut, neutralise};
+use switchboard::{ContentError, Host, ListKind, Pages, ServerName, SharedJson, ToolRef};
 use switchboard_protocol::types::resource::{Resource, ResourceTemplate};
 
 use super::{LocalContext, LocalOutput, LocalTool, definition};

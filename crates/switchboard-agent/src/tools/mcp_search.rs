@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use switchboard::Host;
-use switchboard::call::ToolSubset;
 use switchboard::catalog::{Catalog, CatalogTool};
+use switchboard::internal::call::ToolSubset;
 
 use super::{LocalContext, LocalOutput, LocalTool, definition};
 use crate::message::ToolDefinition;

@@ -123,7 +123,7 @@ fn after_line_end(text: &str) -> &str {
 mod tests {
     use std::sync::Arc;
 
-    use switchboard::call::spill::SpillFolder;
+    use switchboard::internal::call::spill::SpillFolder;
 
     use super::*;
 

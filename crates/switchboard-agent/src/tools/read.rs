@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard::call::shape::{Block, Media};
+use switchboard::internal::call::shape::{Block, Media};
 use switchboard::service::Cancellation;
 
 use super::files::{Known, open, resolve, shown};

@@ -7,9 +7,9 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::sync::Arc;
 
-use switchboard::own_variables::is_own_secret;
-use switchboard::sandbox::Policy;
-use switchboard::transport::stdio::SupervisorCommand;
+use switchboard::internal::own_variables::is_own_secret;
+use switchboard::internal::sandbox::Policy;
+use switchboard::internal::transport::stdio::SupervisorCommand;
 
 /// What commands run in. Cheap to clone.
 #[derive(Clone, Default)]

@@ -11,14 +11,14 @@ use crate::compact;
 use crate::events::SessionEvent;
 use crate::message::{Content, Image, Message, Part, Role, ToolResult};
 use crate::provider::{
-    Answer, Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, Usage,
+    Chunk, Model, ModelReply, Provider, ProviderError, ProviderErrorKind, Request, Usage,
 };
 use crate::record::Entry;
 use crate::session::SessionError;
 
 impl Turn<'_> {
     /// Asks for one answer, with a shorter conversation where it has grown too long.
-    pub(super) async fn ask(&mut self) -> Result<Answer, SessionError> {
+    pub(super) async fn ask(&mut self) -> Result<ModelReply, SessionError> {
         let provider = self.context.provider();
         let limit = compact::limit(provider.model());
         let overhead = self.overhead();
@@ -82,7 +82,7 @@ impl Turn<'_> {
         Ok(true)
     }
 
-    async fn ask_once(&mut self, provider: &dyn Provider) -> Result<Answer, ProviderError> {
+    async fn ask_once(&mut self, provider: &dyn Provider) -> Result<ModelReply, ProviderError> {
         let model = provider.model();
         let conversation = self.state.journal.conversation();
         let messages = for_model(conversation.messages(), model);
@@ -204,6 +204,6 @@ fn for_model<'m>(messages: &'m [Message], model: &Model) -> Cow<'m, [Message]> {
 }
 
 fn unseen(image: &Image) -> String {
-    let kind = switchboard::catalog::text::neutralise(&image.mime_type);
+    let kind = switchboard::internal::catalog::text::neutralise(&image.mime_type);
     format!("[a picture ({kind}) is left out: this model cannot see pictures]")
 }

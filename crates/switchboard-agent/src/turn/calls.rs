@@ -7,10 +7,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::value::RawValue;
-use switchboard::json::SharedJson;
-use switchboard::names::ToolRef;
-use switchboard::peer::{Progress, ProgressSink};
-use switchboard::person::working_time;
+use switchboard::internal::person::working_time;
+use switchboard::{Progress, ProgressSink, SharedJson, ToolRef};
 use tokio::time::{Instant, sleep_until};
 
 use super::sub_agent::SubAgent;

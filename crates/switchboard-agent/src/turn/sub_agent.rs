@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::value::RawValue;
 
-use super::{Emitter, State, Turn};
+use super::{Emitter, Turn, TurnState};
 use crate::budget::Budget;
 use crate::context::AgentContext;
 use crate::events::EndReason;
@@ -44,7 +44,7 @@ impl LocalTool for SubAgent {
                 Err(problem) => return LocalOutput::error(problem),
             };
             let context = Arc::new(self.parent.of_sub_agent(patterns));
-            let mut state = State::new(&context, Journal::unkept(context.id.clone()));
+            let mut state = TurnState::new(&context, Journal::unkept(context.id.clone()));
             let turn = Turn::new(
                 &context,
                 &mut state,

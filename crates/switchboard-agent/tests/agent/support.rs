@@ -8,23 +8,22 @@ use std::sync::{Arc, Mutex};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use serde_json::{Value, json};
-use switchboard::Host;
-use switchboard::desired::Desired;
-use switchboard::options::HostOptions;
+use switchboard::internal::desired::Desired;
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::in_process::InProcessConnector;
+use switchboard::internal::transport::stdio::{Grace, StdioConnector, StdioLimits};
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::service::{
     Changes, Features, Reply as Answered, RequestContext, Service, error_result, text_result,
     unknown_tool,
 };
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::in_process::InProcessConnector;
-use switchboard::transport::stdio::{Grace, StdioConnector, StdioLimits};
+use switchboard::{Host, HostOptions};
 use switchboard_agent::events::SessionEvent;
 use switchboard_agent::message::{
     Content, Message, Part, Role, ToolCall, ToolDefinition, ToolResult,
 };
 use switchboard_agent::provider::{
-    Answer, Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
+    Chunk, Model, ModelReply, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
 };
 use switchboard_agent::session::SessionError;
 use switchboard_agent::{Agent, AgentOptions, Session};
@@ -107,7 +106,7 @@ pub(crate) fn text_of(result: &ToolResult) -> String {
 /// What the model does when it is asked.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    Answer(Answer),
+    Answer(ModelReply),
     Fail(ProviderErrorKind),
     /// It says this, and no more.
     Hang(String),
@@ -214,7 +213,7 @@ pub(crate) fn model() -> Model {
 }
 
 pub(crate) fn answer(parts: Vec<Part>, stop: Stop) -> Step {
-    Step::Answer(Answer {
+    Step::Answer(ModelReply {
         message: Message {
             role: Role::Assistant,
             parts,
@@ -258,7 +257,7 @@ pub(crate) fn calls(parts: Vec<Part>) -> Step {
 /// An answer of a model that does not count tokens.
 pub(crate) fn uncounted(parts: Vec<Part>) -> Step {
     match answer(parts, Stop::Done) {
-        Step::Answer(answer) => Step::Answer(Answer {
+        Step::Answer(answer) => Step::Answer(ModelReply {
             usage: Usage::default(),
             ..answer
         }),

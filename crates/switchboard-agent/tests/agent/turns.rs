@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
-use switchboard::Host;
-use switchboard::audit::{Audit, AuditSettings, LOG};
-use switchboard::options::HostOptions;
+use switchboard::internal::audit::{Audit, AuditSettings, LOG};
 use switchboard::permissions::{Engine, PermissionGate, Policy};
+use switchboard::{Host, HostOptions};
 use switchboard_agent::events::EndReason;
 use switchboard_agent::message::{Message, Part, Role};
 use switchboard_agent::provider::{ProviderErrorKind, Stop};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use switchboard::desired::{Desired, WithheldServer};
+use switchboard::internal::desired::{Desired, WithheldServer};
 use switchboard::status::{Refusal, ServerState, ServerStatus};
 use switchboard_agent::agent::SearchMode;
 use switchboard_agent::events::{FailedServer, SessionEvent};

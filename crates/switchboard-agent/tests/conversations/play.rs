@@ -8,13 +8,11 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use serde_json::value::to_raw_value;
-use switchboard::Host;
-use switchboard::desired::Desired;
-use switchboard::hooks::{HookAnswer, HookInput, Registration};
-use switchboard::json::SharedJson;
-use switchboard::options::HostOptions;
+use switchboard::internal::desired::Desired;
+use switchboard::internal::hooks::{HookAnswer, HookInput, Registration};
+use switchboard::internal::transport::http::{HttpClient, HttpSettings};
 use switchboard::permissions::{Engine, PermissionGate, Policy};
-use switchboard::transport::http::{HttpClient, HttpSettings};
+use switchboard::{Host, HostOptions, SharedJson};
 use switchboard_agent::agent::SearchMode;
 use switchboard_agent::events::SessionEvent;
 use switchboard_agent::message::{Image, Part};
@@ -274,7 +272,7 @@ impl Playing {
     }
 }
 
-fn spec(name: &str, server: &Running) -> switchboard::spec::ServerSpec {
+fn spec(name: &str, server: &Running) -> switchboard::internal::spec::ServerSpec {
     let mut spec = hosted::spec(name, server, Over::Http, 1 << 24);
     spec.trust_annotations = true;
     spec

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use serde_json::value::to_raw_value;
-use switchboard::call::shape::Block;
-use switchboard::call::spill::SpillFolder;
+use switchboard::internal::call::shape::Block;
+use switchboard::internal::call::spill::SpillFolder;
 use switchboard::permissions::Preview;
 use switchboard_agent::tools::{LocalContext, LocalOutput, LocalTool, Shell, standard};
 

@@ -1,5 +1,5 @@
 use serde_json::json;
-use switchboard::call::shape::{Block, Media};
+use switchboard::internal::call::shape::{Block, Media};
 
 use super::World;
 

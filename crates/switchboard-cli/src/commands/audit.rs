@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use switchboard::audit::{Filter, Found, LOG, read};
-use switchboard::permissions::NameGlob;
+use switchboard::internal::audit::{Filter, Found, LOG, read};
+use switchboard::internal::permissions::NameGlob;
 use switchboard_config::text::visible;
 use switchboard_store::{SqliteStore, Timestamp};
 

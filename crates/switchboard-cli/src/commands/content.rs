@@ -6,17 +6,16 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
-use switchboard::catalog::{NOT_PINNED_HINT, PINS_UNREADABLE_HINT, SetAside, SetAsideReason};
-use switchboard::content::ContentError;
-use switchboard::names::ServerName;
-use switchboard::peer::{ListKind, Pages, RequestError};
+use switchboard::catalog::{SetAside, SetAsideReason};
+use switchboard::internal::catalog::{NOT_PINNED_HINT, PINS_UNREADABLE_HINT};
 use switchboard::status::ServerStatus;
+use switchboard::{ContentError, ListKind, Pages, RequestError, ServerName};
 use switchboard_config::text::visible;
 
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::session::Session;
+use crate::session::CommandHost;
 
 /// Names compared with an unknown one. A server may list any number of them.
 const MAX_COMPARED: usize = 2_000;
@@ -34,7 +33,7 @@ pub(super) struct Listed {
 
 /// Lists the items of every connected server. If a server cannot list, warns, or fails if that server was named.
 pub(super) async fn list_all(
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
     kind: ListKind,
     wanted: Option<&str>,
 ) -> Result<Vec<Listed>, Failure> {
@@ -185,7 +184,7 @@ pub(super) fn json_list(lists: &[Listed]) -> String {
 }
 
 /// The failure of a list or read request.
-pub(super) fn failure(error: &ContentError, session: &Session<'_>) -> Failure {
+pub(super) fn failure(error: &ContentError, session: &CommandHost<'_>) -> Failure {
     match error {
         ContentError::Request { server, error, .. } => {
             let name = visible(server.as_str());

@@ -7,15 +7,14 @@ use std::time::Duration;
 use anstyle::Style;
 use serde_json::{Value, json};
 use switchboard::catalog::{CatalogServer, SetAsideReason};
-use switchboard::desired::WithheldServer;
-use switchboard::doctor::{
+use switchboard::internal::desired::WithheldServer;
+use switchboard::internal::doctor::{
     Diagnosis, DoctorOptions, Facts, Finding, Outcome as StepOutcome, Repair, Severity, StepReport,
     Verdict, diagnose, diagnose_all,
 };
-use switchboard::names::ServerName;
-use switchboard::options::HostSettings;
-use switchboard::remembered;
+use switchboard::internal::remembered;
 use switchboard::status::{Refusal, ServerState};
+use switchboard::{HostSettings, ServerName};
 use switchboard_config::diagnostic::{self, Diagnostic};
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::Config;
@@ -27,7 +26,7 @@ use crate::exit::Exit;
 use crate::live::{self, spinner};
 use crate::printer::{Printer, Verbosity, paint, style};
 use crate::servers::Servers;
-use crate::session::{self, Session};
+use crate::session::{self, CommandHost};
 use crate::startup::counted;
 use crate::state::exit_of;
 
@@ -66,7 +65,7 @@ pub(crate) fn run(wanted: Option<&str>, repair: bool, context: &Context) -> Outc
 /// Examines the servers that can be started, and adds those that cannot. For a named server that is not examined, also
 /// returns the exit code of a command that needs it.
 async fn examine(
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
     repair: bool,
     context: &Context,
 ) -> (Vec<Diagnosis>, Option<Exit>, Vec<Repaired>) {
@@ -147,7 +146,7 @@ fn removed(repair: &Repair, printer: &Printer) -> Option<String> {
 
 /// Counts tools pending approval as set aside, as every other command does. The examination itself does not compare
 /// with pins, because it must not write state.
-fn set_pinned_aside(patients: &mut [Diagnosis], session: &Session<'_>) {
+fn set_pinned_aside(patients: &mut [Diagnosis], session: &CommandHost<'_>) {
     let (outlines, lists) = session.servers.remembered(session.context);
     let catalog = remembered::catalog(&outlines, &lists);
     for patient in patients {

@@ -5,9 +5,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchboard::events::{Event, LogLine, LogSource};
-use switchboard::names::ServerName;
 use switchboard::status::{Failure as Failed, ServerState};
+use switchboard::{Event, LogLine, LogSource, ServerName};
 use switchboard_config::text::visible;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
@@ -18,7 +17,7 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::printer::{Printer, paint, style};
 use crate::servers::Servers;
-use crate::session::{self, Session};
+use crate::session::{self, CommandHost};
 
 /// A server quiet for this long has finished its startup output.
 const QUIET: Duration = Duration::from_millis(500);
@@ -36,7 +35,7 @@ pub(crate) fn run(arguments: &LogsArguments, context: &Context) -> Outcome {
 
 async fn follow(
     arguments: &LogsArguments,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
     printer: &Printer,
 ) -> Result<(), Failure> {
     let server = ServerName::from(arguments.server.as_str());

@@ -6,10 +6,11 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard::catalog::impersonation::BUILT_INS;
-use switchboard::names::ExposedName;
-use switchboard::permissions::{Because, Engine, Explanation, Policy, Rule, Subject};
-use switchboard::remembered;
+use switchboard::ExposedName;
+use switchboard::internal::permissions::Explanation;
+use switchboard::internal::remembered;
+use switchboard::permissions::{Because, Engine, Policy, Rule, Subject};
+use switchboard_config::confusable::BUILT_INS;
 use switchboard_config::entry::Permission;
 use switchboard_config::text::visible;
 

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use serde_json::{Value, json};
-use switchboard::pins::diff::{Line, Side};
-use switchboard::pins::review::{INSTRUCTIONS, Pin, Review, Standing, Subject};
+use switchboard::internal::pins::review::INSTRUCTIONS;
+use switchboard::pins::{Line, Pin, Review, Side, Standing, Subject};
 use switchboard_config::text::visible;
 use switchboard_store::SqliteStore;
 

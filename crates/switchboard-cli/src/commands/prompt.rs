@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use switchboard::names::ServerName;
-use switchboard::peer::ListKind;
+use switchboard::{ListKind, ServerName};
 use switchboard_config::text::visible;
 use switchboard_protocol::types::decode;
 use switchboard_protocol::types::prompt::{GetPromptRequestParams, GetPromptResult, Prompt};

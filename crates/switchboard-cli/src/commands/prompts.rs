@@ -1,7 +1,7 @@
 //! `switchboard prompts`: lists the prompts of all servers, with their arguments.
 
 use anstyle::Style;
-use switchboard::peer::ListKind;
+use switchboard::ListKind;
 use switchboard_config::text::visible;
 use switchboard_protocol::types::decode;
 use switchboard_protocol::types::prompt::Prompt;

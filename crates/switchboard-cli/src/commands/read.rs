@@ -1,10 +1,8 @@
 //! `switchboard read`: prints one resource; unchanged to a pipe or file, sanitized to a terminal.
 
 use base64::Engine as _;
-use switchboard::catalog::text::neutralise;
-use switchboard::content::ContentError;
-use switchboard::names::ServerName;
-use switchboard::peer::{ListKind, RequestError};
+use switchboard::internal::catalog::text::neutralise;
+use switchboard::{ContentError, ListKind, RequestError, ServerName};
 use switchboard_config::text::visible;
 use switchboard_protocol::types::decode;
 use switchboard_protocol::types::resource::{ReadResourceResult, Resource, ResourceContents};
@@ -18,7 +16,7 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::servers::Servers;
-use crate::session::{self, Session};
+use crate::session::{self, CommandHost};
 
 pub(crate) fn run(arguments: &ReadArguments, context: &Context) -> Outcome {
     let servers = Servers::load(context, Some(&arguments.server))?;
@@ -114,7 +112,7 @@ impl Contents {
 async fn unknown_or(
     error: &ContentError,
     arguments: &ReadArguments,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
 ) -> Failure {
     let failure = content::failure(error, session);
     let ContentError::Request {

@@ -1,7 +1,7 @@
 //! `switchboard resources`: lists the resources and resource templates of all servers.
 
 use anstyle::Style;
-use switchboard::peer::ListKind;
+use switchboard::ListKind;
 use switchboard_config::text::visible;
 use switchboard_protocol::types::resource::{Resource, ResourceTemplate};
 use switchboard_protocol::types::{Number, decode};

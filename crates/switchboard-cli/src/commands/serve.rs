@@ -11,10 +11,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use switchboard::events::Event;
-use switchboard::names::ServerName;
 use switchboard::permissions::Policy;
 use switchboard::status::ServerState;
+use switchboard::{Event, ServerName};
 use switchboard_agent::Agent;
 use switchboard_config::text::visible;
 use switchboard_server::ServiceHandler;
@@ -33,7 +32,7 @@ use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::servers::Servers;
-use crate::session::{self, Session, SessionMode};
+use crate::session::{self, CommandHost, SessionMode};
 use crate::view;
 
 /// Text after the flags in `--help`.
@@ -90,7 +89,7 @@ pub(crate) fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
 }
 
 /// Reports each server that fails, requires a login or recovers, once per change. Never returns.
-async fn report_failures(session: &Session<'_>) -> Infallible {
+async fn report_failures(session: &CommandHost<'_>) -> Infallible {
     let mut events = session.host.events();
     let mut reported: HashSet<ServerName> = HashSet::new();
     loop {
@@ -126,7 +125,7 @@ async fn report_failures(session: &Session<'_>) -> Infallible {
 async fn over_stdio(
     agent: Agent,
     questions: ClientQuestions,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
     mut interrupts: Interrupts,
 ) -> Outcome {
     let startup_failure = |error: std::io::Error| Failure::failed("could not start").because(error);
@@ -150,7 +149,7 @@ async fn over_http(
     options: HttpOptions,
     agent: Agent,
     questions: ClientQuestions,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
     mut interrupts: Interrupts,
 ) -> Outcome {
     let context = session.context;

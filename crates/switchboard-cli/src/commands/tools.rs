@@ -8,11 +8,9 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use switchboard::catalog::suspicion::Flag;
-use switchboard::catalog::{
-    Catalog, CatalogServer, CatalogTool, NOT_PINNED_HINT, PINS_UNREADABLE_HINT, SetAsideReason,
-};
-use switchboard::remembered;
+use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, Flag, SetAsideReason};
+use switchboard::internal::catalog::{NOT_PINNED_HINT, PINS_UNREADABLE_HINT};
+use switchboard::internal::remembered;
 use switchboard_agent::events::FailedServer;
 use switchboard_config::text::visible;
 use unicode_width::UnicodeWidthStr as _;

@@ -10,7 +10,7 @@ mod table;
 mod wrap;
 
 use anstyle::Style;
-use switchboard::catalog::text::neutralise;
+use switchboard::internal::catalog::text::neutralise;
 
 use self::render::Renderer;
 use crate::live::Line;

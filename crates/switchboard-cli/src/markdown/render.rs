@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
-use switchboard::catalog::text::neutralise;
+use switchboard::internal::catalog::text::neutralise;
 
 use super::table::Table;
 use super::wrap::{Margin, wrap};

@@ -17,9 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use switchboard::catalog::text::{MAX_DESCRIPTION, cut, neutralise};
-use switchboard::handler::{ClientHandler, QuestionLimits, declined};
-use switchboard::names::ServerName;
+use switchboard::internal::catalog::text::{MAX_DESCRIPTION, cut, neutralise};
+use switchboard::{ClientHandler, QuestionLimits, ServerName, declined};
 use switchboard_config::text::visible;
 use switchboard_protocol::ErrorObject;
 use switchboard_protocol::types::capabilities::{

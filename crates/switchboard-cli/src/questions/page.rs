@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
-use switchboard::auth::interactive::browser;
+use switchboard::internal::auth::interactive::browser;
 use switchboard_protocol::types::elicitation::{
     ElicitAction, ElicitRequestUrlParams, ElicitResult,
 };

@@ -5,12 +5,10 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt as _;
-use switchboard::handler::declined;
-use switchboard::names::ServerName;
-use switchboard::permissions::ConsentView;
-use switchboard::permissions::consent::Screen;
+use switchboard::permissions::{ConsentView, Screen};
+use switchboard::{ServerName, declined};
 use switchboard_agent::message::{Image, Message, Part, Role};
-use switchboard_agent::provider::{Answer, Chunk, Provider, Request, Stop};
+use switchboard_agent::provider::{Chunk, ModelReply, Provider, Request, Stop};
 use switchboard_protocol::types::content::{ContentBlock, Role as WireRole};
 use switchboard_protocol::types::sampling::{
     CreateMessageRequestParams, CreateMessageResult, SamplingMessage,
@@ -194,7 +192,7 @@ async fn answer(
     system: &str,
     messages: &[Message],
     most: u64,
-) -> Result<Answer, ErrorObject<'static>> {
+) -> Result<ModelReply, ErrorObject<'static>> {
     let failed = |message: String| ErrorObject::new(ErrorCode::INTERNAL_ERROR, message);
     let mut chunks = provider.ask(Request {
         system,
@@ -233,7 +231,7 @@ fn message(message: &SamplingMessage<'_>) -> Option<Message> {
     })
 }
 
-fn result(answer: &Answer, model: &str) -> CreateMessageResult<'static> {
+fn result(answer: &ModelReply, model: &str) -> CreateMessageResult<'static> {
     let text = ContentBlock::text(answer.message.all_text());
     let stop = match answer.stop {
         Stop::Length | Stop::Window => "maxTokens",

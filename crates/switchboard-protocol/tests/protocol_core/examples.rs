@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 use switchboard_protocol::{
     Incoming, Limits, Message, Revision, encode,
-    negotiate::{Answer, ModernError, Offer, Step, after_discover},
+    negotiate::{ModernError, NegotiationReply, Offer, Step, after_discover},
     parse,
     serve::{Opening, Serving, classify},
 };
@@ -76,7 +76,7 @@ fn every_example_request_opens_statelessly_and_every_modern_error_is_recognised(
                 assert!(ModernError::recognise(error).is_some(), "{path}");
             }
             Message::Response { result, .. } if path.contains("DiscoverResult") => {
-                let step = after_discover(offer, Answer::Result(result));
+                let step = after_discover(offer, NegotiationReply::Result(result));
                 assert_eq!(step, Step::Stateless(Revision::V2026_07_28), "{path}");
             }
             _ => {}

@@ -3,9 +3,9 @@
 use switchboard_protocol::{
     ErrorCode, ErrorObject, Limits, Revision,
     negotiate::{
-        Answer, Because, Failure, HttpAnswer, NoAnswer, Offer, Step, StreamAnswer, VersionProblem,
-        accept_version, after_discover, after_initialize, after_initialize_post, after_legacy_get,
-        after_modern_post,
+        Because, Failure, HttpAnswer, NegotiationReply, NoAnswer, Offer, Step, StreamAnswer,
+        VersionProblem, accept_version, after_discover, after_initialize, after_initialize_post,
+        after_legacy_get, after_modern_post,
     },
     parse,
 };
@@ -68,13 +68,13 @@ fn a_discover_result_decides() {
     ] {
         let result = discovered(versions);
         assert_eq!(
-            after_discover(ALL, Answer::Result(raw(&result))),
+            after_discover(ALL, NegotiationReply::Result(raw(&result))),
             expected,
             "{versions}"
         );
     }
     for result in ["{}", "null", "[]", "\"ok\"", r#"{"tools":[]}"#] {
-        let step = after_discover(ALL, Answer::Result(raw(result)));
+        let step = after_discover(ALL, NegotiationReply::Result(raw(result)));
         assert_eq!(step, fallback(Because::NotADiscoverResult), "{result}");
     }
 }
@@ -130,7 +130,7 @@ fn on_stdio_a_modern_error_stays_and_any_other_falls_back() {
     for (error, expected) in modern_errors() {
         let error = ErrorObject::from_raw(raw(error));
         assert_eq!(
-            after_discover(ALL, Answer::Error(&error)),
+            after_discover(ALL, NegotiationReply::Error(&error)),
             expected,
             "{error}"
         );
@@ -139,21 +139,21 @@ fn on_stdio_a_modern_error_stays_and_any_other_falls_back() {
         let error = ErrorObject::from_raw(raw(error));
         let expected = fallback(Because::Error(error.code));
         assert_eq!(
-            after_discover(ALL, Answer::Error(&error)),
+            after_discover(ALL, NegotiationReply::Error(&error)),
             expected,
             "{error}"
         );
     }
     assert_eq!(
-        after_discover(ALL, Answer::Silence),
+        after_discover(ALL, NegotiationReply::Silence),
         fallback(Because::Silence)
     );
     assert_eq!(
-        after_discover(ALL, Answer::Closed),
+        after_discover(ALL, NegotiationReply::Closed),
         fallback(Because::Closed)
     );
     assert_eq!(
-        after_discover(ALL, Answer::Unreadable),
+        after_discover(ALL, NegotiationReply::Unreadable),
         fallback(Because::Unreadable)
     );
 }
@@ -165,10 +165,13 @@ fn without_a_stateful_revision_there_is_no_falling_back() {
         asked: V2026_07_28,
     };
     let needed = Step::Fail(Failure::HandshakeNeeded(Because::Silence));
-    assert_eq!(after_discover(modern_only, Answer::Silence), needed);
+    assert_eq!(
+        after_discover(modern_only, NegotiationReply::Silence),
+        needed
+    );
     let result = discovered(r#"["2025-11-25"]"#);
     assert_eq!(
-        after_discover(modern_only, Answer::Result(raw(&result))),
+        after_discover(modern_only, NegotiationReply::Result(raw(&result))),
         no_common(&["2025-11-25"])
     );
 }
@@ -197,7 +200,7 @@ fn the_answer_to_initialize_must_name_a_version_we_speak() {
 
 #[test]
 fn initialize_succeeds_fails_or_turns_modern() {
-    let check = |answer: Answer<'_>, expected: Step| {
+    let check = |answer: NegotiationReply<'_>, expected: Step| {
         assert_eq!(
             after_initialize(AFTER_HANDSHAKE, answer),
             expected,
@@ -211,46 +214,46 @@ fn initialize_succeeds_fails_or_turns_modern() {
         })
     };
     check(
-        Answer::Result(raw(r#"{"protocolVersion":"2025-06-18"}"#)),
+        NegotiationReply::Result(raw(r#"{"protocolVersion":"2025-06-18"}"#)),
         Step::Stateful(V2025_06_18),
     );
     check(
-        Answer::Result(raw(r#"{"protocolVersion":"1.0"}"#)),
+        NegotiationReply::Result(raw(r#"{"protocolVersion":"1.0"}"#)),
         version(Some("1.0"), VersionProblem::Unknown),
     );
     check(
-        Answer::Result(raw(r#"{"protocolVersion":1}"#)),
+        NegotiationReply::Result(raw(r#"{"protocolVersion":1}"#)),
         version(None, VersionProblem::Missing),
     );
     check(
-        Answer::Result(raw("null")),
+        NegotiationReply::Result(raw("null")),
         version(None, VersionProblem::Missing),
     );
     check(
-        Answer::Silence,
+        NegotiationReply::Silence,
         Step::Fail(Failure::NoAnswer(NoAnswer::Silence)),
     );
     check(
-        Answer::Closed,
+        NegotiationReply::Closed,
         Step::Fail(Failure::NoAnswer(NoAnswer::Closed)),
     );
     check(
-        Answer::Unreadable,
+        NegotiationReply::Unreadable,
         Step::Fail(Failure::NoAnswer(NoAnswer::Unreadable)),
     );
 
     let refused = ErrorObject::new(ErrorCode(-32603), "no");
     check(
-        Answer::Error(&refused),
+        NegotiationReply::Error(&refused),
         Step::Fail(Failure::Refused(refused.clone())),
     );
     let modern = ErrorObject::unsupported_version("2025-11-25", &[V2026_07_28]);
-    check(Answer::Error(&modern), Step::Retry(V2026_07_28));
+    check(NegotiationReply::Error(&modern), Step::Retry(V2026_07_28));
     let header = ErrorObject::new(ErrorCode::HEADER_MISMATCH, "no");
-    check(Answer::Error(&header), Step::Retry(V2026_07_28));
+    check(NegotiationReply::Error(&header), Step::Retry(V2026_07_28));
     let other = ErrorObject::unsupported_version("2025-11-25", &[V2025_06_18]);
     check(
-        Answer::Error(&other),
+        NegotiationReply::Error(&other),
         Step::Initialize {
             revision: V2025_06_18,
             because: Because::OnlyStatefulRevisions,
@@ -272,11 +275,11 @@ fn post(
 ) -> Step {
     let error;
     let answer = match body {
-        Body::None => Answer::Unreadable,
-        Body::Result(result) => Answer::Result(raw(result)),
+        Body::None => NegotiationReply::Unreadable,
+        Body::Result(result) => NegotiationReply::Result(raw(result)),
         Body::Error(text) => {
             error = ErrorObject::from_raw(raw(text));
-            Answer::Error(&error)
+            NegotiationReply::Error(&error)
         }
     };
     after(offer, HttpAnswer { status, answer })
@@ -445,12 +448,12 @@ fn failures_read_well() {
     assert_eq!(
         text_of(after_initialize(
             ALL,
-            Answer::Result(raw(r#"{"protocolVersion":"9"}"#))
+            NegotiationReply::Result(raw(r#"{"protocolVersion":"9"}"#))
         )),
         "the server answered initialize with `9`: this version is unknown here"
     );
     assert_eq!(
-        text_of(after_initialize(ALL, Answer::Result(raw("{}")))),
+        text_of(after_initialize(ALL, NegotiationReply::Result(raw("{}")))),
         "the server answered initialize with no version: protocolVersion is missing or not a string"
     );
 }
@@ -464,7 +467,7 @@ fn a_message_is_an_answer_as_it_stands() {
             supported: &Revision::ALL,
             asked: Revision::LATEST,
         };
-        after_discover(offer, Answer::from(&message))
+        after_discover(offer, NegotiationReply::from(&message))
     };
     let initialize = |because| Step::Initialize {
         revision: Revision::LATEST_STATEFUL,

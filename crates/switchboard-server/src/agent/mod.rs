@@ -76,7 +76,7 @@ struct GoOn {
 
 /// Structured result of both tools.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct TurnReply<'a> {
     session_id: &'a str,
     response: &'a str,
 }
@@ -240,7 +240,7 @@ fn unavailable(error: &Unavailable) -> NoTurn {
 }
 
 fn answer(session_id: &str, response: &str) -> CallToolResult<'static> {
-    let answer = Answer {
+    let answer = TurnReply {
         session_id,
         response,
     };

@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::{Value, json};
-use switchboard::catalog::text::{cut, neutralise};
-use switchboard::handler::ClientHandler;
-use switchboard::names::ServerName;
-use switchboard::permissions::consent::sanitized;
-use switchboard::permissions::{Answer, Approver, ConsentView, GrantPlace, Offer, Question};
+use switchboard::internal::catalog::text::{cut, neutralise};
+use switchboard::internal::permissions::consent::sanitized;
+use switchboard::permissions::{Approver, ConsentView, GrantPlace, Offer, PromptAnswer, Question};
+use switchboard::{ClientHandler, ServerName};
 use switchboard_protocol::ErrorObject;
 use switchboard_protocol::types::capabilities::{
     ClientCapabilities, ElicitationCapability, RootsCapability,
@@ -155,18 +154,18 @@ impl Approver for ClientQuestions {
         false
     }
 
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, PromptAnswer> {
         async move {
             let Ok(line) = LINE.try_with(Arc::clone) else {
-                return Answer::No;
+                return PromptAnswer::No;
             };
             let params = match approval(&question) {
                 Ok(params) => params,
-                Err(reason) => return Answer::Unshown(reason),
+                Err(reason) => return PromptAnswer::Unshown(reason),
             };
             line.ask(params)
                 .await
-                .map_or(Answer::No, |result| read(&result, question.offers))
+                .map_or(PromptAnswer::No, |result| read(&result, question.offers))
         }
         .boxed()
     }
@@ -287,18 +286,18 @@ fn approval(question: &Question<'_>) -> Result<ElicitRequestParams<'static>, Str
 }
 
 /// Decodes the answer to an approval. Anything that is not clearly a yes is a no.
-fn read(result: &ElicitResult<'_>, offers: &[Offer]) -> Answer {
+fn read(result: &ElicitResult<'_>, offers: &[Offer]) -> PromptAnswer {
     if result.action != ElicitAction::Accept {
-        return Answer::No;
+        return PromptAnswer::No;
     }
     let content = result.content.as_ref().map_or("{}", RawObject::get);
     let content: Value = serde_json::from_str(content).unwrap_or_default();
-    let grant = |offer| Answer::Grant {
+    let grant = |offer| PromptAnswer::Grant {
         offer,
         place: GrantPlace::Session,
     };
     match content.get("answer").and_then(Value::as_str) {
-        Some(ONCE) => Answer::Once,
+        Some(ONCE) => PromptAnswer::Once,
         Some(ALWAYS) if !offers.is_empty() => grant(0),
         Some(other) => {
             let name = other
@@ -306,8 +305,8 @@ fn read(result: &ElicitResult<'_>, offers: &[Offer]) -> Answer {
                 .and_then(|rest| rest.strip_prefix('-'));
             let named = |offer: &Offer| Some(offer.name) == name;
             let offer = offers.iter().skip(1).position(named);
-            offer.map_or(Answer::No, |offer| grant(offer + 1))
+            offer.map_or(PromptAnswer::No, |offer| grant(offer + 1))
         }
-        None => Answer::No,
+        None => PromptAnswer::No,
     }
 }

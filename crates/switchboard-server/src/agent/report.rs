@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use switchboard::catalog::text::{cut, neutralise};
+use switchboard::internal::catalog::text::{cut, neutralise};
 use switchboard::service::RequestContext;
 use switchboard_agent::events::SessionEvent;
 use tokio::time::Instant;

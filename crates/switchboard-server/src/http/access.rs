@@ -14,7 +14,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use url::{Host, Url};
 
-use super::answer::{self, Answer};
+use super::answer::{self, BoxedResponse};
 use super::options::{Access, HttpOptions};
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl AccessControl {
     }
 
     /// Rejects requests without access, and answers CORS preflight requests.
-    pub(super) fn check(&self, request: &Parts) -> Result<(), Answer> {
+    pub(super) fn check(&self, request: &Parts) -> Result<(), BoxedResponse> {
         self.check_host(request)?;
         let origin = self.check_origin(&request.headers)?;
         if self.cors && origin.is_some() && is_preflight(request) {
@@ -66,7 +66,7 @@ impl AccessControl {
     }
 
     /// Adds the CORS headers that let a page of an allowed origin read the answer.
-    pub(super) fn share(&self, origin: Option<&HeaderValue>, answer: &mut Answer) {
+    pub(super) fn share(&self, origin: Option<&HeaderValue>, answer: &mut BoxedResponse) {
         let Some(origin) = origin.filter(|_| self.cors) else {
             return;
         };
@@ -79,7 +79,7 @@ impl AccessControl {
         headers.append(VARY, HeaderValue::from_static("Origin"));
     }
 
-    fn check_host(&self, request: &Parts) -> Result<(), Answer> {
+    fn check_host(&self, request: &Parts) -> Result<(), BoxedResponse> {
         let Some(hosts) = &self.hosts else {
             return Ok(());
         };
@@ -104,7 +104,10 @@ impl AccessControl {
         ))
     }
 
-    fn check_origin<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, Answer> {
+    fn check_origin<'h>(
+        &self,
+        headers: &'h HeaderMap,
+    ) -> Result<Option<&'h HeaderValue>, BoxedResponse> {
         let mut origins = headers.get_all(ORIGIN).iter();
         let Some(origin) = origins.next() else {
             return Ok(None);
@@ -137,7 +140,7 @@ impl AccessControl {
         (is_web && is_loopback) || self.origins.contains(&canonical)
     }
 
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), Answer> {
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), BoxedResponse> {
         let token = match &self.access {
             Access::Anybody => return Ok(()),
             Access::Token(token) => token,
@@ -222,7 +225,7 @@ fn is_preflight(request: &Parts) -> bool {
     request.method == Method::OPTIONS && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-fn preflight() -> Answer {
+fn preflight() -> BoxedResponse {
     let mut answer = answer::empty(StatusCode::NO_CONTENT);
     let headers = answer.headers_mut();
     headers.insert(

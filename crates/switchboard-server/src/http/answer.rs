@@ -16,12 +16,12 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Boxed because refusals are returned as errors.
-pub(super) type Answer = Box<Response<Body>>;
+pub(super) type BoxedResponse = Box<Response<Body>>;
 
 /// A request that is not served.
 pub(super) enum Refused {
     /// A complete response.
-    Whole(Answer),
+    Whole(BoxedResponse),
     /// An error and its status, to be sent with the request's id.
     Error(u16, Box<ErrorObject<'static>>),
 }
@@ -32,7 +32,7 @@ impl Refused {
     }
 
     /// The response to the request with this id.
-    pub(super) fn about(self, id: &RequestId<'_>) -> Answer {
+    pub(super) fn about(self, id: &RequestId<'_>) -> BoxedResponse {
         match self {
             Self::Whole(answer) => answer,
             Self::Error(number, object) => error(status(number), Some(id), &object),
@@ -40,7 +40,7 @@ impl Refused {
     }
 
     /// The response to a message without an id.
-    pub(super) fn whole(self) -> Answer {
+    pub(super) fn whole(self) -> BoxedResponse {
         match self {
             Self::Whole(answer) => answer,
             Self::Error(number, object) => error(status(number), None, &object),
@@ -48,7 +48,7 @@ impl Refused {
     }
 }
 
-pub(super) fn json(status: StatusCode, document: Bytes) -> Answer {
+pub(super) fn json(status: StatusCode, document: Bytes) -> BoxedResponse {
     let mut answer = empty(status);
     *answer.body_mut() = Body::Whole(Some(document));
     answer.headers_mut().insert(CONTENT_TYPE, JSON);
@@ -56,14 +56,14 @@ pub(super) fn json(status: StatusCode, document: Bytes) -> Answer {
     answer
 }
 
-pub(super) fn events(events: Box<Events>) -> Answer {
+pub(super) fn events(events: Box<Events>) -> BoxedResponse {
     let mut answer = no_events();
     *answer.body_mut() = Body::Events(events);
     answer
 }
 
 /// An empty event stream.
-pub(super) fn no_events() -> Answer {
+pub(super) fn no_events() -> BoxedResponse {
     let mut answer = empty(StatusCode::OK);
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, EVENTS);
@@ -74,7 +74,7 @@ pub(super) fn no_events() -> Answer {
 }
 
 /// A response without a body.
-pub(super) fn empty(status: StatusCode) -> Answer {
+pub(super) fn empty(status: StatusCode) -> BoxedResponse {
     let mut answer = Box::new(Response::new(Body::Whole(None)));
     *answer.status_mut() = status;
     answer
@@ -85,7 +85,7 @@ pub(super) fn error(
     status: StatusCode,
     id: Option<&RequestId<'_>>,
     error: &ErrorObject<'_>,
-) -> Answer {
+) -> BoxedResponse {
     let mut frame = Vec::new();
     // Encoding an error object cannot fail.
     let _ = encode::error(&mut frame, id, error);
@@ -93,13 +93,16 @@ pub(super) fn error(
 }
 
 /// Rejects a request before its body is interpreted.
-pub(super) fn refuse(status: StatusCode, why: impl Into<std::borrow::Cow<'static, str>>) -> Answer {
+pub(super) fn refuse(
+    status: StatusCode,
+    why: impl Into<std::borrow::Cow<'static, str>>,
+) -> BoxedResponse {
     let object = ErrorObject::new(ErrorCode::INVALID_REQUEST, why);
     error(status, None, &object)
 }
 
 /// 401 with a challenge; `has_shown_another` if the request carried a wrong token.
-pub(super) fn unauthorized(has_shown_another: bool) -> Answer {
+pub(super) fn unauthorized(has_shown_another: bool) -> BoxedResponse {
     let (why, challenge) = if has_shown_another {
         (
             "invalid bearer token",
@@ -119,7 +122,7 @@ pub(super) fn unauthorized(has_shown_another: bool) -> Answer {
 }
 
 /// 405 with the allowed methods.
-pub(super) fn not_allowed(allowed: &'static str, why: &'static str) -> Answer {
+pub(super) fn not_allowed(allowed: &'static str, why: &'static str) -> BoxedResponse {
     let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, why);
     answer
         .headers_mut()
@@ -128,7 +131,7 @@ pub(super) fn not_allowed(allowed: &'static str, why: &'static str) -> Answer {
 }
 
 /// 503, for a full server or one that is shutting down.
-pub(super) fn unavailable(why: &'static str) -> Answer {
+pub(super) fn unavailable(why: &'static str) -> BoxedResponse {
     let mut answer = refuse(StatusCode::SERVICE_UNAVAILABLE, why);
     answer
         .headers_mut()
@@ -137,7 +140,7 @@ pub(super) fn unavailable(why: &'static str) -> Answer {
 }
 
 /// Closes the connection after the answer.
-pub(super) fn closing(mut answer: Answer) -> Answer {
+pub(super) fn closing(mut answer: BoxedResponse) -> BoxedResponse {
     answer
         .headers_mut()
         .insert(CONNECTION, HeaderValue::from_static("close"));

@@ -10,7 +10,7 @@ use hyper::body::Incoming as RequestBody;
 use hyper::header::{HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::{Method as Verb, Request, StatusCode};
-use switchboard::service::{Answered, ClientFrame, ClientMessage, ClientRequest};
+use switchboard::internal::service::{Answered, ClientFrame, ClientMessage, ClientRequest};
 use switchboard_protocol::headers::{self, ReceivedHeaders};
 use switchboard_protocol::meta::DeclaredMeta;
 use switchboard_protocol::serve::{self, Opened, Serving};
@@ -21,13 +21,13 @@ use tokio::time::timeout;
 
 use super::access::AccessControl;
 use super::admission::Place;
-use super::answer::{self, Answer, Refused};
+use super::answer::{self, BoxedResponse, Refused};
 use super::body::{self, EventOptions, Events, Unread};
 use super::head::{
     accepts, check_post, event_id, received, session_id, speaks_stateful, speaks_stateless,
 };
 use super::options::HttpOptions;
-use super::sessions::{STANDALONE, Session, Sessions};
+use super::sessions::{ClientSession, STANDALONE, Sessions};
 use super::stop::Stop;
 use super::stream::{EventStream, First};
 use crate::handler::{Client, Exchange, Handler};
@@ -57,7 +57,11 @@ impl Endpoint {
     }
 
     /// Answers a request on the connection that holds `place`.
-    pub(super) async fn respond(&self, request: Request<RequestBody>, place: &Place) -> Answer {
+    pub(super) async fn respond(
+        &self,
+        request: Request<RequestBody>,
+        place: &Place,
+    ) -> BoxedResponse {
         let (head, mut body) = request.into_parts();
         let (mut answer, origin) = match self.access.check(&head) {
             Ok(()) if !place.admit().await => {
@@ -87,7 +91,11 @@ impl Endpoint {
     }
 
     /// Refusals are returned as errors only to shorten the code.
-    async fn route(&self, head: &Parts, body: &mut RequestBody) -> Result<Answer, Answer> {
+    async fn route(
+        &self,
+        head: &Parts,
+        body: &mut RequestBody,
+    ) -> Result<BoxedResponse, BoxedResponse> {
         if head.uri.path() != self.options.path {
             let why = format!("not found; the endpoint is {}", self.options.path);
             return Err(answer::refuse(StatusCode::NOT_FOUND, why));
@@ -103,7 +111,11 @@ impl Endpoint {
         }
     }
 
-    async fn post(&self, head: &Parts, body: &mut RequestBody) -> Result<Answer, Answer> {
+    async fn post(
+        &self,
+        head: &Parts,
+        body: &mut RequestBody,
+    ) -> Result<BoxedResponse, BoxedResponse> {
         check_post(&head.headers)?;
         let limits = &self.options.limits;
         let body = body::read(body, limits.max_body_bytes, limits.body_deadline)
@@ -183,7 +195,7 @@ impl Endpoint {
         frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
         route: Route,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<BoxedResponse, Refused> {
         let Route { opened, session } = route;
         let frame = frame.opened(opened);
         match (opened, session) {
@@ -200,7 +212,7 @@ impl Endpoint {
         &self,
         frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<BoxedResponse, Refused> {
         // Stateless requests receive nothing besides their answer.
         let exchange = self.handler.open(&Client::Request, Arc::new(|_: Bytes| {}));
         if let Some(Ok(ClientMessage::Request(request))) = frame.single() {
@@ -232,7 +244,11 @@ impl Endpoint {
     }
 
     /// Serves one or more requests of a session. They continue if the connection is lost.
-    async fn within_session(&self, session: &Arc<Session>, frame: ClientFrame) -> Answer {
+    async fn within_session(
+        &self,
+        session: &Arc<ClientSession>,
+        frame: ClientFrame,
+    ) -> BoxedResponse {
         let connected = session.connect();
         let limits = &self.options.limits;
         let stream = EventStream::new(limits.max_queued_bytes, limits.max_replay_bytes / 4);
@@ -255,7 +271,7 @@ impl Endpoint {
         }
     }
 
-    async fn handshake(&self, frame: ClientFrame) -> Result<Answer, Answer> {
+    async fn handshake(&self, frame: ClientFrame) -> Result<BoxedResponse, BoxedResponse> {
         let limits = &self.options.limits;
         let beginning = self.sessions.begin(&*self.handler, limits);
         let beginning = beginning.ok_or_else(|| {
@@ -291,7 +307,7 @@ impl Endpoint {
         &self,
         frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<BoxedResponse, BoxedResponse> {
         let session = self.needed_session(received)?;
         let _connected = session.connect();
         session.exchange.receive(frame, &session.sink);
@@ -303,7 +319,7 @@ impl Endpoint {
         &self,
         frame: ClientFrame,
         received: &ReceivedHeaders<'_>,
-    ) -> Result<Answer, Answer> {
+    ) -> Result<BoxedResponse, BoxedResponse> {
         if let Some(error) = frame.messages().iter().find_map(|one| one.as_ref().err()) {
             return Err(unreadable(error));
         }
@@ -331,7 +347,7 @@ impl Endpoint {
     }
 
     /// Opens the session's standalone stream, or resumes a lost one.
-    fn listen(&self, headers: &HeaderMap) -> Result<Answer, Answer> {
+    fn listen(&self, headers: &HeaderMap) -> Result<BoxedResponse, BoxedResponse> {
         let received = received(headers);
         if session_id(&received)?.is_none() && !speaks_stateful(&received) {
             return Err(answer::not_allowed(
@@ -366,7 +382,7 @@ impl Endpoint {
         Ok(answer::events(events))
     }
 
-    fn end_session(&self, headers: &HeaderMap) -> Result<Answer, Answer> {
+    fn end_session(&self, headers: &HeaderMap) -> Result<BoxedResponse, BoxedResponse> {
         let received = received(headers);
         let name = session_id(&received)?.ok_or_else(no_session_named)?;
         // A session from before a restart can be ended, too.
@@ -384,7 +400,7 @@ impl Endpoint {
     fn named_session(
         &self,
         received: &ReceivedHeaders<'_>,
-    ) -> Result<Option<Arc<Session>>, Refused> {
+    ) -> Result<Option<Arc<ClientSession>>, Refused> {
         let Some(name) = session_id(received).map_err(Refused::Whole)? else {
             return Ok(None);
         };
@@ -397,7 +413,10 @@ impl Endpoint {
     }
 
     /// The session of a message that requires one, after checking its version header.
-    fn needed_session(&self, received: &ReceivedHeaders<'_>) -> Result<Arc<Session>, Answer> {
+    fn needed_session(
+        &self,
+        received: &ReceivedHeaders<'_>,
+    ) -> Result<Arc<ClientSession>, BoxedResponse> {
         let session = self.named_session(received).map_err(Refused::whole)?;
         headers::stateful_revision(received).map_err(|mismatch| {
             answer::error(StatusCode::BAD_REQUEST, None, &mismatch.to_error())
@@ -438,10 +457,10 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// The session of a single request and how it opens.
 struct Route {
     opened: Opened,
-    session: Option<Arc<Session>>,
+    session: Option<Arc<ClientSession>>,
 }
 
-fn unreadable_body(unread: Unread, max_bytes: usize) -> Answer {
+fn unreadable_body(unread: Unread, max_bytes: usize) -> BoxedResponse {
     match unread {
         Unread::TooLarge => answer::refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -457,12 +476,12 @@ fn unreadable_body(unread: Unread, max_bytes: usize) -> Answer {
     }
 }
 
-fn unreadable(error: &ParseError) -> Answer {
+fn unreadable(error: &ParseError) -> BoxedResponse {
     let object = ErrorObject::new(error.code(), error.to_string());
     answer::error(StatusCode::BAD_REQUEST, error.id.as_ref(), &object)
 }
 
-fn lost_event() -> Answer {
+fn lost_event() -> BoxedResponse {
     answer::refuse(
         StatusCode::BAD_REQUEST,
         "the event is no longer available; repeat the request if that is safe",
@@ -476,11 +495,11 @@ fn gone_error() -> ErrorObject<'static> {
     )
 }
 
-fn gone() -> Answer {
+fn gone() -> BoxedResponse {
     answer::error(StatusCode::NOT_FOUND, None, &gone_error())
 }
 
-fn no_session_named() -> Answer {
+fn no_session_named() -> BoxedResponse {
     answer::refuse(
         StatusCode::BAD_REQUEST,
         "the request needs a session: missing Mcp-Session-Id header",

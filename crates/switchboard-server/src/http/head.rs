@@ -7,10 +7,10 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use switchboard_protocol::headers::{self, ReceivedHeaders};
 use switchboard_protocol::{Era, Revision};
 
-use super::answer::{self, Answer};
+use super::answer::{self, BoxedResponse};
 
 /// Checks `Content-Type` and `Accept` of a POST before its body is read.
-pub(super) fn check_post(headers: &HeaderMap) -> Result<(), Answer> {
+pub(super) fn check_post(headers: &HeaderMap) -> Result<(), BoxedResponse> {
     let is_json = headers.get(CONTENT_TYPE).is_some_and(|value| {
         let media = value.as_bytes().split(|byte| *byte == b';').next();
         media.is_some_and(|media| media.trim_ascii().eq_ignore_ascii_case(b"application/json"))
@@ -55,7 +55,9 @@ pub(super) fn received(headers: &HeaderMap) -> ReceivedHeaders<'_> {
 }
 
 /// The session id sent by the client.
-pub(super) fn session_id<'h>(received: &ReceivedHeaders<'h>) -> Result<Option<&'h str>, Answer> {
+pub(super) fn session_id<'h>(
+    received: &ReceivedHeaders<'h>,
+) -> Result<Option<&'h str>, BoxedResponse> {
     match received.get(headers::SESSION_ID) {
         Ok(None) => Ok(None),
         Ok(Some(Cow::Borrowed(name))) => Ok(Some(name)),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use switchboard::service::Sink;
+use switchboard::internal::service::Sink;
 use switchboard_protocol::Revision;
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ pub(super) const STANDALONE: u64 = 0;
 const MAX_ENDED_STREAMS: usize = 64;
 
 pub(super) struct Sessions {
-    open: Mutex<HashMap<SessionKey, Arc<Session>>>,
+    open: Mutex<HashMap<SessionKey, Arc<ClientSession>>>,
     /// Maximum number of sessions.
     room: usize,
     idle: Duration,
@@ -39,17 +39,17 @@ pub(super) struct Beginning {
     sink: Arc<dyn Sink>,
 }
 
-pub(super) struct Session {
+pub(super) struct ClientSession {
     /// The revision negotiated in its handshake.
     pub(super) revision: Revision,
     pub(super) exchange: Box<dyn Exchange>,
     /// Sink of the standalone stream.
     pub(super) sink: Arc<dyn Sink>,
-    state: Mutex<State>,
+    state: Mutex<SessionStreams>,
     max_replay_bytes: usize,
 }
 
-struct State {
+struct SessionStreams {
     streams: BTreeMap<u64, Arc<EventStream>>,
     next: u64,
     /// Current number of connections.
@@ -119,7 +119,7 @@ impl Sessions {
         name: &str,
         handler: &dyn Handler,
         limits: &HttpLimits,
-    ) -> Option<Arc<Session>> {
+    ) -> Option<Arc<ClientSession>> {
         let key = SessionKey::new(name)?;
         if let Some(session) = self.lock().get(&key) {
             return Some(Arc::clone(session));
@@ -164,7 +164,7 @@ impl Sessions {
     }
 
     /// Ends all sessions and returns them; their requests may still be running.
-    pub(super) fn end_all(&self) -> Vec<Arc<Session>> {
+    pub(super) fn end_all(&self) -> Vec<Arc<ClientSession>> {
         let ended: Vec<_> = self.lock().drain().map(|(_, session)| session).collect();
         for session in &ended {
             session.end();
@@ -182,18 +182,18 @@ impl Sessions {
         (stream, sink)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<Session>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<ClientSession>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Beginning {
-    fn into_session(self, max_replay_bytes: usize, revision: Revision) -> Session {
-        Session {
+    fn into_session(self, max_replay_bytes: usize, revision: Revision) -> ClientSession {
+        ClientSession {
             revision,
             exchange: self.exchange,
             sink: self.sink,
-            state: Mutex::new(State {
+            state: Mutex::new(SessionStreams {
                 streams: [(STANDALONE, self.standalone)].into(),
                 next: STANDALONE + 1,
                 connected: 0,
@@ -204,7 +204,7 @@ impl Beginning {
     }
 }
 
-impl Session {
+impl ClientSession {
     /// Counts a connection until the returned value is dropped.
     pub(super) fn connect(self: &Arc<Self>) -> Connected {
         self.lock().connected += 1;
@@ -255,13 +255,13 @@ impl Session {
         (state.connected == 0 && self.exchange.in_flight() == 0).then_some(state.used)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SessionStreams> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Counts as a connection to a session until dropped.
-pub(super) struct Connected(Arc<Session>);
+pub(super) struct Connected(Arc<ClientSession>);
 
 impl Drop for Connected {
     fn drop(&mut self) {
@@ -274,7 +274,7 @@ impl Drop for Connected {
 #[cfg(test)]
 mod tests {
     use futures_util::future::BoxFuture;
-    use switchboard::service::ClientFrame;
+    use switchboard::internal::service::ClientFrame;
     use tokio::time::advance;
 
     use super::*;
@@ -302,7 +302,7 @@ mod tests {
         }
     }
 
-    fn enter(sessions: &Sessions, limits: &HttpLimits, running: usize) -> Arc<Session> {
+    fn enter(sessions: &Sessions, limits: &HttpLimits, running: usize) -> Arc<ClientSession> {
         let handler = Idle(running);
         let beginning = sessions.begin(&handler, limits).unwrap();
         let name = beginning.key.as_str().to_owned();
@@ -327,7 +327,7 @@ mod tests {
         advance(Duration::from_secs(1)).await;
         sessions.end_idle();
         assert_eq!(sessions.count(), 2);
-        let is_over = |session: &Session| session.stream(STANDALONE).is_none();
+        let is_over = |session: &ClientSession| session.stream(STANDALONE).is_none();
         assert_eq!(
             [&unused, &running, &connected].map(|one| is_over(one)),
             [true, false, false]

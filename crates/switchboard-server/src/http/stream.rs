@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use switchboard::service::{Answered, Purpose, Sink};
+use switchboard::internal::service::{Answered, Purpose, Sink};
 
 use crate::backlog::{Backlog, Waiting};
 
@@ -18,10 +18,10 @@ const MAX_KEPT_FRAMES: usize = 1024;
 
 /// The frames of one request, or of the standalone stream of a session.
 #[derive(Debug)]
-pub(super) struct EventStream(Mutex<State>);
+pub(super) struct EventStream(Mutex<StreamBuffer>);
 
 #[derive(Debug)]
-struct State {
+struct StreamBuffer {
     backlog: Backlog,
     /// The purpose of the first frame.
     first: Option<Purpose>,
@@ -68,7 +68,7 @@ impl EventStream {
     /// Drops reports while more than `max_waiting_bytes` are queued, and stores up to `max_written_bytes` of written
     /// frames.
     pub(super) fn new(max_waiting_bytes: usize, max_written_bytes: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State {
+        Arc::new(Self(Mutex::new(StreamBuffer {
             backlog: Backlog::new(max_waiting_bytes),
             first: None,
             written: VecDeque::new(),
@@ -158,13 +158,13 @@ impl EventStream {
         state.backlog.bytes() + state.written_bytes
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StreamBuffer> {
         // The queue is consistent even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl StreamBuffer {
     fn take_first(&mut self) -> Option<First> {
         match self.first {
             Some(Purpose::Answer(answered)) => {

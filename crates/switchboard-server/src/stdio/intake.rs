@@ -8,8 +8,8 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use switchboard::json::SharedJson;
-use switchboard::service::{ClientFrame, ClientMessage, Purpose, Sink};
+use switchboard::SharedJson;
+use switchboard::internal::service::{ClientFrame, ClientMessage, Purpose, Sink};
 use switchboard_protocol::types::method::{Cancelled, Notification as _};
 use switchboard_protocol::{Limits, Method, RequestId};
 

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use switchboard::service::{Answered, Purpose, Sink};
-use switchboard::transport::stdio::frames::{Frame, Frames};
+use switchboard::internal::service::{Answered, Purpose, Sink};
+use switchboard::internal::transport::stdio::frames::{Frame, Frames};
 use switchboard_protocol::{ErrorCode, ErrorObject, encode, salvage};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;

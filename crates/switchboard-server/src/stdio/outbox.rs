@@ -3,14 +3,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use switchboard::service::{Purpose, Sink};
+use switchboard::internal::service::{Purpose, Sink};
 use tokio::sync::Notify;
 
 use crate::backlog::Backlog;
 
 #[derive(Debug)]
 pub(super) struct Outbox {
-    state: Mutex<State>,
+    state: Mutex<OutboxQueue>,
     /// Notified when there is something to write, or on close.
     filled: Notify,
     /// Notified when the backlog is no longer over its limit.
@@ -30,7 +30,7 @@ pub(super) enum Taken {
 }
 
 #[derive(Debug)]
-struct State {
+struct OutboxQueue {
     backlog: Backlog,
     is_closed: bool,
 }
@@ -38,7 +38,7 @@ struct State {
 impl Outbox {
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(OutboxQueue {
                 backlog: Backlog::new(limit),
                 is_closed: false,
             }),
@@ -98,7 +98,7 @@ impl Outbox {
         self.filled.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutboxQueue> {
         // The queue is consistent even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use serde_json::value::to_raw_value;
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::in_process::InProcessConnector;
 use switchboard::service::{Features, Reply, RequestContext, Service, text_result};
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::in_process::InProcessConnector;
 use switchboard_protocol::types::elicitation::ElicitRequestParams;
 use switchboard_protocol::types::lifecycle::Implementation;
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};

@@ -18,9 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchboard::Host;
-use switchboard::options::HostOptions;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
+use switchboard::{Host, HostOptions};
 use switchboard_agent::tools::Shell;
 use switchboard_agent::{Agent, AgentOptions};
 use switchboard_server::ServiceHandler;

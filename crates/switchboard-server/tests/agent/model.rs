@@ -14,7 +14,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use switchboard_agent::message::{Content, Message, Part, Role, ToolCall};
 use switchboard_agent::provider::{
-    Answer, Chunk, Model, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
+    Chunk, Model, ModelReply, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
 };
 use tokio::sync::watch;
 
@@ -124,7 +124,7 @@ fn end(part: Part) -> BoxStream<'static, Result<Chunk, ProviderError>> {
         role: Role::Assistant,
         parts: vec![part],
     };
-    let answer = Answer {
+    let answer = ModelReply {
         message,
         stop,
         usage: Usage::default(),

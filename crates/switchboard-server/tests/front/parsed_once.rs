@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use switchboard::service::{Answered, ClientFrame, Purpose, Sink};
+use switchboard::internal::service::{Answered, ClientFrame, Purpose, Sink};
 use switchboard_protocol::{ErrorCode, Revision};
 use switchboard_server::http::{Access, HttpOptions, HttpServer};
 use switchboard_server::{Client, Exchange, Handler, ServiceHandler, SessionKey};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use switchboard::service::{ClientFrame, Sink};
+use switchboard::internal::service::{ClientFrame, Sink};
 use switchboard_protocol::{Limits, Revision};
 use switchboard_server::http::{Access, HttpOptions, HttpServer};
 use switchboard_server::{Client, Exchange, Handler, ServiceHandler, SessionKey};

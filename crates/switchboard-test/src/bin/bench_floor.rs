@@ -69,7 +69,7 @@ struct Pipe {
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}},"io.modelcontextprotocol/clientInfo":{"name":"floor","version":"1.0.0","title":"The floor"}},"#;
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct ResponseLine<'a> {
     id: u64,
     #[serde(borrow)]
     result: &'a RawValue,
@@ -116,7 +116,7 @@ impl Pipe {
         self.stdin.write_all(line.as_bytes()).await?;
         self.line.clear();
         self.stdout.read_line(&mut self.line).await?;
-        let answer: Answer<'_> = serde_json::from_str(&self.line)?;
+        let answer: ResponseLine<'_> = serde_json::from_str(&self.line)?;
         if answer.id != id || answer.result.get().is_empty() {
             return Err("the answer has another id".into());
         }

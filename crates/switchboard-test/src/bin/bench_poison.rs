@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use switchboard::catalog::{ListLimits, Provenance, Reach, ServerTools, ToolRules};
-use switchboard::json::SharedJson;
-use switchboard::names::ServerName;
+use switchboard::catalog::Provenance;
+use switchboard::internal::catalog::{ListLimits, Reach, ServerTools, ToolRules};
+use switchboard::{ServerName, SharedJson};
 use switchboard_test::shared::{poison_data, tool_search_data};
 
 /// Minimum number of definitions to time.

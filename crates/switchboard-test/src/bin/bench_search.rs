@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use switchboard::catalog::exposed::exposed_name;
-use switchboard::names::ServerName;
+use switchboard::ServerName;
+use switchboard::internal::catalog::exposed::exposed_name;
 use switchboard::search::{Document, Index};
 use switchboard_test::tool_sets::{ListedTool, Question, tool_sets};
 use tantivy::collector::TopDocs;

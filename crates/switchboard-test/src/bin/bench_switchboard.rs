@@ -7,14 +7,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use switchboard::audit::{Audit, AuditSettings};
-use switchboard::call::CallRequest;
-use switchboard::host::Host;
-use switchboard::names::ServerName;
-use switchboard::options::{HostOptions, HostSettings};
+use switchboard::internal::audit::{Audit, AuditSettings};
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::stdio::{StdioConnector, SupervisorCommand};
 use switchboard::permissions::{Engine, PermissionGate, Policy};
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::stdio::{StdioConnector, SupervisorCommand};
+use switchboard::{CallRequest, Host, HostOptions, HostSettings, ServerName};
 use switchboard_test::bench::{self, ARGUMENTS, Contestant, Failure, Server, TOOL};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -23,7 +20,7 @@ const SUPERVISOR: &str = "supervisor";
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(SUPERVISOR) {
-        return switchboard::supervisor::run();
+        return switchboard::internal::supervisor::run();
     }
     bench::run::<Switchboard>()
 }

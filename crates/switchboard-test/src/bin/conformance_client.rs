@@ -98,14 +98,13 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
-use switchboard::Host;
-use switchboard::call::{CallError, CallOutcome, CallRequest};
-use switchboard::handler::ClientHandler;
-use switchboard::names::ServerName;
-use switchboard::options::HostOptions;
-use switchboard::peer::ListKind;
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer, StreamableConnector};
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::http::{
+    HttpClient, HttpSettings, RemoteServer, StreamableConnector,
+};
+use switchboard::{
+    CallError, CallOutcome, CallRequest, ClientHandler, Host, HostOptions, ListKind, ServerName,
+};
 use switchboard_protocol::ErrorObject;
 use switchboard_protocol::types::capabilities::{ClientCapabilities, ElicitationCapability};
 use switchboard_protocol::types::elicitation::{ElicitAction, ElicitRequestParams, ElicitResult};
@@ -162,7 +161,7 @@ async fn run(job: &Job) -> Result<(), String> {
         handler: Arc::new(Consenting),
         ..HostOptions::default()
     });
-    let session = Session {
+    let session = ConnectedHost {
         server: ServerName::from("suite"),
         host,
     };
@@ -187,12 +186,12 @@ async fn run(job: &Job) -> Result<(), String> {
 }
 
 /// A host connected to the server of a scenario.
-struct Session {
+struct ConnectedHost {
     host: Host,
     server: ServerName,
 }
 
-impl Session {
+impl ConnectedHost {
     async fn play(&self, job: &Job) -> Result<(), String> {
         match job.scenario.as_str() {
             "initialize"

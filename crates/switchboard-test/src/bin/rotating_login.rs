@@ -13,10 +13,12 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use switchboard::auth::vault::sealed::SealedVault;
-use switchboard::auth::vault::{Vault, VaultKey};
-use switchboard::auth::{AuthSettings, Authorizer as _, Fetcher, OAuth, ProtectedServer, Target};
-use switchboard::transport::http::{HttpClient, HttpSettings};
+use switchboard::internal::auth::vault::sealed::SealedVault;
+use switchboard::internal::auth::vault::{Vault, VaultKey};
+use switchboard::internal::auth::{
+    AuthSettings, Authorizer as _, Fetcher, OAuth, ProtectedServer, Target,
+};
+use switchboard::internal::transport::http::{HttpClient, HttpSettings};
 use switchboard_config::settings::LoginStore;
 use url::Url;
 

@@ -24,7 +24,7 @@ mod unix {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use switchboard::transport::stdio::{StdioConnector, SupervisorCommand};
+    use switchboard::internal::transport::stdio::{StdioConnector, SupervisorCommand};
     use switchboard::transport::{Closed, Connector, Inbound, RequestFailure};
     use tokio::sync::mpsc;
 
@@ -34,7 +34,7 @@ mod unix {
             return ExitCode::from(2);
         };
         match role.as_str() {
-            "supervisor" => switchboard::supervisor::run(),
+            "supervisor" => switchboard::internal::supervisor::run(),
             "host" | "unsupervised" => {
                 let Ok(program) = std::env::current_exe() else {
                     return ExitCode::FAILURE;

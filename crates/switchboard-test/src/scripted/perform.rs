@@ -9,7 +9,7 @@ use switchboard_protocol::{RequestId, meta};
 use tokio::sync::mpsc;
 
 use super::engine::{
-    Answer, Heard, Out, Outcome, Plan, Refusal, Server, Session, Step, encode_answer,
+    ClientSession, Heard, Out, Outcome, Plan, PlannedAnswer, Refusal, Server, Step, encode_answer,
     encode_notification, encode_request,
 };
 use super::fault::{Fault, IdFault, Moment};
@@ -21,7 +21,7 @@ const PIECE: usize = 64 * 1024;
 /// Executes a plan. Ends early if the client has disconnected.
 pub(crate) async fn perform(
     server: &Server,
-    session: &Session,
+    session: &ClientSession,
     plan: Plan,
     out: mpsc::Sender<Out>,
 ) {
@@ -45,7 +45,7 @@ pub(crate) async fn greet(server: &Server, faults: &[Fault], out: &mpsc::Sender<
 /// Returns `None` if the receiver is gone.
 async fn carry_out(
     server: &Server,
-    session: &Session,
+    session: &ClientSession,
     plan: Plan,
     out: &mpsc::Sender<Out>,
 ) -> Option<()> {
@@ -100,12 +100,12 @@ async fn carry_out(
         }
     }
     let outcome = match plan.answer {
-        Answer::Now(outcome) => outcome,
-        Answer::Asked => {
+        PlannedAnswer::Now(outcome) => outcome,
+        PlannedAnswer::Asked => {
             let text = Value::Array(answers).to_string();
             Ok(json!({"content": [{"type": "text", "text": text}]}))
         }
-        Answer::Listened => {
+        PlannedAnswer::Listened => {
             let id: Value = serde_json::from_str(&plan.id.json()).unwrap_or_default();
             Ok(json!({"resultType": "complete", "_meta": {meta::SUBSCRIPTION_ID: id}}))
         }
@@ -138,7 +138,7 @@ async fn write_before(server: &Server, faults: &[Fault], out: &mpsc::Sender<Out>
 
 /// Writes the answer, at once or in pieces, once or repeatedly, and the faults that follow it.
 async fn deliver(
-    session: &Session,
+    session: &ClientSession,
     answer: Text,
     status: u16,
     faults: &[Fault],
@@ -194,7 +194,7 @@ async fn deliver(
 }
 
 async fn write_in_pieces(
-    session: &Session,
+    session: &ClientSession,
     answer: &Text,
     trickle: Option<(usize, Duration)>,
     out: &mpsc::Sender<Out>,

@@ -6,11 +6,9 @@ use futures_util::StreamExt as _;
 use futures_util::future::join;
 use futures_util::stream;
 use serde_json::{Value, json};
-use switchboard::Host;
-use switchboard::call::{CallError, CallOutcome};
-use switchboard::host::ServerError;
-use switchboard::options::{HostOptions, HostSettings};
-use switchboard::peer::RequestError;
+use switchboard::{
+    CallError, CallOutcome, Host, HostOptions, HostSettings, RequestError, ServerError,
+};
 use switchboard_protocol::Era::{self, Stateful, Stateless};
 use switchboard_test::hosted::{Held, Told, call, spec, wait_until};
 use switchboard_test::scripted::{

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
-use switchboard::Host;
-use switchboard::options::{HostOptions, HostSettings};
-use switchboard::peer::OpenOptions;
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::stdio::StdioConnector;
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::stdio::StdioConnector;
+use switchboard::{Host, HostOptions, HostSettings, OpenOptions};
 use switchboard_protocol::Era::{self, Stateful, Stateless};
 use switchboard_test::hosted::{Held, Told, spec};
 use switchboard_test::scripted::{Fault, IdFault, Moment, On, Over, Rule, Script, Tool, start};

@@ -5,10 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use switchboard::Host;
-use switchboard::call::CallError;
-use switchboard::options::HostOptions;
-use switchboard::peer::RequestError;
+use switchboard::{CallError, Host, HostOptions, RequestError};
 use switchboard_protocol::Limits;
 use switchboard_test::hosted::{call, resident_bytes, spec};
 use switchboard_test::scripted::{Fault, Over, Rule, Script, Tool, start};

@@ -5,11 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
-use switchboard::call::CallError;
-use switchboard::catalog::{LookupError, ToolRules};
-use switchboard::host::ServerError;
-use switchboard::options::HostSettings;
-use switchboard::spec::ServerSpec;
+use switchboard::catalog::LookupError;
+use switchboard::internal::catalog::ToolRules;
+use switchboard::internal::spec::ServerSpec;
+use switchboard::{CallError, HostSettings, ServerError};
 use switchboard_config::entry::ServerEntry;
 use switchboard_protocol::Era;
 use switchboard_test::hosted::{Told, call, spec, wait_until};

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::in_process::InProcessConnector;
 use switchboard::service::{
     Changes, Features, Reply, RequestContext, Service, text_result, unknown_tool,
 };
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::{
     Abandoned, Closed, Connector, HttpRefusal, Inbound, Link, Outgoing, Sending, TransportError,
     TransportErrorKind, sent,
@@ -28,7 +28,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 /// The name used in most tests.
-pub(crate) fn name() -> switchboard::names::ServerName {
+pub(crate) fn name() -> switchboard::ServerName {
     "lab".into()
 }
 

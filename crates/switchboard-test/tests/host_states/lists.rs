@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use switchboard::events::Event;
-use switchboard::handler::DeclineAll;
-use switchboard::options::HostSettings;
-use switchboard::peer::{self, ListKind, Notice, Observer, OpenOptions, PageLimits, Peer};
-use switchboard::spec::ServerSpec;
+use switchboard::internal::peer;
+use switchboard::internal::peer::{Notice, Observer, PageLimits, Peer};
+use switchboard::internal::spec::ServerSpec;
 use switchboard::transport::Closed;
+use switchboard::{DeclineAll, Event, HostSettings, ListKind, OpenOptions};
 use switchboard_protocol::Era;
 use switchboard_test::hosted::{Told, call, spec};
 use switchboard_test::scripted::{Fault, Over, Rule, Script, Tool, start};

@@ -16,18 +16,16 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::json;
-use switchboard::Host;
-use switchboard::call::{CallError, CallRequest};
-use switchboard::desired::{Desired, WithheldServer};
-use switchboard::events::{CallResult, Event};
-use switchboard::host::ServerError;
-use switchboard::options::{HostOptions, HostSettings};
-use switchboard::peer::{ListKind, OpenOptions, OpenStep, RequestError};
-use switchboard::remembered::{Outline, logged_in};
-use switchboard::spec::{ConnectionKey, ServerSpec, Start};
+use switchboard::internal::desired::{Desired, WithheldServer};
+use switchboard::internal::remembered::{Outline, logged_in};
+use switchboard::internal::spec::{ConnectionKey, ServerSpec, Start};
+use switchboard::internal::watch::{FileSource, FileWatcher};
 use switchboard::status::{Cause, Refusal, ServerState, ServerStatus};
 use switchboard::transport::TransportErrorKind;
-use switchboard::watch::{FileSource, FileWatcher};
+use switchboard::{
+    CallError, CallRequest, CallResult, Event, Host, HostOptions, HostSettings, ListKind,
+    OpenOptions, OpenStep, RequestError, ServerError,
+};
 use switchboard_config::entry::{ServerEntry, Transport};
 use switchboard_protocol::{Era, Revision};
 use switchboard_store::MemoryStore;
@@ -584,7 +582,7 @@ async fn applying_restarts_only_changed_servers() {
         enabled_tools: vec!["read".to_owned()],
         ..ServerEntry::default()
     };
-    changed[0].rules = switchboard::catalog::ToolRules::of(&only_read);
+    changed[0].rules = switchboard::internal::catalog::ToolRules::of(&only_read);
     changed[1].key = ConnectionKey::of(&[b"another"]);
     host.apply(changed.clone()).await;
     events.until(|events| {

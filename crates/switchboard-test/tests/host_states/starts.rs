@@ -6,12 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard::Host;
-use switchboard::events::Event;
-use switchboard::options::{HostOptions, HostSettings};
-use switchboard::spec::ServerSpec;
+use switchboard::internal::spec::ServerSpec;
+use switchboard::internal::transport::stdio::StdioConnector;
 use switchboard::status::{Cause, ServerState};
-use switchboard::transport::stdio::StdioConnector;
+use switchboard::{Event, Host, HostOptions, HostSettings};
 use switchboard_store::{MemoryStore, Store};
 use switchboard_test::hosted::{Told, spec_of};
 use tempfile::TempDir;

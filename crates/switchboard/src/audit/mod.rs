@@ -23,7 +23,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use entry::{Entry, Pen};
 
-pub use entry::{CallNote, Digest, End, What};
+pub use entry::What;
+pub(crate) use entry::{CallNote, Digest, End};
 pub use query::{Filter, Found, read};
 
 /// Where the log is kept.

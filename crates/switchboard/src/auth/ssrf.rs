@@ -92,7 +92,7 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
 
 /// The network of the machine.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SystemNetwork;
+pub(crate) struct SystemNetwork;
 
 impl Network for SystemNetwork {
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {

@@ -5,7 +5,7 @@
 //! and stack a check can cost is worked out from the schema before it is compiled. A schema that cannot be used is
 //! not the caller's fault: the arguments are passed on unchecked, and [`Checked`] says why.
 
-pub mod coerce;
+pub(crate) mod coerce;
 mod cost;
 mod plain;
 mod words;

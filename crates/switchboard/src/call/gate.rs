@@ -41,6 +41,7 @@ pub trait Gate: Send + Sync + 'static {
 
     /// Hears of what else is to be written down: a call that came to nothing before it was decided about, a login. It
     /// must be short.
+    #[doc(hidden)]
     fn note(&self, what: What) {
         let _ = what;
     }

@@ -93,6 +93,7 @@ pub struct LocalContext {
     /// The most tokens of text that an output may have.
     pub max_output_tokens: u64,
     /// Where larger output goes.
+    #[doc(hidden)]
     pub spill: Option<SpillFolder>,
     /// Places with secrets, which searches pass over.
     pub secrets: Arc<SecretPlaces>,

@@ -3,13 +3,13 @@
 //! Owns what happens between a name with arguments and a result, for tools of servers and for [local] ones alike. It
 //! never passes through the manager; it works on the snapshot and talks to the server directly.
 
-pub mod arguments;
+pub(crate) mod arguments;
 mod context;
-pub mod gate;
-pub mod local;
+pub(crate) mod gate;
+pub(crate) mod local;
 mod result;
-pub mod shape;
-pub mod spill;
+pub(crate) mod shape;
+pub(crate) mod spill;
 mod target;
 mod under_way;
 mod unmade;
@@ -62,6 +62,7 @@ pub struct CallRequest {
     /// Who hears of its progress. It runs on the task that reads, so it must be short.
     pub progress: Option<ProgressSink>,
     /// The session that makes the call. `None`: it may reach every server's tool, and there are no others.
+    #[doc(hidden)]
     pub context: Option<Arc<CallContext>>,
 }
 
@@ -267,7 +268,7 @@ impl Host {
                 let (idle, total) = (request.timeout, request.total_timeout);
                 let run = Box::pin(call.run(arguments.as_deref(), idle, total));
                 match run.await {
-                    Ok((result, output)) => Ok(Answer::of_local(result, output)),
+                    Ok((result, output)) => Ok(ToolReply::of_local(result, output)),
                     Err(error) => Err(CallError::Request {
                         tool: tool.called(),
                         error,
@@ -297,6 +298,7 @@ impl Host {
     }
 
     /// Whether a server's tool changes nothing, by the word of a server that is trusted.
+    #[doc(hidden)]
     pub fn is_read_only(&self, tool: &CatalogTool) -> bool {
         let hints = tool.live_annotations();
         let server = tool.reference().server.as_str();
@@ -304,6 +306,7 @@ impl Host {
     }
 
     /// Whether calls pass a gate that decides about them. Without one, every call is permitted.
+    #[doc(hidden)]
     pub fn has_gate(&self) -> bool {
         !self.options().gate.is_open()
     }
@@ -390,14 +393,14 @@ fn find<'c>(
 }
 
 /// What a tool answered.
-struct Answer {
+struct ToolReply {
     result: SharedJson,
     is_error: bool,
     display: Option<String>,
     is_exact: bool,
 }
 
-impl Answer {
+impl ToolReply {
     /// A server's answer.
     fn new(result: SharedJson, is_error: bool) -> Self {
         Self {
@@ -476,7 +479,7 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     /// Sends the call, and once more where nothing can have come of the first time.
-    async fn send(&self) -> Result<Answer, CallError> {
+    async fn send(&self) -> Result<ToolReply, CallError> {
         let server = &self.tool.reference().server;
         let view = self.host.view();
         let connected;
@@ -519,7 +522,7 @@ impl Sending<'_> {
     }
 
     /// Sends the call once more when the user has visited the pages that the server asked for instead of acting on it.
-    async fn after_visit(&self, error: RequestError, live: &Live) -> Result<Answer, CallError> {
+    async fn after_visit(&self, error: RequestError, live: &Live) -> Result<ToolReply, CallError> {
         let limit = self.left().unwrap_or(live.spec.tool_max);
         let visited = live.peer.visit(error, limit).await;
         let again = match visited {
@@ -559,12 +562,12 @@ impl Sending<'_> {
     }
 
     /// What a call comes to whose server is not connected.
-    async fn without_connection(&self, error: ServerError) -> Result<Answer, CallError> {
+    async fn without_connection(&self, error: ServerError) -> Result<ToolReply, CallError> {
         let reference = self.tool.reference();
         match error {
             ServerError::NeedsAuth(server) if reference.tool.as_str() == login::AUTHENTICATE => {
                 let (result, is_error) = login::answer(self.host, &server).await;
-                Ok(Answer::new(result, is_error))
+                Ok(ToolReply::new(result, is_error))
             }
             error => Err(error.into()),
         }
@@ -616,7 +619,7 @@ impl Sending<'_> {
         live.peer.probe(deadline).await.is_ok()
     }
 
-    async fn once(&self, live: &Live) -> Result<Answer, RequestError> {
+    async fn once(&self, live: &Live) -> Result<ToolReply, RequestError> {
         let answered = live.peer.answered();
         let outcome = self.attempt(live).await;
         // While a person answers what the server asks, the call does nothing.
@@ -624,7 +627,7 @@ impl Sending<'_> {
         outcome
     }
 
-    async fn attempt(&self, live: &Live) -> Result<Answer, RequestError> {
+    async fn attempt(&self, live: &Live) -> Result<ToolReply, RequestError> {
         let name = self.tool.reference().tool.as_str();
         // The connection may know the tool by a newer definition.
         let tool = live.tools.get(name).unwrap_or(self.tool);
@@ -646,7 +649,7 @@ impl Sending<'_> {
         let glance = CallToolResult::error_flag_of_one_text(first.as_bytes())
             .or_else(|| CallToolResult::error_flag_at_a_glance(first.raw()));
         if let (Some(is_error), false) = (glance, as_task) {
-            return Ok(Answer::new(first, is_error));
+            return Ok(ToolReply::new(first, is_error));
         }
         // In a box, so that what is rare does not make the future of every call larger.
         let result = Box::pin(async {
@@ -656,7 +659,7 @@ impl Sending<'_> {
                 .follow(Method::ToolsCall, params, first, &options)
                 .await
         });
-        Answer::read(result.await?)
+        ToolReply::read(result.await?)
     }
 
     /// The arguments that the tool wants mirrored as headers.
@@ -718,7 +721,7 @@ impl<'a> Running<'a> {
 
     fn end(
         mut self,
-        outcome: Result<Answer, CallError>,
+        outcome: Result<ToolReply, CallError>,
         elapsed: Duration,
     ) -> Result<CallOutcome, CallError> {
         self.ended = true;

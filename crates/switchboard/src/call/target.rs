@@ -46,6 +46,7 @@ impl<'a> CallTarget<'a> {
     }
 
     /// Who can show beforehand what a call will do: a local tool.
+    #[doc(hidden)]
     pub fn previewer(self) -> Option<&'a dyn Previewer> {
         match self {
             Self::Server(_) => None,

@@ -17,6 +17,7 @@ pub(crate) const UNFIT: &str = "bad-arguments";
 
 impl Host {
     /// Records a call that a model wrote with arguments that are not JSON, so that it cannot be made.
+    #[doc(hidden)]
     pub fn note_unreadable(&self, tool: &str, arguments: &str) {
         let digest = Some(Digest::of(arguments));
         let end = End::Failed(UNFIT);

@@ -26,7 +26,7 @@ use switchboard_config::text::{is_invisible, visible};
 use super::exposed::SEPARATOR;
 use crate::names::ServerName;
 
-pub use switchboard_config::confusable::{BUILT_INS, fold};
+pub(crate) use switchboard_config::confusable::BUILT_INS;
 
 /// Why a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum Impersonation {
     #[error("{what} \"{}\" reads like the built-in tool {built_in}", visible(.shown))]
     BuiltIn {
         /// What of it does.
-        what: Part,
+        what: NameOrTitle,
         /// As it was written, cut short.
         shown: String,
         /// The built-in.
@@ -55,7 +55,7 @@ pub enum Impersonation {
     #[error("{what} presents it as a tool of the server {other}")]
     OthersTool {
         /// What of it does.
-        what: Part,
+        what: NameOrTitle,
         /// The other server.
         other: ServerName,
     },
@@ -63,14 +63,14 @@ pub enum Impersonation {
 
 /// The part of a server or tool that people and models read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum NameOrTitle {
     /// Its name.
     Name,
     /// Its title.
     Title,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for NameOrTitle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Name => "its name",
@@ -125,7 +125,7 @@ impl KnownServers {
     fn judge(&self, name: &ServerName) -> Result<String, Impersonation> {
         let text = name.as_str();
         if let Some(built_in) = built_in(text) {
-            return Err(built_in_disguise(Part::Name, text, built_in));
+            return Err(built_in_disguise(NameOrTitle::Name, text, built_in));
         }
         if has_tool_prefix(text) {
             return Err(Impersonation::Prefix);
@@ -167,12 +167,12 @@ pub(super) fn judge_tool(name: &str, title: Option<&str>) -> Result<TitleUse, Im
     if let Some(built_in) = named
         && !is_ordinary_word(name, built_in)
     {
-        return Err(built_in_disguise(Part::Name, name, built_in));
+        return Err(built_in_disguise(NameOrTitle::Name, name, built_in));
     }
     match title.and_then(|title| Some((title, built_in(title)?))) {
         None => Ok(TitleUse::Shown),
         Some((_, built_in)) if named == Some(built_in) => Ok(TitleUse::Withheld),
-        Some((title, built_in)) => Err(built_in_disguise(Part::Title, title, built_in)),
+        Some((title, built_in)) => Err(built_in_disguise(NameOrTitle::Title, title, built_in)),
     }
 }
 
@@ -200,7 +200,7 @@ fn is_ordinary_word(name: &str, built_in: &str) -> bool {
     one_word && name == built_in.to_ascii_lowercase()
 }
 
-fn built_in_disguise(what: Part, text: &str, built_in: &'static str) -> Impersonation {
+fn built_in_disguise(what: NameOrTitle, text: &str, built_in: &'static str) -> Impersonation {
     Impersonation::BuiltIn {
         what,
         shown: text.chars().take(40).collect(),

@@ -12,7 +12,7 @@ use foldhash::quality::RandomState;
 use switchboard_config::text::visible;
 
 use super::count::ToolCount;
-use super::impersonation::{Impersonation, KnownServers, Part};
+use super::impersonation::{Impersonation, KnownServers, NameOrTitle};
 use super::server::{ServerTools, SetAside, SetAsideReason};
 use super::suspicion::Flag;
 use super::text::{self, Tokens};
@@ -122,6 +122,7 @@ impl LookupError {
 impl Catalog {
     /// Puts together what the servers offer. `known` are all configured servers; one that was not admitted there
     /// contributes nothing.
+    #[doc(hidden)]
     pub fn assemble(
         known: &KnownServers,
         offers: impl IntoIterator<Item = (ServerName, Arc<ServerTools>, Option<Arc<str>>)>,
@@ -393,15 +394,15 @@ fn refuse(
 ) -> Option<SetAsideReason> {
     if tool.may_claim {
         let server = &tool.reference().server;
-        let claim = |what: Part, text: &str| {
+        let claim = |what: NameOrTitle, text: &str| {
             let other = known.claimed(server, text)?.clone();
             Some(SetAsideReason::Impersonation(Impersonation::OthersTool {
                 what,
                 other,
             }))
         };
-        let claimed = claim(Part::Name, tool.reference().tool.as_str())
-            .or_else(|| claim(Part::Title, &tool.title()?));
+        let claimed = claim(NameOrTitle::Name, tool.reference().tool.as_str())
+            .or_else(|| claim(NameOrTitle::Title, &tool.title()?));
         if claimed.is_some() {
             return claimed;
         }

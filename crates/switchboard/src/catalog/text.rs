@@ -16,11 +16,11 @@ pub const MAX_DESCRIPTION: usize = 2_048;
 
 /// The most characters of a description or of a server's instructions that the model sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DescriptionLimit(u32);
+pub(crate) struct DescriptionLimit(u32);
 
 impl DescriptionLimit {
     /// That many characters.
-    pub fn characters(count: u64) -> Self {
+    pub(crate) fn characters(count: u64) -> Self {
         Self(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
@@ -70,7 +70,7 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether [`neutralise`] would leave the text as it is.
-pub fn is_plain(text: &str) -> bool {
+pub(crate) fn is_plain(text: &str) -> bool {
     neutralise(text) == text
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn first_characters(text: &str, count: usize) -> &str {
 }
 
 /// What a model sees of a longer text for it alone: harmless, and of at most that many characters.
-pub fn for_model(text: &str, limit: DescriptionLimit) -> Cow<'_, str> {
+pub(crate) fn for_model(text: &str, limit: DescriptionLimit) -> Cow<'_, str> {
     // Neutralising only ever makes text longer or drops colours, so a hostile megabyte is not walked to its end.
     let enough = first_characters(text, limit.get().saturating_mul(8));
     cut(neutralise(enough), limit.get())

@@ -214,6 +214,7 @@ impl CatalogTool {
     }
 
     /// Which arguments are mirrored into HTTP headers, read on first use.
+    #[doc(hidden)]
     pub fn param_headers(&self) -> &ParamHeaders {
         &self.prepared().headers
     }

@@ -71,7 +71,7 @@ pub struct Registration {
 
 /// All hooks, in the order they run.
 #[derive(Debug, Default)]
-pub struct HookList {
+pub(crate) struct HookList {
     hooks: Vec<Registered>,
     problems: Vec<RuleProblem>,
 }

@@ -168,7 +168,7 @@ struct Managed {
     /// Which tools are wanted, for the connection there is: it does not depend on them.
     rules: watch::Sender<ToolRules>,
     /// What it is told of its sandbox, likewise.
-    sandbox: watch::Sender<sandbox::State>,
+    sandbox: watch::Sender<sandbox::SandboxState>,
     /// How long it may rest, likewise.
     idle_shutdown: watch::Sender<Option<Duration>>,
 }

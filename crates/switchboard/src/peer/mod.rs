@@ -41,9 +41,11 @@ use usage::Usage;
 
 pub use error::RequestError;
 pub use inbound::{ListKind, Notice, Observer};
-pub use open::{OpenError, OpenErrorKind, OpenOptions, OpenStep, ServerFacts, open};
+pub(crate) use open::{OpenError, OpenErrorKind, ServerFacts};
+pub use open::{OpenOptions, OpenStep, open};
 pub use pages::{PageLimits, Pages};
-pub use pending::{Progress, ProgressListener, ProgressRoute, ProgressSink};
+pub use pending::{Progress, ProgressSink};
+pub(crate) use pending::{ProgressListener, ProgressRoute};
 
 /// A server that a conversation has been opened with.
 #[derive(Clone)]

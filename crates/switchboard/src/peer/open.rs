@@ -11,7 +11,9 @@ use futures_util::future::{Either, select};
 use serde_json::value::RawValue;
 use switchboard_config::entry::Transport;
 use switchboard_protocol::meta::{self, MetaMembers};
-use switchboard_protocol::negotiate::{self, Answer, Because, Failure, HttpAnswer, Offer, Step};
+use switchboard_protocol::negotiate::{
+    self, Because, Failure, HttpAnswer, NegotiationReply, Offer, Step,
+};
 use switchboard_protocol::types::capabilities::ServerCapabilities;
 use switchboard_protocol::types::lifecycle::{
     DiscoverResult, Implementation, InitializeRequestParams, InitializeResult,
@@ -376,7 +378,7 @@ impl Opening<'_> {
             return self.after_discover(is_http, revision, reply_or_closed(reply));
         }
         *unanswered = Some(asked);
-        let step = negotiate::after_discover(self.offer(revision), Answer::Silence);
+        let step = negotiate::after_discover(self.offer(revision), NegotiationReply::Silence);
         Ok((step, None))
     }
 
@@ -392,12 +394,12 @@ impl Opening<'_> {
         }
         let step = |answer| negotiate::after_discover(offer, answer);
         Ok(match reply {
-            Reply::Result(result) => (step(Answer::Result(result.raw())), Some(result)),
-            Reply::Error(error) => (step(Answer::Error(&error)), None),
+            Reply::Result(result) => (step(NegotiationReply::Result(result.raw())), Some(result)),
+            Reply::Error(error) => (step(NegotiationReply::Error(&error)), None),
             Reply::Unreadable(_) | Reply::TooDeep(..) | Reply::Overdue(_) => {
-                (step(Answer::Unreadable), None)
+                (step(NegotiationReply::Unreadable), None)
             }
-            Reply::Closed(_) => (step(Answer::Closed), None),
+            Reply::Closed(_) => (step(NegotiationReply::Closed), None),
             Reply::Failed(failure) => return Err(failed(failure)),
         })
     }
@@ -475,10 +477,10 @@ impl Opening<'_> {
         }
         let step = |answer| negotiate::after_initialize(offer, answer);
         Ok(match reply {
-            Reply::Result(result) => (step(Answer::Result(result.raw())), Some(result)),
-            Reply::Error(error) => (step(Answer::Error(&error)), None),
+            Reply::Result(result) => (step(NegotiationReply::Result(result.raw())), Some(result)),
+            Reply::Error(error) => (step(NegotiationReply::Error(&error)), None),
             Reply::Unreadable(_) | Reply::TooDeep(..) | Reply::Overdue(_) => {
-                (step(Answer::Unreadable), None)
+                (step(NegotiationReply::Unreadable), None)
             }
             Reply::Closed(closed) => return Err(OpenErrorKind::Closed(closed)),
             Reply::Failed(failure) => return Err(failed(failure)),
@@ -642,20 +644,20 @@ fn http_step(
         Reply::Failed(failure) => return Err(failed(failure)),
         Reply::Closed(closed) => return Err(OpenErrorKind::Closed(closed)),
         Reply::Unreadable(_) | Reply::TooDeep(..) | Reply::Overdue(_) => {
-            return Ok((step(taken(Answer::Unreadable)), None));
+            return Ok((step(taken(NegotiationReply::Unreadable)), None));
         }
         Reply::Result(result) => {
-            let step = step(taken(Answer::Result(result.raw())));
+            let step = step(taken(NegotiationReply::Result(result.raw())));
             return Ok((step, Some(result)));
         }
-        Reply::Error(error) => return Ok((step(taken(Answer::Error(&error))), None)),
+        Reply::Error(error) => return Ok((step(taken(NegotiationReply::Error(&error))), None)),
     };
     let parsed = parse(&refusal.body, &Limits::DEFAULT);
     let step = step(HttpAnswer {
         status: refusal.status,
         answer: match &parsed {
             Ok(Incoming::Single(received)) => (&received.message).into(),
-            _ => Answer::Unreadable,
+            _ => NegotiationReply::Unreadable,
         },
     });
     match step {

@@ -25,7 +25,7 @@ pub trait Approver: Send + Sync + 'static {
 
     /// Asks about one call. Nothing may be approved that was not shown: see [`ConsentView`](super::ConsentView).
     /// Dropping the future takes the question back.
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer>;
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, PromptAnswer>;
 
     /// Writes a rule to the file of a place, as an answer wants; an error says why it was not.
     fn remember<'a>(
@@ -39,6 +39,7 @@ pub trait Approver: Send + Sync + 'static {
 }
 
 /// Shows beforehand what a call will do. Given by the tool.
+#[doc(hidden)]
 pub trait Previewer: fmt::Debug + Send + Sync {
     /// What a call with these arguments will do; `None` if the arguments say it all.
     fn preview<'a>(&'a self, arguments: &'a RawValue) -> BoxFuture<'a, Option<Preview>>;
@@ -63,7 +64,7 @@ pub struct Question<'a> {
 
 /// What a person answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum PromptAnswer {
     /// Yes, this once.
     Once,
     /// Yes, and what an offer says is not to be asked about again.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchboard_config::entry::Permission;
 
-use super::approval::{Answer, GrantPlace, Question};
+use super::approval::{GrantPlace, PromptAnswer, Question};
 use super::engine::Engine;
 use super::gate::{PermissionGate, Wanted, granted};
 use super::grants::Offer;
@@ -68,7 +68,7 @@ impl PermissionGate {
             };
             let answer = approver.ask(question).await;
             let mut session = false;
-            if let Answer::Grant { offer, place } = answer
+            if let PromptAnswer::Grant { offer, place } = answer
                 && let Some(offer) = offers.get(offer)
             {
                 session = true;
@@ -103,15 +103,15 @@ impl PermissionGate {
             return Ok(granted(true, asked));
         };
         match answer {
-            Answer::Once | Answer::Grant { .. } => Ok(granted(session, asked)),
-            Answer::No => {
+            PromptAnswer::Once | PromptAnswer::Grant { .. } => Ok(granted(session, asked)),
+            PromptAnswer::No => {
                 let because = Because::Person {
                     session: false,
                     asked,
                 };
                 Err((Arc::new(Grounds::new(Permission::Deny, because)), None))
             }
-            Answer::Unshown(reason) => {
+            PromptAnswer::Unshown(reason) => {
                 let grounds = Grounds::new(Permission::Deny, Because::NoAnswer);
                 Err((Arc::new(grounds), Some(reason)))
             }

@@ -162,6 +162,7 @@ impl Engine {
 
     /// Asks before each command that no rule allows, whatever the policy says: where no sandbox keeps commands from
     /// Switchboard's own files.
+    #[doc(hidden)]
     #[must_use]
     pub fn asking_before_commands(mut self) -> Self {
         self.asks_before_commands = true;
@@ -169,11 +170,13 @@ impl Engine {
     }
 
     /// Where secrets are, which searches pass over.
+    #[doc(hidden)]
     pub fn secrets(&self) -> Arc<SecretPlaces> {
         Arc::clone(&self.secrets)
     }
 
     /// Adds hooks that are part of the program.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_hooks(mut self, hooks: impl IntoIterator<Item = Registration>) -> Self {
         self.hooks.extend(hooks);
@@ -202,6 +205,7 @@ impl Engine {
     }
 
     /// Rules that are about none of these tools and about no built-in one.
+    #[doc(hidden)]
     pub fn idle_rules(&self, catalog: &Catalog) -> Vec<&Rule> {
         let built_in = BUILT_INS.iter().map(|name| Subject::built_in(name));
         let subjects: Vec<Subject<'_>> =
@@ -410,6 +414,7 @@ impl Engine {
     }
 
     /// Whether what this server says of its tools counts.
+    #[doc(hidden)]
     pub fn trusts(&self, server: &str) -> bool {
         self.trusted.contains(server)
     }

@@ -51,6 +51,7 @@ impl Loss {
 
 impl Engine {
     /// Decides about a call and tells why.
+    #[doc(hidden)]
     pub fn explain(&self, subject: &Subject<'_>, arguments: Option<&RawValue>) -> Explanation<'_> {
         let decision = self.decide(subject, arguments);
         let is_deciding = |rule: &Rule| {

@@ -86,6 +86,7 @@ impl PermissionGate {
     }
 
     /// Writes calls down there.
+    #[doc(hidden)]
     #[must_use]
     pub fn recording(mut self, audit: Audit) -> Self {
         self.audit = Some(audit);
@@ -113,6 +114,7 @@ impl PermissionGate {
 
     /// Decides about a call, at once where nobody has to be asked. Where the audit log is required, a call that is
     /// permitted is entered there first, and refused if it cannot be.
+    #[doc(hidden)]
     pub fn permit<'a>(&'a self, wanted: Wanted<'a>) -> Check<'a, Verdict> {
         let decided = self.decide(wanted);
         match &self.audit {

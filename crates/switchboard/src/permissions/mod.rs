@@ -32,11 +32,11 @@ mod address;
 mod approval;
 mod asking;
 mod condition;
-pub mod consent;
+pub(crate) mod consent;
 mod engine;
 mod exact;
-mod explain;
-mod gate;
+pub(crate) mod explain;
+pub(crate) mod gate;
 mod glob;
 mod grants;
 mod own_files;
@@ -47,19 +47,18 @@ mod rule;
 mod secrets;
 mod subject;
 
-pub use approval::{Answer, Approver, GrantPlace, Previewer, Question};
-pub use consent::{ConsentView, Preview};
+pub use approval::{Approver, GrantPlace, Previewer, PromptAnswer, Question};
+pub use consent::{ConsentView, Entry, Folded, Hidden, HiddenKind, Preview, Screen};
 pub use engine::{Decision, Engine};
-pub use explain::{Explanation, Loser, Loss};
-pub use gate::{PermissionGate, Wanted};
+pub use gate::PermissionGate;
 pub use grants::Offer;
-pub use own_files::OwnFiles;
 pub use policy::{Caller, Policy};
 pub use rule::{Because, Grounds, Rule, RuleProblem};
 pub use secrets::{Secrecy, SecretPlaces};
 pub use subject::Subject;
 
 /// Whether a text is a glob over names that rules and filters understand, and if so, one that can be asked.
+#[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct NameGlob(glob::Glob);
 

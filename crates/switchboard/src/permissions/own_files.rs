@@ -55,7 +55,7 @@ struct Whose<'a> {
 
 /// The files and folders that no tool may change.
 #[derive(Debug, Default)]
-pub struct OwnFiles {
+pub(crate) struct OwnFiles {
     folders: Vec<PathBuf>,
     files: Vec<PathBuf>,
     /// Folders in them that tools may use.
@@ -80,7 +80,7 @@ struct Place {
 
 impl OwnFiles {
     /// The files of a configuration that was looked for in these folders.
-    pub fn new(folders: &Folders) -> Self {
+    pub(crate) fn new(folders: &Folders) -> Self {
         let project = PROJECT_FILES.iter().map(|(name, _)| *name);
         let mut files: Vec<PathBuf> = project
             .chain([LOCAL_FILE])
@@ -112,7 +112,7 @@ impl OwnFiles {
 
     /// Lets tools use a folder that lies in one of ours, such as the one with output that was too long.
     #[must_use]
-    pub fn except(mut self, folder: PathBuf) -> Self {
+    pub(crate) fn except(mut self, folder: PathBuf) -> Self {
         self.open.extend(path::real(&folder));
         self.open.push(folder);
         self

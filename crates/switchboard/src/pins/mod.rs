@@ -25,9 +25,9 @@
 
 mod book;
 mod content;
-pub mod diff;
+pub(crate) mod diff;
 mod rename;
-pub mod review;
+pub(crate) mod review;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +40,8 @@ use crate::spec::ServerIdentity;
 use book::Book;
 pub use content::ContentKind;
 pub(crate) use content::admit;
+pub use diff::{Line, Side};
+pub use review::{Change, Pin, Review, Standing, Subject};
 
 /// Where the pins are, each server's under its identity.
 pub(crate) const PINS: Space = Space::new("pins");

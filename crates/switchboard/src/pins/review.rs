@@ -123,6 +123,7 @@ pub struct Change {
 
 impl Review {
     /// The review of a server; `None` if nothing is known of it.
+    #[doc(hidden)]
     pub fn of(outline: &Outline, remembered: &Remembered) -> Option<Self> {
         let lists = remembered.lists.as_ref();
         let pins = remembered.pins.as_ref();

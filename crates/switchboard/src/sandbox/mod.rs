@@ -148,14 +148,14 @@ pub(crate) const STATE_UPDATE: &str = "codex/sandbox-state/update";
 
 /// What a server that declares `codex/sandbox-state` is told: the policy it is under, or is to keep to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct State {
+pub struct SandboxState {
     /// The policy; `None` is everything the user may.
     pub policy: Option<Policy>,
     /// The folder that it is about. Without one nobody is told anything.
     pub folder: PathBuf,
 }
 
-impl State {
+impl SandboxState {
     /// The params of `codex/sandbox-state/update`, in the form that Codex gave them.
     pub(crate) fn params(&self) -> Option<Value> {
         if self.folder.as_os_str().is_empty() {

@@ -10,10 +10,10 @@ use crate::catalog::Catalog;
 
 /// An index and the catalogue it is of; nothing until somebody searches, because even an empty index knows all synonyms.
 #[derive(Debug, Default)]
-pub(crate) struct LiveIndex(RwLock<Option<State>>);
+pub(crate) struct LiveIndex(RwLock<Option<IndexedCatalog>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct IndexedCatalog {
     index: Index,
     /// Weak, so that an old catalogue can go; its address is not used again as long as this is here.
     catalog: Weak<Catalog>,
@@ -44,7 +44,7 @@ impl LiveIndex {
     }
 }
 
-impl State {
+impl IndexedCatalog {
     fn is_of(&self, catalog: &Arc<Catalog>) -> bool {
         std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog))
     }

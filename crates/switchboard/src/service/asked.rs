@@ -16,18 +16,23 @@ use tokio::sync::oneshot;
 use super::{Purpose, Sink};
 
 /// What a client answered.
-type Answer = Result<Box<RawValue>, ErrorObject<'static>>;
+type ClientReply = Result<Box<RawValue>, ErrorObject<'static>>;
 
 /// The questions under way.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<ClientReply>>>,
 }
 
 impl Asked {
     /// Asks the client and waits for its answer. Dropping the future takes the question back.
-    pub(super) async fn ask(&self, sink: &Arc<dyn Sink>, method: Method, params: &str) -> Answer {
+    pub(super) async fn ask(
+        &self,
+        sink: &Arc<dyn Sink>,
+        method: Method,
+        params: &str,
+    ) -> ClientReply {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.lock().insert(id, sender);
@@ -50,7 +55,7 @@ impl Asked {
     }
 
     /// Hands an answer to the question that waits for it; `false` if there is none.
-    pub(super) fn answered(&self, id: &RequestId<'_>, answer: Answer) -> bool {
+    pub(super) fn answered(&self, id: &RequestId<'_>, answer: ClientReply) -> bool {
         let waiting = id.as_u64_lenient().and_then(|id| self.lock().remove(&id));
         let is_waited_for = waiting.is_some();
         if let Some(waiting) = waiting {
@@ -60,7 +65,7 @@ impl Asked {
         is_waited_for
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ClientReply>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -116,12 +116,12 @@ pub(super) struct Core {
     pub(super) server_meta: RawObject<'static>,
     permits: Arc<Semaphore>,
     pub(super) asked: Asked,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
 /// What changes in the course of a conversation.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct SessionState {
     closed: bool,
     /// What `initialize` settled (stateful era).
     pub(super) settled: Option<Settled>,
@@ -157,15 +157,15 @@ impl Request {
 }
 
 /// A running request; what it ends in, if it has an answer.
-type Running = Pin<Box<dyn Future<Output = Option<Answer>> + Send>>;
+type Running = Pin<Box<dyn Future<Output = Option<EncodedReply>> + Send>>;
 
 /// What a request ends in.
-struct Answer {
+struct EncodedReply {
     frame: Bytes,
     answered: Answered,
 }
 
-impl Answer {
+impl EncodedReply {
     fn result(id: &RequestId<'_>, result: &str, answered: Answered) -> Self {
         let mut frame = Vec::with_capacity(result.len() + 48);
         let written = switchboard_protocol::trusted(result)
@@ -196,7 +196,7 @@ impl Answer {
 }
 
 impl Core {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
         // Nothing panics while it holds the lock, and if it did, the state would still be whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -236,7 +236,7 @@ impl Core {
             ClientMessage::Request(request) => {
                 let id = request.id.clone();
                 if let Err(error) = self.begin(request, classified, sink) {
-                    Answer::error(&id, &error).send(sink);
+                    EncodedReply::error(&id, &error).send(sink);
                 }
             }
             ClientMessage::Notification { method, params } => {
@@ -257,7 +257,7 @@ impl Core {
                 tracing::debug!(%error, "the client reports an error that belongs to no request");
             }
             ClientMessage::OtherVersion { id: Some(id) } => {
-                Answer::error(&id, &ClientMessage::other_version()).send(sink);
+                EncodedReply::error(&id, &ClientMessage::other_version()).send(sink);
             }
             ClientMessage::OtherVersion { id: None } => {
                 tracing::debug!("a message that is not of JSON-RPC 2.0 is ignored");
@@ -409,7 +409,7 @@ impl Listener for Core {
 }
 
 /// Answers a request, whatever its service does.
-async fn run(request: Arc<Request>) -> Option<Answer> {
+async fn run(request: Arc<Request>) -> Option<EncodedReply> {
     let answer = AssertUnwindSafe(dispatch::answer(&request))
         .catch_unwind()
         .await;
@@ -419,15 +419,15 @@ async fn run(request: Arc<Request>) -> Option<Answer> {
                 Opened::Handshake(revision) => Answered::Handshake(revision),
                 Opened::Stateful(_) | Opened::Stateless(_) => Answered::Result,
             };
-            Some(Answer::result(&request.id, &result, answered))
+            Some(EncodedReply::result(&request.id, &result, answered))
         }
         Ok(Ok(None)) => None,
-        Ok(Err(error)) => Some(Answer::error(&request.id, &error)),
+        Ok(Err(error)) => Some(EncodedReply::error(&request.id, &error)),
         Err(_) => {
             tracing::error!(method = %request.method, "the service panicked");
             let error =
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, "the server failed unexpectedly");
-            Some(Answer::error(&request.id, &error))
+            Some(EncodedReply::error(&request.id, &error))
         }
     }
 }

@@ -59,10 +59,10 @@ mod asked;
 mod cancellation;
 mod changes;
 mod context;
-mod conversation;
+pub(crate) mod conversation;
 mod dispatch;
-mod frame;
-mod sink;
+pub(crate) mod frame;
+pub(crate) mod sink;
 mod subscriptions;
 
 use std::borrow::Cow;
@@ -84,9 +84,8 @@ use switchboard_protocol::{ErrorCode, ErrorObject};
 pub use cancellation::Cancellation;
 pub use changes::Changes;
 pub use context::RequestContext;
-pub use conversation::{Conversation, MAX_IN_FLIGHT};
-pub use frame::{ClientFrame, ClientMessage, ClientRequest, MethodName};
-pub use sink::{Answered, Purpose, Sink};
+pub(crate) use conversation::Conversation;
+pub(crate) use sink::{Purpose, Sink};
 
 /// What a method of a [`Service`] answers, once it is done.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, Failure>>;

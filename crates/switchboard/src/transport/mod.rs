@@ -6,10 +6,10 @@
 //! message is) comes with each message.
 
 mod error;
-pub mod http;
-pub mod in_process;
-pub mod stdio;
-pub mod websocket;
+pub(crate) mod http;
+pub(crate) mod in_process;
+pub(crate) mod stdio;
+pub(crate) mod websocket;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -42,32 +42,38 @@ pub trait Connector: fmt::Debug + Send + Sync + 'static {
     }
 
     /// What it leads to, for people.
+    #[doc(hidden)]
     fn destination(&self) -> Destination {
         Destination::Unknown
     }
 
     /// Whether connecting may install the server first: the program is a package runner such as `npx`.
+    #[doc(hidden)]
     fn may_install(&self) -> bool {
         false
     }
 
     /// The package that a package runner keeps installed for the server, if its folder is known.
+    #[doc(hidden)]
     fn installed_package(&self) -> Option<InstalledPackage> {
         None
     }
 
     /// Variables of the host that the server does not get, by name.
+    #[doc(hidden)]
     fn withheld_variables(&self) -> Vec<WithheldVariable> {
         Vec::new()
     }
 
     /// Variables of the host that the server's entry lists to be passed on, whether they are set or not.
+    #[doc(hidden)]
     fn listed_variables(&self) -> &[String] {
         &[]
     }
 }
 
 /// A package that npx has installed for a server, or would.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledPackage {
     /// The package as the entry names it; several are separated by blanks.
@@ -77,6 +83,7 @@ pub struct InstalledPackage {
 }
 
 /// A variable of the host that a server does not get. Its value is never part of it.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithheldVariable {
     /// Its name.
@@ -86,6 +93,7 @@ pub struct WithheldVariable {
 }
 
 /// What a server may need a variable for.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariablePurpose {
     /// Installing the server: a setting of npm, pip, uv and others, or a proxy.
@@ -99,6 +107,7 @@ pub enum VariablePurpose {
 }
 
 /// What a connector leads to, as far as it helps to explain a failure. Nothing in it is secret.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Destination {

@@ -20,7 +20,7 @@ pub(super) const PROMPT: &str = "explain_file";
 pub(super) const INSTRUCTIONS: &str = "Reads the files of one folder and changes nothing. Find files with glob, search in them with grep, read them with read_file; paths are relative to the folder.";
 
 /// Its tools, sorted by name.
-pub fn tools() -> Vec<Tool<'static>> {
+pub(crate) fn tools() -> Vec<Tool<'static>> {
     let text = |about: &str| json!({"type": "string", "description": about});
     let number = |about: &str| json!({"type": "integer", "minimum": 1, "description": about});
     let truncated =

@@ -38,7 +38,8 @@ use crate::service::{
 };
 use files::{FileError, FileErrorKind, Root};
 
-pub use definitions::{NAME, catalog, tools};
+pub(crate) use definitions::tools;
+pub use definitions::{NAME, catalog};
 
 /// How many resources one page lists.
 const PAGE: usize = 1000;

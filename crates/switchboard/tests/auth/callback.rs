@@ -1,6 +1,6 @@
 //! The callback of a login: what ties it to the login and to the authorization server, and what is made of the rest.
 
-use switchboard::auth::{AuthSettings, Callback, LoginErrorKind};
+use switchboard::internal::auth::{AuthSettings, Callback, LoginErrorKind};
 use switchboard_config::secret::Secret;
 
 use crate::world::World;

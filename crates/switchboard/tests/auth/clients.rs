@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchboard::auth::{AuthSettings, LoginErrorKind, logout};
+use switchboard::internal::auth::{AuthSettings, LoginErrorKind, logout};
 use url::Url;
 
 use crate::world::{REDIRECT_URI, World};

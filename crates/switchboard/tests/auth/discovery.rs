@@ -1,7 +1,7 @@
 //! What is found out about a server, and what is not believed.
 
 use serde_json::{Value, json};
-use switchboard::auth::{AuthSettings, LoginErrorKind};
+use switchboard::internal::auth::{AuthSettings, LoginErrorKind};
 
 use crate::world::World;
 

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use switchboard::Host;
-use switchboard::audit::{Audit, AuditSettings, LOG};
-use switchboard::auth::{Grant, ProtectedServer, SecretSource};
-use switchboard::connectors::{ConnectorError, Connectors};
-use switchboard::options::HostOptions;
+use switchboard::internal::audit::{Audit, AuditSettings, LOG};
+use switchboard::internal::auth::{Grant, ProtectedServer, SecretSource};
+use switchboard::internal::connectors::{ConnectorError, Connectors};
+use switchboard::{Host, HostOptions};
 use switchboard_config::files::InMemory;
 use switchboard_config::resolve::{Config, Inputs};
 use switchboard_config::secret::Secret;

@@ -8,7 +8,7 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 use serde_json::{Value, json};
-use switchboard::auth::{AuthSettings, Grant, LoginErrorKind, SecretSource, Verdict};
+use switchboard::internal::auth::{AuthSettings, Grant, LoginErrorKind, SecretSource, Verdict};
 use switchboard_config::secret::Secret;
 use url::Url;
 

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::json;
-use switchboard::auth::vault::MemoryVault;
-use switchboard::auth::{
+use switchboard::internal::auth::vault::MemoryVault;
+use switchboard::internal::auth::{
     AuthSettings, Authorizer as _, Credentials, FetchErrorKind, Fetcher, Login, LoginErrorKind,
     Network, OAuth, ProtectedServer, Refusal, Target,
 };
-use switchboard::transport::http::HttpClient;
+use switchboard::internal::transport::http::HttpClient;
 use url::Url;
 
 use crate::world::{REDIRECT_URI, World, client};

@@ -23,13 +23,10 @@ mod world;
 
 use std::sync::Arc;
 
-use switchboard::Host;
-use switchboard::auth::{Authorizer, Credentials, OAuth, Refusal, Target, Verdict};
-use switchboard::call::{CallError, CallOutcome, CallRequest};
-use switchboard::names::ServerName;
-use switchboard::options::HostOptions;
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::http::{RemoteServer, StreamableConnector};
+use switchboard::internal::auth::{Authorizer, Credentials, OAuth, Refusal, Target, Verdict};
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::http::{RemoteServer, StreamableConnector};
+use switchboard::{CallError, CallOutcome, CallRequest, Host, HostOptions, ServerName};
 use world::World;
 
 /// A host that is told of the world's server, and has tried to connect it.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use switchboard::auth::{AuthSettings, Authorizer as _, LoginErrorKind, Target};
-use switchboard::names::ServerName;
-use switchboard::options::HostOptions;
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::http::{RemoteServer, StreamableConnector};
-use switchboard::{Host, auth::FetchErrorKind};
+use switchboard::internal::auth::{
+    AuthSettings, Authorizer as _, FetchErrorKind, LoginErrorKind, Target,
+};
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::http::{RemoteServer, StreamableConnector};
+use switchboard::{Host, HostOptions, ServerName};
 use switchboard_config::secret::Secret;
 use url::Url;
 

@@ -1,6 +1,6 @@
 //! Tokens that are bound to a key: every request proves possession, and the scripted servers verify each proof.
 
-use switchboard::auth::AuthSettings;
+use switchboard::internal::auth::AuthSettings;
 
 use crate::world::World;
 use crate::{call, host, restart};

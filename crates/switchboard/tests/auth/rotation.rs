@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all, ready};
-use switchboard::auth::vault::{MemoryVault, Vault, VaultError, VaultKey, VaultLock};
-use switchboard::auth::{AuthSettings, OAuth, Renewals, Verdict};
+use switchboard::internal::auth::vault::{MemoryVault, Vault, VaultError, VaultKey, VaultLock};
+use switchboard::internal::auth::{AuthSettings, OAuth, Renewals, Verdict};
 use switchboard_config::secret::Secret;
 use switchboard_store::{Clock, SystemClock, Timestamp};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use switchboard::auth::{AuthSettings, Grant, SecretSource};
+use switchboard::internal::auth::{AuthSettings, Grant, SecretSource};
 use switchboard_config::secret::Secret;
 
 use crate::world::World;

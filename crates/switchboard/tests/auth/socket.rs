@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, ready};
-use switchboard::auth::{Authorizer, Credentials, Refusal, Target, Verdict};
-use switchboard::transport::http::RemoteServer;
-use switchboard::transport::websocket::WebSocketConnector;
+use switchboard::internal::auth::{Authorizer, Credentials, Refusal, Target, Verdict};
+use switchboard::internal::transport::http::RemoteServer;
+use switchboard::internal::transport::websocket::WebSocketConnector;
 use switchboard::transport::{Closed, Connector as _, Inbound, RequestFailure};
 use switchboard_config::secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,8 +1,7 @@
 //! A server that wants more scopes for one thing than for another.
 
-use switchboard::auth::{AuthSettings, Verdict};
-use switchboard::call::CallError;
-use switchboard::peer::RequestError;
+use switchboard::internal::auth::{AuthSettings, Verdict};
+use switchboard::{CallError, RequestError};
 
 use crate::world::World;
 use crate::{call, credentials, host, refused, restart, state};

@@ -14,12 +14,12 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use switchboard::auth::vault::{MemoryVault, Vault};
-use switchboard::auth::{
+use switchboard::internal::auth::vault::{MemoryVault, Vault};
+use switchboard::internal::auth::{
     AuthSettings, Callback, Fetcher, Login, LoginError, LoginErrorKind, LoginStart, OAuth,
     ProtectedServer,
 };
-use switchboard::transport::http::{HttpClient, HttpSettings};
+use switchboard::internal::transport::http::{HttpClient, HttpSettings};
 use switchboard_config::secret::Secret;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

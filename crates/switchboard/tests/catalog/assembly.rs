@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchboard::catalog::impersonation::KnownServers;
 use switchboard::catalog::{Catalog, Tokens};
-use switchboard::names::{ServerName, ToolRef, WireName};
+use switchboard::internal::catalog::impersonation::KnownServers;
+use switchboard::{ServerName, ToolRef, WireName};
 
 use super::{catalog, server_tools};
 

@@ -10,10 +10,10 @@ mod tools;
 use std::sync::Arc;
 
 use serde_json::Value;
-use switchboard::catalog::impersonation::KnownServers;
-use switchboard::catalog::{Catalog, ListLimits, Provenance, Reach, ServerTools, ToolRules};
-use switchboard::json::SharedJson;
-use switchboard::names::ServerName;
+use switchboard::catalog::{Catalog, Provenance};
+use switchboard::internal::catalog::impersonation::KnownServers;
+use switchboard::internal::catalog::{ListLimits, Reach, ServerTools, ToolRules};
+use switchboard::{ServerName, SharedJson};
 
 /// The tools of one server from pages in the form a server sends them.
 fn server_tools(server: &str, pages: &[Value]) -> ServerTools {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use serde_json::json;
-use switchboard::catalog::exposed::exposed_name;
+use switchboard::internal::catalog::exposed::exposed_name;
 
 use super::catalog;
 

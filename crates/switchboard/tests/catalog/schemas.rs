@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard::catalog::schema::{Examined, Remedy, examine, lint};
+use switchboard::catalog::Remedy;
+use switchboard::internal::catalog::schema::{Examined, examine, lint};
 
 fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).expect("JSON")

@@ -3,12 +3,10 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json, value::RawValue};
-use switchboard::catalog::text::CUT_MARK;
-use switchboard::catalog::{
-    ListLimits, Provenance, Reach, ServerCatalog, ServerTools, Tokens, ToolRules,
-};
-use switchboard::json::SharedJson;
-use switchboard::names::ServerName;
+use switchboard::catalog::{Provenance, Tokens};
+use switchboard::internal::catalog::text::CUT_MARK;
+use switchboard::internal::catalog::{ListLimits, Reach, ServerCatalog, ServerTools, ToolRules};
+use switchboard::{ServerName, SharedJson};
 use switchboard_config::entry::{ServerEntry, ToolEntry};
 use switchboard_protocol::types::{decode, tool::ListToolsResult};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Response;
-use switchboard::transport::http::{HttpSettings, RemoteServer, StreamableConnector};
+use switchboard::internal::transport::http::{HttpSettings, RemoteServer, StreamableConnector};
 use switchboard::transport::{Connector as _, TransportErrorKind};
 use switchboard_config::secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -371,8 +371,9 @@ async fn a_link_that_cannot_be_configured_is_not_made() {
     );
 
     let mut server = RemoteServer::new("http://127.0.0.1/");
-    let helper =
-        switchboard::transport::http::HeadersHelper::from_words(&["/no/helper".to_owned()]);
+    let helper = switchboard::internal::transport::http::HeadersHelper::from_words(&[
+        "/no/helper".to_owned()
+    ]);
     server.headers_helper = helper;
     let connector = StreamableConnector::new(&client(), server).expect("a connector");
     let error = connector
@@ -388,7 +389,7 @@ async fn the_proxy_is_asked_instead_of_the_server() {
     let mut proxy = Web::start().await;
     let mut direct = Web::start().await;
     let settings = HttpSettings {
-        proxy: switchboard::transport::http::ProxySettings {
+        proxy: switchboard::internal::transport::http::ProxySettings {
             http: Some(Secret::new(format!("http://u:p@{}", proxy.address))),
             except: Some("127.0.0.1".to_owned()),
             ..Default::default()

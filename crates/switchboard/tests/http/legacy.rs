@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::Method;
-use switchboard::transport::http::{LegacyConnector, RemoteServer, StreamableConnector};
+use switchboard::internal::transport::http::{LegacyConnector, RemoteServer, StreamableConnector};
 use switchboard::transport::{Abandoned, Closed, Connector, Link, TransportError};
 use switchboard_config::entry::Transport;
 use switchboard_config::secret::Secret;

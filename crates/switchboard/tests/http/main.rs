@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use network::{Record, client, notification, recorder, send, within};
-use switchboard::transport::http::{HttpClient, RemoteServer, StreamableConnector};
+use switchboard::internal::transport::http::{HttpClient, RemoteServer, StreamableConnector};
 use switchboard::transport::{Connector as _, Link, Outgoing, OutgoingKind};
 use switchboard_protocol::headers::Header;
 use switchboard_protocol::{Era, Revision};

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Method, Response};
-use switchboard::transport::http::{HeadersHelper, RemoteServer};
+use switchboard::internal::transport::http::{HeadersHelper, RemoteServer};
 use switchboard::transport::{Abandoned, Closed, Outgoing};
 use switchboard_config::secret::Secret;
 use switchboard_protocol::{Era, Revision};

@@ -1,7 +1,7 @@
 //! TLS: HTTP/2, trust, and mix-ups of the scheme.
 
 use axum::http::Version;
-use switchboard::transport::http::{HttpClient, HttpSettings, RemoteServer};
+use switchboard::internal::transport::http::{HttpClient, HttpSettings, RemoteServer};
 
 use crate::connect_with;
 use crate::failed;

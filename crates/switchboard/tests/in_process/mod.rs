@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use switchboard::internal::transport::in_process::InProcessConnector;
 use switchboard::service::Service;
-use switchboard::transport::in_process::InProcessConnector;
 use switchboard::transport::{
     Closed, Connector, Inbound, Link, Outgoing, OutgoingKind, RequestFailure, TransportError,
 };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustls::pki_types::PrivatePkcs8KeyDer;
-use switchboard::transport::http::{HttpClient, HttpSettings};
+use switchboard::internal::transport::http::{HttpClient, HttpSettings};
 use switchboard::transport::{
     Closed, Inbound, Link, Outgoing, OutgoingKind, RequestFailure, TransportError,
 };

@@ -7,19 +7,16 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending, ready};
 use serde_json::{Value, json};
-use switchboard::audit::{Audit, AuditSettings, LOG};
-use switchboard::call::gate::Verdict;
-use switchboard::call::{CallError, CallRequest};
-use switchboard::hooks::{Hook, HookAnswer, HookDecision, HookInput, Registration};
-use switchboard::host::Host;
-use switchboard::names::CallId;
-use switchboard::options::HostOptions;
+use switchboard::internal::audit::{Audit, AuditSettings, LOG};
+use switchboard::internal::hooks::{Hook, HookAnswer, HookDecision, HookInput, Registration};
+use switchboard::internal::permissions::Wanted;
+use switchboard::internal::spec::{ConnectionKey, ServerSpec};
+use switchboard::internal::transport::in_process::InProcessConnector;
+use switchboard::internal::workspace;
 use switchboard::permissions::{
-    Answer, Approver, Engine, GrantPlace, Offer, PermissionGate, Policy, Question, Subject, Wanted,
+    Approver, Engine, GrantPlace, Offer, PermissionGate, Policy, PromptAnswer, Question, Subject,
 };
-use switchboard::spec::{ConnectionKey, ServerSpec};
-use switchboard::transport::in_process::InProcessConnector;
-use switchboard::workspace::{self, Workspace};
+use switchboard::{CallError, CallId, CallRequest, Host, HostOptions, Verdict, Workspace};
 use switchboard_config::edit::{NewCondition, NewRule};
 use switchboard_config::policy::HookEvent;
 use switchboard_store::{LogQuery, MemoryStore, Retention, Store};
@@ -39,7 +36,7 @@ struct Lab {
 /// What a person answers, in turn, and what they were asked.
 #[derive(Default)]
 struct Person {
-    answers: Mutex<Vec<Answer>>,
+    answers: Mutex<Vec<PromptAnswer>>,
     asked: AtomicUsize,
     remembered: Mutex<Vec<(NewRule, GrantPlace)>>,
     /// What was offered with the last question.
@@ -48,7 +45,7 @@ struct Person {
 }
 
 impl Approver for Person {
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, PromptAnswer> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         if let Some(asked) = &self.silent {
             asked.notify_one();
@@ -92,7 +89,7 @@ impl Lab {
         }
         let gate = Arc::new(gate);
         let host = Host::with_options(HostOptions {
-            gate: Arc::clone(&gate) as Arc<dyn switchboard::call::gate::Gate>,
+            gate: Arc::clone(&gate) as Arc<dyn switchboard::Gate>,
             ..HostOptions::default()
         });
         let folder = tempfile::tempdir().expect("a folder");
@@ -166,7 +163,7 @@ fn lines(found: &[(String, String, String)]) -> Vec<String> {
         .collect()
 }
 
-fn person(answers: &[Answer]) -> Arc<Person> {
+fn person(answers: &[PromptAnswer]) -> Arc<Person> {
     Arc::new(Person {
         answers: Mutex::new(answers.to_vec()),
         ..Person::default()
@@ -174,8 +171,8 @@ fn person(answers: &[Answer]) -> Arc<Person> {
 }
 
 /// Yes, and from now on: the exact call, or the tool, there.
-fn grant(offer: usize, place: GrantPlace) -> Answer {
-    Answer::Grant { offer, place }
+fn grant(offer: usize, place: GrantPlace) -> PromptAnswer {
+    PromptAnswer::Grant { offer, place }
 }
 
 const CALL: usize = 0;
@@ -183,7 +180,7 @@ const TOOL: usize = 1;
 
 #[tokio::test]
 async fn a_persons_answers_are_kept_to() {
-    use Answer::{No, Once};
+    use PromptAnswer::{No, Once};
     let person = person(&[Once, No, grant(CALL, GrantPlace::Session)]);
     let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
     assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
@@ -221,7 +218,7 @@ async fn a_persons_answers_are_kept_to() {
 
 #[tokio::test]
 async fn a_grant_covers_what_it_says_and_nothing_else() {
-    let answers = [grant(CALL, GrantPlace::Session), Answer::No];
+    let answers = [grant(CALL, GrantPlace::Session), PromptAnswer::No];
     let person = person(&answers);
     let lab = Lab::new("", Vec::new(), Some(Arc::clone(&person))).await;
     for _ in 0..2 {
@@ -249,7 +246,11 @@ async fn a_grant_covers_what_it_says_and_nothing_else() {
     assert_eq!(person.asked.load(Ordering::Relaxed), 3);
     // It was granted for one server, not for another with the same tool.
     lab.gate.set_engine(user_engine("", Policy::agent()));
-    person.answers.lock().expect("answers").push(Answer::No);
+    person
+        .answers
+        .lock()
+        .expect("answers")
+        .push(PromptAnswer::No);
     lab.read("trusted", "a.txt").await.expect_err("a refusal");
 }
 
@@ -272,18 +273,26 @@ async fn an_answer_for_good_writes_one_narrow_rule_and_ends_with_it() {
     let written = "[[permissions.rules]]\ntool = 'mcp__workspace__read_file'\naction = 'allow'\nexact_arguments = '{\"path\":\"a.txt\"}'\n";
     lab.gate.set_engine(user_engine(written, Policy::agent()));
     assert_eq!(lab.read("workspace", "a.txt").await, Ok("hello".into()));
-    person.answers.lock().expect("answers").push(Answer::No);
+    person
+        .answers
+        .lock()
+        .expect("answers")
+        .push(PromptAnswer::No);
     lab.read("workspace", "b.txt").await.expect_err("a refusal");
     // Deleted from the file, it is revoked.
     lab.gate.set_engine(user_engine("", Policy::agent()));
-    person.answers.lock().expect("answers").push(Answer::No);
+    person
+        .answers
+        .lock()
+        .expect("answers")
+        .push(PromptAnswer::No);
     lab.read("workspace", "a.txt").await.expect_err("a refusal");
     assert_eq!(person.asked.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]
 async fn what_could_not_be_shown_is_not_approved() {
-    let person = person(&[Answer::Unshown("it is too long".to_owned())]);
+    let person = person(&[PromptAnswer::Unshown("it is too long".to_owned())]);
     let lab = Lab::new("", Vec::new(), Some(person)).await;
     let reason = lab.read("workspace", "a.txt").await.expect_err("a refusal");
     assert_eq!(reason, "it is too long");
@@ -292,7 +301,7 @@ async fn what_could_not_be_shown_is_not_approved() {
 
 /// The offers for a call of a built-in tool: a name, the words, and the rule for a file.
 fn offers(tool: &str, arguments: &str) -> Vec<(&'static str, String, Option<NewCondition>)> {
-    let person = person(&[Answer::No]);
+    let person = person(&[PromptAnswer::No]);
     let gate = PermissionGate::new(user_engine("", Policy::agent()))
         .asking(Arc::clone(&person) as Arc<dyn Approver>);
     let arguments = raw(arguments);

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use switchboard::hooks::{CommandHook, Hook as _, HookAnswer, HookDecision, HookError, HookInput};
-use switchboard::names::CallId;
+use switchboard::CallId;
+use switchboard::internal::hooks::{
+    CommandHook, Hook as _, HookAnswer, HookDecision, HookError, HookInput,
+};
 use switchboard::permissions::Subject;
 use switchboard_config::policy::HookEvent;
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use switchboard::permissions::{Because, Loss, Policy};
+use switchboard::internal::permissions::Loss;
+use switchboard::permissions::{Because, Policy};
 
 use crate::machine::{ENTERPRISE, LOCAL, PROJECT, USER, engine, raw, user_engine, with_subject};
 
@@ -587,7 +588,7 @@ fn faulty_rules_are_told_of_and_rules_about_nothing_are_found() {
             "{USER}:1:1: `matches` of the argument `x` is no regular expression: unclosed group, in the rule for \"mcp__s__t\""
         )]
     );
-    let catalog = switchboard::remembered::catalog(&[], &[]);
+    let catalog = switchboard::internal::remembered::catalog(&[], &[]);
     let idle: Vec<&str> = engine
         .idle_rules(&catalog)
         .iter()

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use recorder::{Event, Recorder};
-use switchboard::transport::stdio::{Grace, StdioConnector, StdioLimits};
+use switchboard::internal::transport::stdio::{Grace, StdioConnector, StdioLimits};
 use switchboard::transport::{
     Abandoned, Closed, Connector, Link, Outgoing, OutgoingKind, TransportErrorKind,
 };

@@ -14,8 +14,8 @@ use network::{
     Event, LIMIT, Record, answer, certificate, client, client_with, frame, kind, notification,
     recorder, request, self_signed, send, within,
 };
-use switchboard::transport::http::{HeadersHelper, HttpSettings, RemoteServer};
-use switchboard::transport::websocket::WebSocketConnector;
+use switchboard::internal::transport::http::{HeadersHelper, HttpSettings, RemoteServer};
+use switchboard::internal::transport::websocket::WebSocketConnector;
 use switchboard::transport::{
     Abandoned, Closed, Connector as _, Link, Outgoing, OutgoingKind, TransportError,
 };

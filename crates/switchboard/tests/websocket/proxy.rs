@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use switchboard::transport::http::{HttpSettings, ProxySettings, RemoteServer};
-use switchboard::transport::websocket::WebSocketConnector;
+use switchboard::internal::transport::http::{HttpSettings, ProxySettings, RemoteServer};
+use switchboard::internal::transport::websocket::WebSocketConnector;
 use switchboard::transport::{
     Connector as _, Destination, Link, TransportError, TransportErrorKind,
 };

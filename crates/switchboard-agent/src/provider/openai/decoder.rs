@@ -10,7 +10,7 @@ use super::NAME;
 use crate::message::{Content, Message, Part, Role, Thinking, ToolCall};
 use crate::provider::http::Decode;
 use crate::provider::{
-    Answer, Chunk, ProviderError, ProviderErrorKind, Request, Stop, Usage, failure,
+    Chunk, ModelReply, ProviderError, ProviderErrorKind, Request, Stop, Usage, failure,
 };
 
 /// The most calls that an answer may make.
@@ -226,7 +226,7 @@ impl Decode for Decoder {
         self.is_over
     }
 
-    fn finish(&mut self) -> Result<Answer, ProviderError> {
+    fn finish(&mut self) -> Result<ModelReply, ProviderError> {
         let reason = match self.finish_reason.take() {
             Some(reason) => reason,
             None if self.is_over => String::new(),
@@ -278,7 +278,7 @@ impl Decode for Decoder {
             is_estimate: true,
             ..Usage::default()
         });
-        Ok(Answer {
+        Ok(ModelReply {
             message,
             stop,
             usage,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use switchboard::catalog::text::neutralise;
+use switchboard::internal::catalog::text::neutralise;
 use tokio::time::Instant;
 
 use crate::tools::LocalContext;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard::transport::stdio::{Grace, Program, ProgramEnd, StdioConnector};
+use switchboard::internal::transport::stdio::{Grace, Program, ProgramEnd, StdioConnector};
 use switchboard::transport::{TransportError, TransportErrorKind};
 use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep_until, timeout_at};

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use serde_json::value::RawValue;
-use switchboard::call::arguments::coerce::coerce;
+use switchboard::internal::call::arguments::coerce::coerce;
 
 use crate::error::Failure;
 

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use switchboard::call::CallError;
 use switchboard::catalog::{LookupError, SetAsideReason};
-use switchboard::host::ServerError;
-use switchboard::peer::RequestError;
+use switchboard::{CallError, RequestError, ServerError};
 use switchboard_config::text::visible;
 
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::session::Session;
+use crate::session::CommandHost;
 use crate::startup::counted;
 
 /// The failure of a call without a result.
-pub(super) fn of(error: &CallError, session: &Session<'_>) -> Failure {
+pub(super) fn of(error: &CallError, session: &CommandHost<'_>) -> Failure {
     let hint = error.hint();
     let failure = match error {
         CallError::Lookup(error) => return unknown(error, session),
@@ -57,7 +55,7 @@ pub(super) fn of(error: &CallError, session: &Session<'_>) -> Failure {
 }
 
 /// The failure for a name that matches no tool.
-pub(super) fn unknown(error: &LookupError, session: &Session<'_>) -> Failure {
+pub(super) fn unknown(error: &LookupError, session: &CommandHost<'_>) -> Failure {
     let exit = match error {
         LookupError::SetAside {
             reason:
@@ -109,7 +107,7 @@ pub(super) fn timed_out(tool: &str, limit: Duration, cancellation: Result<(), St
         .hint("request less, or raise the limit with --timeout")
 }
 
-fn server(error: &ServerError, session: &Session<'_>) -> Failure {
+fn server(error: &ServerError, session: &CommandHost<'_>) -> Failure {
     let name = match error {
         ServerError::Unknown(name)
         | ServerError::Disabled(name)

@@ -9,10 +9,9 @@ pub(crate) mod result;
 
 use std::time::Duration;
 
-use switchboard::call::{CallOutcome, CallRequest};
-use switchboard::catalog::exposed::exposed_name;
-use switchboard::names::ServerName;
-use switchboard::remembered;
+use switchboard::internal::catalog::exposed::exposed_name;
+use switchboard::internal::remembered;
+use switchboard::{CallOutcome, CallRequest, ServerName};
 use switchboard_config::text::visible;
 
 use crate::cli::CallArguments;
@@ -20,7 +19,7 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::servers::Servers;
-use crate::session::{self, Session};
+use crate::session::{self, CommandHost};
 use arguments::TypedArguments;
 
 /// Timeout for notifying the server of a cancellation.
@@ -49,7 +48,7 @@ async fn perform(
     call: &CallArguments,
     arguments: TypedArguments,
     likely: &[String],
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
 ) -> Result<CallOutcome, Failure> {
     match likely {
         [] => session.start().await,

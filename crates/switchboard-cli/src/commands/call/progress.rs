@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::Style;
-use switchboard::Host;
-use switchboard::call::{CallError, CallOutcome, CallRequest};
-use switchboard::peer::Progress;
+use switchboard::{CallError, CallOutcome, CallRequest, Host, Progress};
 use switchboard_config::text::visible;
 use tokio::sync::watch;
 

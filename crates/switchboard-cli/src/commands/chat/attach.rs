@@ -1,8 +1,7 @@
 //! Attaches resources mentioned as `@server:uri` to a prompt.
 
 use base64::Engine as _;
-use switchboard::Host;
-use switchboard::names::ServerName;
+use switchboard::{Host, ServerName};
 use switchboard_agent::message::{Image, Part};
 use switchboard_agent::session::Prompt;
 use switchboard_config::text::visible;
@@ -12,7 +11,7 @@ use switchboard_protocol::types::resource::{ReadResourceResult, ResourceContents
 use crate::commands::call::result::BASE64;
 use crate::commands::content;
 use crate::error::Failure;
-use crate::session::Session;
+use crate::session::CommandHost;
 
 /// Image types that providers accept.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -27,7 +26,7 @@ pub(super) struct Mention {
 }
 
 /// Reads the mentioned resources and builds the prompt. Fails if any of them cannot be read.
-pub(super) async fn prompt(text: &str, session: &Session<'_>) -> Result<Prompt, Failure> {
+pub(super) async fn prompt(text: &str, session: &CommandHost<'_>) -> Result<Prompt, Failure> {
     let mentions = mentions(text, |name| session.servers.has(name));
     let mut prompt = Prompt::from(text);
     for mention in mentions {
@@ -61,7 +60,11 @@ pub(super) fn mentions(text: &str, is_server: impl Fn(&str) -> bool) -> Vec<Ment
     mentions
 }
 
-async fn read(mention: &Mention, host: &Host, session: &Session<'_>) -> Result<Vec<Part>, Failure> {
+async fn read(
+    mention: &Mention,
+    host: &Host,
+    session: &CommandHost<'_>,
+) -> Result<Vec<Part>, Failure> {
     let Mention { server, uri } = mention;
     let unreadable = |failure: Failure| {
         let shown = format!("@{}:{}", visible(server), visible(uri));

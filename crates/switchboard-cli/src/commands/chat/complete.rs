@@ -1,8 +1,7 @@
 //! Tab completion: commands, servers, prompts and their arguments, resources.
 
 use futures_util::future::join_all;
-use switchboard::names::ServerName;
-use switchboard::peer::ListKind;
+use switchboard::{ListKind, ServerName};
 use switchboard_config::text::visible;
 use switchboard_protocol::types::decode;
 use switchboard_protocol::types::resource::Resource;
@@ -12,13 +11,13 @@ use super::mcp_command::SUBCOMMANDS;
 use super::prompts;
 use super::slash::{COMMANDS, Command};
 use crate::commands::content::Listed;
-use crate::session::Session;
+use crate::session::CommandHost;
 
 /// Maximum number of candidates.
 const MAX_CANDIDATES: usize = 200;
 
 /// Returns the completions of a line.
-pub(super) async fn complete(line: &str, session: &Session<'_>) -> Completions {
+pub(super) async fn complete(line: &str, session: &CommandHost<'_>) -> Completions {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let word = line.get(start..).unwrap_or_default();
     let candidates = if let Some(rest) = line.strip_prefix('/') {
@@ -38,7 +37,7 @@ pub(super) async fn complete(line: &str, session: &Session<'_>) -> Completions {
     }
 }
 
-async fn command(line: &str, session: &Session<'_>) -> Vec<String> {
+async fn command(line: &str, session: &CommandHost<'_>) -> Vec<String> {
     let Some((name, typed)) = line.split_once(char::is_whitespace) else {
         let own = COMMANDS.iter().map(|entry| {
             let takes_more = !entry.arguments.is_empty() || entry.command == Command::Mcp;
@@ -66,7 +65,7 @@ async fn command(line: &str, session: &Session<'_>) -> Vec<String> {
 }
 
 /// Completes servers, and after a server's name its resources. Queries only connected servers.
-async fn resources(mention: &str, session: &Session<'_>) -> Vec<String> {
+async fn resources(mention: &str, session: &CommandHost<'_>) -> Vec<String> {
     let Some((server, _)) = mention.split_once(':') else {
         let names = session.names().into_iter();
         return names.map(|name| format!("@{name}:")).collect();

@@ -6,13 +6,13 @@ use switchboard_agent::provider::Usage;
 
 use crate::error::Failure;
 use crate::printer::{Table, paint, style};
-use crate::session::Session;
+use crate::session::CommandHost;
 
 /// Prints what the session has used so far, and what tool definitions add to each request.
 pub(super) async fn print(
     conversation: &Conversation,
     window: u64,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
 ) -> Result<(), Failure> {
     let printer = &session.context.printer;
     let Usage {

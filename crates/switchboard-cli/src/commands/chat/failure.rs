@@ -1,6 +1,6 @@
 //! Failures of a chat, with exit codes and hints.
 
-use switchboard::host::ServerError;
+use switchboard::ServerError;
 use switchboard_agent::session::SessionError;
 use switchboard_config::text::visible;
 

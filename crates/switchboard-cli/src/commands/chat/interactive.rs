@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use switchboard::events::Event;
+use switchboard::Event;
 use switchboard_agent::message::Role;
 use switchboard_agent::provider::Provider;
 use switchboard_agent::session::{Prompt, SessionId};
@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::live::{self, TICK};
 use crate::printer::{Table, paint, style};
-use crate::session::Session;
+use crate::session::CommandHost;
 use crate::startup;
 use crate::terminal;
 use anstyle::Style;
@@ -41,7 +41,7 @@ struct Chat<'s> {
     agent: Agent,
     conversation: Conversation,
     provider: Arc<dyn Provider>,
-    session: &'s Session<'s>,
+    session: &'s CommandHost<'s>,
     interrupts: Interrupts,
     editor: Editor,
     current: &'s Current,
@@ -62,7 +62,7 @@ pub(super) async fn run(
     agent: Agent,
     conversation: Conversation,
     provider: Arc<dyn Provider>,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
     interrupts: Interrupts,
 ) -> Outcome {
     terminal::save();
@@ -106,7 +106,7 @@ pub(super) async fn run(
 }
 
 /// Announces completed logins, including those of other processes; never returns.
-async fn follow_logins(session: &Session<'_>, mut notify: impl FnMut(String)) -> Infallible {
+async fn follow_logins(session: &CommandHost<'_>, mut notify: impl FnMut(String)) -> Infallible {
     let mut events = session.host.events();
     loop {
         match events.recv().await {

@@ -1,8 +1,8 @@
 //! `/mcp`: shows and changes the servers of a running chat.
 
 use anstyle::Style;
+use switchboard::ServerName;
 use switchboard::catalog::CatalogServer;
-use switchboard::names::ServerName;
 use switchboard::status::{Remedy, ServerState, ServerStatus};
 use switchboard_config::text::visible;
 use switchboard_config::words;
@@ -14,7 +14,7 @@ use crate::commands::tools;
 use crate::current::{Current, blocking};
 use crate::error::Failure;
 use crate::printer::{Table, style};
-use crate::session::Session;
+use crate::session::CommandHost;
 use crate::state::Shown;
 use crate::terminal::{self, fitted};
 
@@ -37,7 +37,7 @@ pub(super) const HELP: [(&str, &str); 5] = [
 pub(super) async fn run(
     typed: &str,
     current: &Current,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
 ) -> Result<(), Failure> {
     let usage = |message: String| {
         Failure::usage(message).hint(format!(
@@ -87,7 +87,7 @@ pub(super) async fn run(
     }
 }
 
-fn list(session: &Session<'_>) -> Result<(), Failure> {
+fn list(session: &CommandHost<'_>) -> Result<(), Failure> {
     let catalog = session.host.catalog();
     let tokens = |name: &str| catalog.server(name).map(|server| server.tokens().0);
     let width = terminal::width().unwrap_or(100);
@@ -158,7 +158,7 @@ fn remedy(status: &ServerStatus) -> String {
 }
 
 /// Connects all servers and lists their tools.
-pub(super) async fn all_tools(session: &Session<'_>) -> Result<(), Failure> {
+pub(super) async fn all_tools(session: &CommandHost<'_>) -> Result<(), Failure> {
     session.start_some(|_| true).await;
     let text = tools::to_text(
         &session.host.catalog(),
@@ -172,7 +172,7 @@ pub(super) async fn all_tools(session: &Session<'_>) -> Result<(), Failure> {
     session.context.printer.data(text)
 }
 
-async fn tools_of(name: &str, session: &Session<'_>) -> Result<(), Failure> {
+async fn tools_of(name: &str, session: &CommandHost<'_>) -> Result<(), Failure> {
     session.start_one(name).await?;
     let catalog = session.host.catalog();
     let server = catalog
@@ -194,7 +194,11 @@ async fn tools_of(name: &str, session: &Session<'_>) -> Result<(), Failure> {
     session.context.printer.data(table)
 }
 
-async fn reconnect(name: &str, current: &Current, session: &Session<'_>) -> Result<(), Failure> {
+async fn reconnect(
+    name: &str,
+    current: &Current,
+    session: &CommandHost<'_>,
+) -> Result<(), Failure> {
     let server = ServerName::from(name);
     let status = session.host.status(&server);
     if status.is_none_or(|status| status.state.is_withheld()) {
@@ -214,14 +218,18 @@ async fn reconnect(name: &str, current: &Current, session: &Session<'_>) -> Resu
 async fn toggle(
     command: McpCommand,
     current: &Current,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
 ) -> Result<(), Failure> {
     let flags = session.context.flags.clone();
     blocking(move || mcp::run(command, flags)).await??;
     current.reload(session).await
 }
 
-async fn add(words: &[String], current: &Current, session: &Session<'_>) -> Result<(), Failure> {
+async fn add(
+    words: &[String],
+    current: &Current,
+    session: &CommandHost<'_>,
+) -> Result<(), Failure> {
     if words.is_empty() {
         return Err(Failure::usage("no server to add")
             .hint("/mcp add NAME URL, or /mcp add NAME -- COMMAND ARGUMENTS"));
@@ -238,7 +246,7 @@ async fn add(words: &[String], current: &Current, session: &Session<'_>) -> Resu
 }
 
 /// Reports the outcome of adding a server. A failure has already been reported.
-fn report_added(name: &str, session: &Session<'_>) {
+fn report_added(name: &str, session: &CommandHost<'_>) {
     let printer = &session.context.printer;
     let shown = visible(name);
     match session.host.status(&ServerName::from(name)) {

@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupts;
 use crate::live::TICK;
 use crate::printer::{Printer, paint, style};
-use crate::session::Session;
+use crate::session::CommandHost;
 
 /// Maximum size of standard input, in bytes.
 const MAX_INPUT_BYTES: u64 = 10 * 1024 * 1024;
@@ -92,7 +92,7 @@ pub(super) async fn run(
     prompt: &str,
     format: OutputFormat,
     conversation: &Conversation,
-    session: &Session<'_>,
+    session: &CommandHost<'_>,
     mut interrupts: Interrupts,
 ) -> Outcome {
     let work = async {
@@ -186,7 +186,9 @@ impl<'p> Output<'p> {
             }
             Self::Text(printer) => {
                 warn_of_reason(reply.reason, printer);
-                printer.data(switchboard::catalog::text::neutralise(&reply.response))?;
+                printer.data(switchboard::internal::catalog::text::neutralise(
+                    &reply.response,
+                ))?;
             }
             Self::Json(printer) => {
                 warn_of_reason(reply.reason, printer);

@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use futures_util::future::join_all;
 use switchboard::catalog::SetAside;
-use switchboard::catalog::exposed::{PREFIX, exposed_name};
-use switchboard::names::ServerName;
-use switchboard::peer::ListKind;
+use switchboard::internal::catalog::exposed::{PREFIX, exposed_name};
+use switchboard::{ListKind, ServerName};
 use switchboard_agent::message::{Image, Part};
 use switchboard_agent::session::Prompt as Said;
 use switchboard_config::text::visible;
@@ -24,7 +23,7 @@ use switchboard_protocol::types::wire::IntoOwned as _;
 use crate::commands::call::result::block_text;
 use crate::commands::content;
 use crate::error::Failure;
-use crate::session::Session;
+use crate::session::CommandHost;
 
 /// A prompt as a command.
 #[derive(Debug, Clone)]
@@ -82,7 +81,7 @@ impl Withheld {
 }
 
 /// Lists the prompts of all connected servers.
-pub(super) async fn all(session: &Session<'_>) -> Prompts {
+pub(super) async fn all(session: &CommandHost<'_>) -> Prompts {
     let connected = session.host.statuses().into_iter();
     let connected = connected.filter(|status| status.state.is_connected());
     let listing = connected.map(async |status| {
@@ -126,7 +125,7 @@ pub(super) async fn all(session: &Session<'_>) -> Prompts {
 
 /// Lists the prompts that a line may refer to. Servers connect with the first message, so a line that names a prompt of
 /// an unconnected server connects that server first, or all of them if the server is ambiguous.
-pub(super) async fn for_line(line: &str, session: &Session<'_>) -> Prompts {
+pub(super) async fn for_line(line: &str, session: &CommandHost<'_>) -> Prompts {
     let known = all(session).await;
     let name = line.trim_start().strip_prefix('/').unwrap_or_default();
     let name = name.split_whitespace().next().unwrap_or_default();
@@ -146,7 +145,7 @@ pub(super) async fn for_line(line: &str, session: &Session<'_>) -> Prompts {
 }
 
 /// Lists the prompts of all servers. Connects them without printing anything, since the user is typing.
-pub(super) async fn to_complete(session: &Session<'_>) -> Vec<Command> {
+pub(super) async fn to_complete(session: &CommandHost<'_>) -> Vec<Command> {
     session.start_all().await;
     all(session).await.commands
 }
@@ -190,7 +189,7 @@ impl Command {
     pub(super) async fn fill_in(
         &self,
         typed: &str,
-        session: &Session<'_>,
+        session: &CommandHost<'_>,
     ) -> Result<Said, Failure> {
         let pairs = self.arguments(typed)?;
         let mut params = GetPromptRequestParams::new(self.prompt.name.clone());
@@ -268,7 +267,7 @@ impl Command {
     }
 
     /// Completes the last word typed after the prompt's name. Each candidate is a complete word.
-    pub(super) async fn complete(&self, typed: &str, session: &Session<'_>) -> Vec<String> {
+    pub(super) async fn complete(&self, typed: &str, session: &CommandHost<'_>) -> Vec<String> {
         let (before, last) = match typed.rsplit_once(char::is_whitespace) {
             Some((before, last)) => (before, last),
             None => ("", typed),

@@ -5,14 +5,14 @@ use switchboard_agent::provider::Model;
 use switchboard_config::text::visible;
 
 use crate::printer::{paint, style};
-use crate::session::Session;
+use crate::session::CommandHost;
 use crate::startup::counted;
 use crate::view;
 
 /// Maximum number of servers named.
 const NAMED: usize = 8;
 
-pub(super) fn print(model: &Model, resumed: Option<u64>, session: &Session<'_>) {
+pub(super) fn print(model: &Model, resumed: Option<u64>, session: &CommandHost<'_>) {
     let context = session.context;
     let printer = &context.printer;
     let label = |text: &str| paint(style::QUIET, format!("{text:<8}"));
@@ -52,7 +52,7 @@ pub(super) fn print(model: &Model, resumed: Option<u64>, session: &Session<'_>) 
     ));
 }
 
-fn servers(session: &Session<'_>) -> String {
+fn servers(session: &CommandHost<'_>) -> String {
     let statuses = session.host.statuses();
     let names: Vec<String> = statuses
         .iter()

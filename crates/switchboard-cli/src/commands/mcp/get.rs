@@ -1,8 +1,8 @@
 //! `switchboard mcp get NAME`: shows everything about one server.
 
 use serde_json::json;
-use switchboard::catalog::suspicion;
-use switchboard::remembered;
+use switchboard::internal::catalog::suspicion;
+use switchboard::internal::remembered;
 use switchboard_config::text::visible;
 
 use crate::commands::config::server_text;

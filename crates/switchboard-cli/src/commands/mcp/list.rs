@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anstyle::Style;
 use serde_json::{Value, json};
+use switchboard::ServerName;
 use switchboard::catalog::ToolCount;
-use switchboard::names::ServerName;
 use switchboard::status::ServerStatus;
 use switchboard_config::entry::Transport;
 use switchboard_config::resolve::{Config, Server, Status};

@@ -7,15 +7,15 @@ use std::io::{self, BufRead as _, Read as _};
 use std::time::Duration;
 
 use serde_json::json;
-use switchboard::auth::interactive::browser::{self, Opening};
-use switchboard::auth::interactive::logins::LoginTarget;
-use switchboard::auth::interactive::paste::PasteError;
-use switchboard::auth::interactive::{Attempt, BeginError, hint};
-use switchboard::auth::{
+use switchboard::ServerName;
+use switchboard::internal::auth::interactive::browser::Opening;
+use switchboard::internal::auth::interactive::logins::LoginTarget;
+use switchboard::internal::auth::interactive::paste::PasteError;
+use switchboard::internal::auth::interactive::{Attempt, BeginError, browser, hint};
+use switchboard::internal::auth::{
     AuthSettings, Callback, LoginError, LoginErrorKind, ProtectedServer, is_logged_in,
 };
-use switchboard::connectors::ConnectorError;
-use switchboard::names::ServerName;
+use switchboard::internal::connectors::ConnectorError;
 use switchboard::status::ServerState;
 use switchboard_config::entry::ServerEntry;
 use switchboard_config::resolve::Server;
@@ -31,7 +31,7 @@ use crate::journal;
 use crate::printer::{Printer, paint, style};
 use crate::questions;
 use crate::servers::{Servers, doctor_hint};
-use crate::session::{self, Session};
+use crate::session::{self, CommandHost};
 use crate::startup::counted;
 use crate::terminal;
 
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
 }
 
 /// Logs in to a server from within a running session.
-pub(crate) async fn within(name: &str, servers: &Servers, session: &Session<'_>) -> Outcome {
+pub(crate) async fn within(name: &str, servers: &Servers, session: &CommandHost<'_>) -> Outcome {
     let (_, target) = target(servers, name, session.context)?;
     let arguments = LoginArguments {
         name: name.to_owned(),
@@ -104,7 +104,7 @@ pub(super) fn target<'s>(
 
 struct LoginCommand<'c> {
     arguments: &'c LoginArguments,
-    session: &'c Session<'c>,
+    session: &'c CommandHost<'c>,
     name: ServerName,
     /// Whether the session continues afterwards, so that no thread may keep reading standard input.
     is_within: bool,

@@ -1,7 +1,7 @@
 //! `switchboard mcp logout`: deletes a stored login, and revokes it at the authorization server.
 
 use serde_json::json;
-use switchboard::auth::logout;
+use switchboard::internal::auth::logout;
 use switchboard_config::text::visible;
 
 use super::login::{failed, target};

@@ -16,19 +16,17 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use switchboard::auth::vault::{MemoryVault, Vault};
-use switchboard::auth::{
+use switchboard::internal::auth::vault::{MemoryVault, Vault};
+use switchboard::internal::auth::{
     AuthSettings, Authorizer, Callback, Fetcher, Grant, Login, OAuth, ProtectedServer, SecretSource,
 };
-use switchboard::call::CallError;
-use switchboard::host::ServerError;
-use switchboard::peer::RequestError;
-use switchboard::transport::http::HttpClient;
+use switchboard::internal::transport::http::HttpClient;
+use switchboard::{CallError, RequestError, ServerError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use url::{Position, Url};
 
-use crate::{Job, Session, text};
+use crate::{ConnectedHost, Job, text};
 
 /// The client metadata document that the suite expects.
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
@@ -65,7 +63,7 @@ impl Person {
     }
 
     /// Calls the tool of the suite's server, logging in if required.
-    pub(crate) async fn use_server(&self, session: &Session) -> Result<(), String> {
+    pub(crate) async fn use_server(&self, session: &ConnectedHost) -> Result<(), String> {
         let mut logins = 0;
         loop {
             let error = match session.try_call("test-tool").await {

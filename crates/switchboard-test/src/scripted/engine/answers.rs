@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use switchboard_protocol::{Era, ErrorCode, Method, Revision, meta};
 
-use super::{Answer, Outcome, Plan, Request, Server, Session, Step, encode_notification};
+use super::{
+    ClientSession, Outcome, Plan, PlannedAnswer, Request, Server, Step, encode_notification,
+};
 use crate::scripted::lock;
 use crate::scripted::script::{Do, Script, Tool};
 
@@ -14,7 +16,7 @@ impl Server {
     pub(super) fn answer(
         &self,
         script: &Script,
-        session: &Session,
+        session: &ClientSession,
         request: &Request,
         revision: Revision,
     ) -> Plan {
@@ -24,18 +26,18 @@ impl Server {
             Some(Method::SubscriptionsListen) => listen(request),
             Some(method) => {
                 let outcome = self.plain(script, session, request, revision, method);
-                Plan::new(request, Answer::Now(outcome))
+                Plan::new(request, PlannedAnswer::Now(outcome))
             }
             None => {
                 let message = format!("Method not found: {}", request.method);
                 Plan::new(
                     request,
-                    Answer::Now(fail(ErrorCode::METHOD_NOT_FOUND, &message)),
+                    PlannedAnswer::Now(fail(ErrorCode::METHOD_NOT_FOUND, &message)),
                 )
             }
         };
         if revision.era() == Era::Stateless
-            && let Answer::Now(outcome) = &mut plan.answer
+            && let PlannedAnswer::Now(outcome) = &mut plan.answer
         {
             finish_stateless(script, method, outcome);
             if let Err(error) = outcome {
@@ -50,7 +52,7 @@ impl Server {
     fn plain(
         &self,
         script: &Script,
-        session: &Session,
+        session: &ClientSession,
         request: &Request,
         revision: Revision,
         method: Method,
@@ -128,7 +130,7 @@ impl Server {
                 let message = format!("Unknown tool: {name}");
                 return Plan::new(
                     request,
-                    Answer::Now(fail(ErrorCode::INVALID_PARAMS, &message)),
+                    PlannedAnswer::Now(fail(ErrorCode::INVALID_PARAMS, &message)),
                 );
             }
         };
@@ -137,7 +139,7 @@ impl Server {
                 self.tasks
                     .begin(&tool, polls, &request.value, revision, self.next())
         {
-            return Plan::new(request, Answer::Now(Ok(started)));
+            return Plan::new(request, PlannedAnswer::Now(Ok(started)));
         }
         steps(script, &tool, request, revision)
     }
@@ -151,9 +153,9 @@ fn steps(script: &Script, tool: &Tool, request: &Request, revision: Revision) ->
     let token = &meta[meta::PROGRESS_TOKEN];
     let mut answered = match answered(request) {
         Ok(answered) => answered,
-        Err(error) => return Plan::new(request, Answer::Now(Err(error))),
+        Err(error) => return Plan::new(request, PlannedAnswer::Now(Err(error))),
     };
-    let mut plan = Plan::new(request, Answer::Now(Ok(echo(arguments))));
+    let mut plan = Plan::new(request, PlannedAnswer::Now(Ok(echo(arguments))));
     let mut questions = 0;
     let mut open: Vec<(String, Value)> = Vec::new();
     for step in &tool.does {
@@ -198,14 +200,14 @@ fn steps(script: &Script, tool: &Tool, request: &Request, revision: Revision) ->
                 method: method.clone(),
                 params: params.clone(),
             }),
-            Do::Reply { result } => plan.answer = Answer::Now(Ok(result.clone())),
-            Do::Echo => plan.answer = Answer::Now(Ok(echo(arguments))),
+            Do::Reply { result } => plan.answer = PlannedAnswer::Now(Ok(result.clone())),
+            Do::Echo => plan.answer = PlannedAnswer::Now(Ok(echo(arguments))),
             Do::Asked if stateless => {
                 let answers = Value::Array(std::mem::take(&mut answered));
-                plan.answer = Answer::Now(Ok(text(&answers.to_string())));
+                plan.answer = PlannedAnswer::Now(Ok(text(&answers.to_string())));
             }
-            Do::Asked => plan.answer = Answer::Asked,
-            Do::Fail { error } => plan.answer = Answer::Now(Err(error.clone())),
+            Do::Asked => plan.answer = PlannedAnswer::Asked,
+            Do::Fail { error } => plan.answer = PlannedAnswer::Now(Err(error.clone())),
         }
     }
     if !open.is_empty() {
@@ -216,7 +218,7 @@ fn steps(script: &Script, tool: &Tool, request: &Request, revision: Revision) ->
         if script.request_state {
             result["requestState"] = json!(Value::Array(answered).to_string());
         }
-        plan.answer = Answer::Now(Ok(result));
+        plan.answer = PlannedAnswer::Now(Ok(result));
     }
     plan
 }
@@ -238,7 +240,7 @@ fn answered(request: &Request) -> Result<Vec<Value>, Value> {
 }
 
 fn listen(request: &Request) -> Plan {
-    let mut plan = Plan::new(request, Answer::Listened);
+    let mut plan = Plan::new(request, PlannedAnswer::Listened);
     let filter = request.value["notifications"].clone();
     let id: Value = serde_json::from_str(&request.id.json()).unwrap_or_default();
     plan.steps.push(Step::Send(encode_notification(

@@ -27,7 +27,7 @@ use super::script::Script;
 
 pub(crate) use inbound::{Inbound, Request, read};
 pub(crate) use plan::{
-    Answer, Outcome, Plan, Step, encode_answer, encode_notification, encode_request,
+    Outcome, Plan, PlannedAnswer, Step, encode_answer, encode_notification, encode_request,
 };
 use tasks::Tasks;
 
@@ -72,14 +72,14 @@ pub(crate) struct Server {
     script: Mutex<Arc<Script>>,
     rules: Mutex<Vec<Armed>>,
     counter: AtomicU64,
-    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
     listeners: Mutex<Vec<Listener>>,
     tasks: Tasks,
 }
 
 /// A client: a process's pipe, a socket, or an HTTP session.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct ClientSession {
     pub(crate) id: String,
     /// For messages that belong to no request.
     pub(crate) outbox: mpsc::Sender<Out>,
@@ -193,13 +193,16 @@ impl Server {
         });
     }
 
-    pub(crate) fn open_session(&self, outbox: mpsc::Sender<Out>) -> Arc<Session> {
-        let session = Arc::new(Session::new(format!("session-{}", self.next()), outbox));
+    pub(crate) fn open_session(&self, outbox: mpsc::Sender<Out>) -> Arc<ClientSession> {
+        let session = Arc::new(ClientSession::new(
+            format!("session-{}", self.next()),
+            outbox,
+        ));
         lock(&self.sessions).insert(session.id.clone(), Arc::clone(&session));
         session
     }
 
-    pub(crate) fn session(&self, id: &str) -> Option<Arc<Session>> {
+    pub(crate) fn session(&self, id: &str) -> Option<Arc<ClientSession>> {
         lock(&self.sessions).get(id).cloned()
     }
 
@@ -208,7 +211,7 @@ impl Server {
     }
 
     /// Handles a message that is not a request.
-    pub(crate) fn take(&self, session: &Session, inbound: &Inbound) {
+    pub(crate) fn take(&self, session: &ClientSession, inbound: &Inbound) {
         match inbound {
             Inbound::Notification { method, params } if method == "notifications/cancelled" => {
                 let id = params["requestId"].to_string();
@@ -230,7 +233,7 @@ impl Server {
     /// Plans the answer to a request.
     pub(crate) fn plan(
         &self,
-        session: &Session,
+        session: &ClientSession,
         request: &Request,
         headers: Option<&ReceivedHeaders<'_>>,
     ) -> Plan {
@@ -242,7 +245,7 @@ impl Server {
         let mut plan = match opening(&script, session, request, headers) {
             Ok(revision) => self.answer(&script, session, request, revision),
             Err((error, status)) => {
-                let mut plan = Plan::new(request, Answer::Now(Err(error)));
+                let mut plan = Plan::new(request, PlannedAnswer::Now(Err(error)));
                 plan.http_status = status;
                 plan
             }
@@ -261,7 +264,7 @@ impl Server {
 /// The revision of a request, by the rules of the served eras.
 fn opening(
     script: &Script,
-    session: &Session,
+    session: &ClientSession,
     request: &Request,
     headers: Option<&ReceivedHeaders<'_>>,
 ) -> Result<Revision, (Value, u16)> {
@@ -301,7 +304,7 @@ fn stateful_opening(
     supported: &[Revision],
     settled: Option<Revision>,
     request: &Request,
-    session: &Session,
+    session: &ClientSession,
 ) -> Result<Revision, (Value, u16)> {
     match (request.method.as_str(), settled) {
         ("initialize", _) => {
@@ -326,7 +329,7 @@ fn stateful_opening(
     }
 }
 
-impl Session {
+impl ClientSession {
     pub(crate) fn new(id: String, outbox: mpsc::Sender<Out>) -> Self {
         Self {
             id,

@@ -13,7 +13,7 @@ use crate::scripted::fault::Fault;
 pub(crate) struct Plan {
     pub(crate) id: RequestId<'static>,
     pub(crate) steps: Vec<Step>,
-    pub(crate) answer: Answer,
+    pub(crate) answer: PlannedAnswer,
     pub(crate) faults: Vec<Fault>,
     /// HTTP status of the answer, if it is the only message.
     pub(crate) http_status: u16,
@@ -39,7 +39,7 @@ pub(crate) enum Step {
 }
 
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum PlannedAnswer {
     /// Known in advance.
     Now(Outcome),
     /// A tool result with the client's answers.
@@ -52,7 +52,7 @@ pub(crate) enum Answer {
 pub(crate) type Outcome = Result<Value, Value>;
 
 impl Plan {
-    pub(crate) fn new(request: &Request, answer: Answer) -> Self {
+    pub(crate) fn new(request: &Request, answer: PlannedAnswer) -> Self {
         Self {
             id: request.id.clone(),
             steps: Vec::new(),

@@ -25,7 +25,7 @@ use super::response::{
 };
 use super::streams::Streams;
 use super::{QUEUE, run};
-use crate::scripted::engine::{Inbound, Out, Request, Server, Session, read};
+use crate::scripted::engine::{ClientSession, Inbound, Out, Request, Server, read};
 use crate::scripted::fault::{Fault, Occasion};
 use crate::scripted::perform::wait_at;
 use crate::scripted::record::Record;
@@ -175,13 +175,13 @@ impl Http {
         &self,
         headers: &HeaderMap,
         request: Option<&Request>,
-    ) -> Result<(Arc<Session>, bool), Box<Response>> {
+    ) -> Result<(Arc<ClientSession>, bool), Box<Response>> {
         let script = self.server.script();
         let supported = script.supported();
         let serves = |era: Era| supported.iter().any(|revision| revision.era() == era);
         let passing = || {
             let (outbox, _) = mpsc::channel(1);
-            Arc::new(Session::new("none".to_owned(), outbox))
+            Arc::new(ClientSession::new("none".to_owned(), outbox))
         };
         let is_handshake = request.is_some_and(|request| request.method == "initialize");
         let is_stateless = request.is_some_and(|request| {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::engine::{Inbound, Out, Server, Session, read};
+use super::engine::{ClientSession, Inbound, Out, Server, read};
 use super::fault::Occasion;
 use super::perform::perform;
 use super::record::Record;
@@ -23,7 +23,7 @@ use super::record::Record;
 pub(crate) const QUEUE: usize = 256;
 
 /// Handles a frame on a transport with a single stream.
-pub(crate) fn take_frame(server: &Arc<Server>, session: &Arc<Session>, frame: &[u8]) {
+pub(crate) fn take_frame(server: &Arc<Server>, session: &Arc<ClientSession>, frame: &[u8]) {
     for message in read(frame) {
         let inbound = match message {
             Ok((inbound, message)) => {
@@ -49,7 +49,7 @@ pub(crate) fn take_frame(server: &Arc<Server>, session: &Arc<Session>, frame: &[
 /// Executes a plan in its own task, which a cancellation aborts.
 pub(crate) fn run(
     server: &Arc<Server>,
-    session: &Arc<Session>,
+    session: &Arc<ClientSession>,
     plan: super::engine::Plan,
     out: mpsc::Sender<Out>,
 ) {

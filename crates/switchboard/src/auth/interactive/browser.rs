@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use url::Url;
 
 /// The environment of the front end.
-pub type Variables = [(OsString, OsString)];
+pub(crate) type Variables = [(OsString, OsString)];
 
 /// A browser that was started.
 #[derive(Debug)]

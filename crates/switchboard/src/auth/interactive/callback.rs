@@ -61,7 +61,7 @@ pub(super) enum BindError {
 
 /// Listens for the answer to one login.
 #[derive(Debug)]
-pub struct CallbackListener {
+pub(crate) struct CallbackListener {
     redirect_uri: Url,
     port: u16,
     listeners: Vec<TcpListener>,
@@ -126,12 +126,12 @@ impl CallbackListener {
     }
 
     /// What the authorization server is told.
-    pub fn redirect_uri(&self) -> &Url {
+    pub(crate) fn redirect_uri(&self) -> &Url {
         &self.redirect_uri
     }
 
     /// Waits for the answer that carries this state. The browser has its page when this returns.
-    pub async fn answer(&self, state: &Secret) -> Callback {
+    pub(crate) async fn answer(&self, state: &Secret) -> Callback {
         let mut requests: JoinSet<Option<Callback>> = JoinSet::new();
         loop {
             let stream = tokio::select! {

@@ -11,10 +11,10 @@
 //! | [`logins`] | logins that a model begins, waiting in the background |
 //! | [`browser`] | opening an address in the user's browser |
 
-pub mod browser;
-pub mod callback;
-pub mod logins;
-pub mod paste;
+pub(crate) mod browser;
+pub(crate) mod callback;
+pub(crate) mod logins;
+pub(crate) mod paste;
 
 use std::io;
 use std::sync::Arc;

@@ -12,10 +12,10 @@
 //! | `lock` | one process at a time |
 
 mod folder;
-pub mod keyring;
+pub(crate) mod keyring;
 mod lock;
 mod seal;
-pub mod sealed;
+pub(crate) mod sealed;
 
 use std::any::Any;
 use std::collections::HashMap;

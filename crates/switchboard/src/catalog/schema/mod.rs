@@ -26,13 +26,13 @@ use crate::json::SharedJson;
 pub(super) use scan::Verdict;
 
 /// The schema of a tool without arguments, or without a schema.
-pub const EMPTY: &str = r#"{"type":"object","properties":{}}"#;
+pub(crate) const EMPTY: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The largest schema that is offered to a model. It is a hundred thousand tokens.
 pub(crate) const MAX_BYTES: usize = 256 * 1024;
 
 /// Schemas within schemas. What lies deeper is not described to the model.
-pub const MAX_DEPTH: usize = 48;
+pub(crate) const MAX_DEPTH: usize = 48;
 
 /// What is to become of a schema.
 #[derive(Debug, Clone)]

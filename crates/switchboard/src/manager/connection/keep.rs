@@ -48,7 +48,7 @@ pub(super) struct Keeper<'c> {
     /// When tools that are new are looked over.
     next_examination: Instant,
     rules: watch::Receiver<ToolRules>,
-    sandbox: watch::Receiver<sandbox::State>,
+    sandbox: watch::Receiver<sandbox::SandboxState>,
     subscriptions: watch::Receiver<Vec<String>>,
     /// The subscription to changes, in the way of the era.
     listening: BoxFuture<'static, Result<(), RequestError>>,

@@ -57,7 +57,7 @@ pub(super) struct Connection {
     pub(super) signals: Arc<Signals>,
     pub(super) subscriptions: watch::Receiver<Vec<String>>,
     pub(super) rules: watch::Receiver<ToolRules>,
-    pub(super) sandbox: watch::Receiver<sandbox::State>,
+    pub(super) sandbox: watch::Receiver<sandbox::SandboxState>,
     /// How long the server may rest before it is ended.
     pub(super) idle_shutdown: watch::Receiver<Option<Duration>>,
     pub(super) reports: mpsc::Sender<(ServerName, Generation, Report)>,

@@ -28,7 +28,7 @@ mod lifetime;
 mod permit;
 mod proxy;
 mod resume;
-pub mod sse;
+pub(crate) mod sse;
 mod streamable;
 mod trusted;
 

@@ -14,7 +14,7 @@
 //! this module.
 
 mod environment;
-pub mod frames;
+pub(crate) mod frames;
 mod intake;
 mod link;
 mod lookup;

@@ -30,7 +30,7 @@ const MAX_KEPT: usize = 64 * 1024;
 /// The sending side of a link.
 #[derive(Debug)]
 pub(super) struct Writer {
-    state: Mutex<State>,
+    state: Mutex<WriterQueue>,
     /// Something has been written, or nothing will be any more.
     progress: Notify,
     /// Nothing will be written any more.
@@ -44,7 +44,7 @@ pub(super) struct Writer {
 }
 
 #[derive(Debug)]
-struct State {
+struct WriterQueue {
     /// `None` when no more is written.
     outlet: Option<Arc<Outlet>>,
     /// Why no more is written.
@@ -74,7 +74,7 @@ enum Attempt {
 impl Writer {
     pub(super) fn new(outlet: Outlet, max_message: usize, max_queued: usize) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(WriterQueue {
                 outlet: Some(Arc::new(outlet)),
                 ended: None,
                 queue: Vec::new(),
@@ -287,7 +287,12 @@ impl Writer {
     }
 
     /// Hands the turn to the task.
-    fn leave_to_task(&self, mut state: MutexGuard<'_, State>, batch: Vec<u8>, written: usize) {
+    fn leave_to_task(
+        &self,
+        mut state: MutexGuard<'_, WriterQueue>,
+        batch: Vec<u8>,
+        written: usize,
+    ) {
         if state.outlet.is_some() {
             state.unfinished = Some((batch, written));
         }
@@ -325,7 +330,7 @@ impl Writer {
     }
 
     /// Wakes those who wait for progress, if there are any.
-    fn announce(&self, mut state: MutexGuard<'_, State>) {
+    fn announce(&self, mut state: MutexGuard<'_, WriterQueue>) {
         let watched = std::mem::take(&mut state.watched);
         drop(state);
         if watched {
@@ -333,7 +338,7 @@ impl Writer {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterQueue> {
         // Nothing that can panic happens under the lock; if it ever does, the state is still whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -357,7 +362,7 @@ pub(super) enum Handed {
     Later(u64),
 }
 
-impl State {
+impl WriterQueue {
     /// Moves the queue to the end of `batch`.
     fn take_along(&mut self, batch: &mut Vec<u8>) {
         if batch.is_empty() {

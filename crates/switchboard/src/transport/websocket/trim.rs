@@ -47,7 +47,7 @@ pub(super) struct Trimmed<S> {
 #[derive(Debug)]
 struct Trimmer {
     limit: usize,
-    state: State,
+    state: FramePosition,
     /// Bytes of the message being read that were announced so far.
     announced: u64,
     /// Whether the rest of the message being read is skipped.
@@ -59,7 +59,7 @@ struct Trimmer {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum FramePosition {
     Header,
     /// So many bytes of payload go through, and then so many are skipped.
     Payload {
@@ -73,7 +73,7 @@ impl<S> Trimmed<S> {
     pub(super) fn new(inner: S, tail: &[u8], limit: usize) -> Self {
         let trimmer = Trimmer {
             limit,
-            state: State::Header,
+            state: FramePosition::Header,
             announced: 0,
             is_cut: false,
             messages: 0,
@@ -103,26 +103,26 @@ impl Trimmer {
     fn advance(&mut self, raw: &mut BytesMut, ready: &mut BytesMut) -> io::Result<()> {
         while !raw.is_empty() {
             match self.state {
-                State::Header => {
+                FramePosition::Header => {
                     let Some(header) = Header::parse(raw) else {
                         return Ok(());
                     };
                     raw.advance(header.size);
                     self.begin_frame(header, ready)?;
                 }
-                State::Payload { pass: 0, skip: 0 } => self.state = State::Header,
-                State::Payload { pass: 0, skip } => {
+                FramePosition::Payload { pass: 0, skip: 0 } => self.state = FramePosition::Header,
+                FramePosition::Payload { pass: 0, skip } => {
                     let count = at_most(raw.len(), skip);
                     raw.advance(count);
                     let skip = skip - count as u64;
-                    self.state = State::Payload { pass: 0, skip };
+                    self.state = FramePosition::Payload { pass: 0, skip };
                 }
-                State::Payload { pass, skip } => {
+                FramePosition::Payload { pass, skip } => {
                     let count = at_most(raw.len(), pass);
                     ready.extend_from_slice(raw.get(..count).unwrap_or_default());
                     raw.advance(count);
                     let pass = pass - count as u64;
-                    self.state = State::Payload { pass, skip };
+                    self.state = FramePosition::Payload { pass, skip };
                 }
             }
         }
@@ -140,7 +140,7 @@ impl Trimmer {
         if opcode > BINARY {
             // Control frames come between those of a message; they are short, and the library sees to that.
             write_header(header.first, header.length, ready);
-            self.state = State::Payload {
+            self.state = FramePosition::Payload {
                 pass: header.length,
                 skip: 0,
             };
@@ -154,7 +154,7 @@ impl Trimmer {
         let before = self.announced;
         self.announced = before.saturating_add(header.length);
         if self.is_cut {
-            self.state = State::Payload {
+            self.state = FramePosition::Payload {
                 pass: 0,
                 skip: header.length,
             };
@@ -167,7 +167,7 @@ impl Trimmer {
         };
         if self.announced <= self.limit as u64 {
             write_header(first, header.length, ready);
-            self.state = State::Payload {
+            self.state = FramePosition::Payload {
                 pass: header.length,
                 skip: 0,
             };
@@ -178,7 +178,7 @@ impl Trimmer {
         let room = (KEPT_START.min(self.limit) as u64).saturating_sub(before);
         let pass = header.length.min(room);
         write_header(first | FINAL, pass, ready);
-        self.state = State::Payload {
+        self.state = FramePosition::Payload {
             pass,
             skip: header.length - pass,
         };
@@ -248,7 +248,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Trimmed<S> {
                 buffer.put_slice(&this.ready.split_to(count));
                 return Poll::Ready(Ok(()));
             }
-            if let State::Payload { pass, skip } = this.trimmer.state
+            if let FramePosition::Payload { pass, skip } = this.trimmer.state
                 && pass > 0
             {
                 // In the middle of a payload the bytes need no detour.
@@ -258,7 +258,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Trimmed<S> {
                 let count = direct.filled().len();
                 buffer.advance(count);
                 let pass = pass - count as u64;
-                this.trimmer.state = State::Payload { pass, skip };
+                this.trimmer.state = FramePosition::Payload { pass, skip };
                 return Poll::Ready(Ok(()));
             }
             let mut piece = ReadBuf::new(&mut this.piece);

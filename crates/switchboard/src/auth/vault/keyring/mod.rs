@@ -55,7 +55,7 @@ pub enum KeyringError {
 
 /// The keyring of this system.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SystemKeyring;
+pub(crate) struct SystemKeyring;
 
 impl Keyring for SystemKeyring {
     fn get(&self) -> BoxFuture<'_, Result<Option<Secret>, KeyringError>> {

@@ -9,7 +9,6 @@ use std::time::SystemTime;
 
 use switchboard::catalog::{Catalog, CatalogServer};
 use switchboard::internal::catalog::text::neutralise;
-use switchboard_store::Timestamp;
 
 use crate::message::{Message, Role};
 
@@ -135,19 +134,8 @@ fn one_line(name: &str) -> String {
 
 /// A date as people write it, UTC.
 fn date(now: SystemTime) -> String {
-    let days = Timestamp::from(now).as_millis().div_euclid(86_400_000);
-    // Counted from the first of March of the year 0, so that leap days end a year; 400 years have 146,097 days.
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    let now = jiff::Timestamp::try_from(now).unwrap_or_default();
+    now.strftime("%Y-%m-%d").to_string()
 }
 
 #[cfg(test)]

@@ -1,87 +1,46 @@
-//! Formats and parses timestamps, in UTC.
+//! Moments as people and scripts write them, in UTC.
 
+use std::time::Duration;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Span, SpanRelativeTo};
 use switchboard_store::Timestamp;
 
-const MILLIS_A_DAY: i64 = 86_400_000;
-
-/// Formats for people: `2026-11-16 01:32:04`.
+/// A moment for people: `2026-11-16 01:32:04`.
 pub(crate) fn shown(at: Timestamp) -> String {
-    let (year, month, day) = date(at.as_millis().div_euclid(MILLIS_A_DAY));
-    let seconds = at.as_millis().rem_euclid(MILLIS_A_DAY) / 1000;
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    moment(at).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Formats for scripts: `2026-11-16T01:32:04.125Z`.
+/// A moment for scripts: `2026-11-16T01:32:04.125Z`.
 pub(crate) fn exact(at: Timestamp) -> String {
-    let millis = at.as_millis().rem_euclid(1000);
-    format!("{}.{millis:03}Z", shown(at).replace(' ', "T"))
+    format!("{:.3}", moment(at))
 }
 
-/// Parses a date, or a timestamp in the form of [`exact`] with or without fractional seconds.
+/// The closest moment of the years from -9999 to 9999.
+fn moment(at: Timestamp) -> jiff::Timestamp {
+    let limit = match at.as_millis() {
+        ..0 => jiff::Timestamp::MIN,
+        _ => jiff::Timestamp::MAX,
+    };
+    jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(limit)
+}
+
+/// A day, or a moment in the form of [`exact`], with or without seconds, parts of a second and a zone; UTC without one.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
-    let text = text.strip_suffix(['Z', 'z']).unwrap_or(text);
-    let (day, time) = match text.split_once(['T', 't', ' ']) {
-        Some((day, time)) => (day, Some(time)),
-        None => (text, None),
-    };
-    let number = |part: &str, digits: usize, range: std::ops::RangeInclusive<i64>| {
-        let is_plain = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
-        let number: i64 = is_plain.then(|| part.parse().ok())??;
-        range.contains(&number).then_some(number)
-    };
-    let mut parts = day.split('-');
-    let year = number(parts.next()?, 4, 0..=9999)?;
-    let month = number(parts.next()?, 2, 1..=12)?;
-    let day = number(parts.next()?, 2, 1..=31)?;
-    let days = days(year, month, day);
-    if parts.next().is_some() || date(days) != (year, month, day) {
-        return None;
-    }
-    let mut millis = days * MILLIS_A_DAY;
-    if let Some(time) = time {
-        let (whole, part) = time.split_once('.').unwrap_or((time, "0"));
-        let mut parts = whole.split(':');
-        let hour = number(parts.next()?, 2, 0..=23)?;
-        let minute = number(parts.next()?, 2, 0..=59)?;
-        let second = parts
-            .next()
-            .map_or(Some(0), |part| number(part, 2, 0..=59))?;
-        if parts.next().is_some()
-            || part.is_empty()
-            || !part.bytes().all(|byte| byte.is_ascii_digit())
-        {
-            return None;
-        }
-        let part: String = part.chars().chain("000".chars()).take(3).collect();
-        millis += ((hour * 60 + minute) * 60 + second) * 1000 + part.parse::<i64>().ok()?;
-    }
-    Some(Timestamp::from_millis(millis))
+    let moment = text.parse().ok().or_else(|| {
+        // This also parses text with the name of a zone, and would ignore it.
+        let local: DateTime = text.parse().ok().filter(|_| !text.contains('['))?;
+        Some(local.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    });
+    moment.map(|at: jiff::Timestamp| Timestamp::from_millis(at.as_millisecond()))
 }
 
-/// Converts days since 1970 to year, month, day. Years start in March here, so that a leap day comes last.
-fn date(days: i64) -> (i64, i64, i64) {
-    const DAYS_IN_400_YEARS: i64 = 146_097;
-    let days = days + 719_468;
-    let (era, day) = (
-        days.div_euclid(DAYS_IN_400_YEARS),
-        days.rem_euclid(DAYS_IN_400_YEARS),
-    );
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + i64::from(month <= 2), month, day)
-}
-
-/// Converts year, month, day to days since 1970.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = year - i64::from(month <= 2);
-    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
-    let month = if month > 2 { month - 3 } else { month + 9 };
-    let day = (153 * month + 2) / 5 + day - 1;
-    era * 146_097 + year * 365 + year / 4 - year / 100 + day - 719_468
+/// A length of time such as `90s`, `30m`, `1h 30m` or `7d`, in units up to weeks.
+pub(crate) fn length(text: &str) -> Option<Duration> {
+    let span: Span = text.parse().ok()?;
+    let length = span.to_duration(SpanRelativeTo::days_are_24_hours());
+    Some(length.ok()?.unsigned_abs())
 }
 
 #[cfg(test)]
@@ -89,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timestamps_round_trip() {
+    fn moments_are_read_as_they_are_written() {
         let check = |text: &str, expected: Option<i64>| {
             let found = parse(text).map(Timestamp::as_millis);
             assert_eq!(found, expected, "{text}");
@@ -100,6 +59,7 @@ mod tests {
         check("2026-11-16 01:32", Some(1_794_792_720_000));
         check("2024-02-29", Some(1_709_164_800_000));
         check("1969-12-31", Some(-86_400_000));
+        check("2026-11-16T03:32:04+02:00", Some(1_794_792_724_000));
         for text in [
             "",
             "now",
@@ -112,20 +72,36 @@ mod tests {
             "2026-01-01T01:02:03.",
             "2026-01-01-01",
             "+026-01-01",
+            "2026-11-16T01:32:04[Europe/Berlin]",
         ] {
             check(text, None);
         }
     }
 
     #[test]
-    fn every_day_round_trips() {
-        for day in (-800_000..800_000).step_by(37) {
-            let (year, month, number) = date(day);
-            assert_eq!(days(year, month, number), day);
+    fn moments_are_written_for_people_and_scripts() {
+        let check = |millis: i64, expected: &str| {
+            assert_eq!(exact(Timestamp::from_millis(millis)), expected);
+        };
+        check(1_794_792_724_125, "2026-11-16T01:32:04.125Z");
+        check(-1, "1969-12-31T23:59:59.999Z");
+        check(i64::MAX, "9999-12-30T22:00:00.999Z");
+        let at = Timestamp::from_millis(1_794_792_724_125);
+        assert_eq!(shown(at), "2026-11-16 01:32:04");
+    }
+
+    #[test]
+    fn lengths_have_a_unit() {
+        let check = |text: &str, seconds: Option<u64>| {
+            assert_eq!(length(text), seconds.map(Duration::from_secs), "{text}");
+        };
+        check("90s", Some(90));
+        check("30m", Some(1800));
+        check("1h 30m", Some(5400));
+        check("7d", Some(7 * 86_400));
+        check("2w", Some(14 * 86_400));
+        for text in ["", "7", "d", "1mo", "1y", "5x", "soon"] {
+            check(text, None);
         }
-        assert_eq!(
-            exact(Timestamp::from_millis(1_794_792_724_125)),
-            "2026-11-16T01:32:04.125Z"
-        );
     }
 }

@@ -12,10 +12,12 @@
 //! | [`method`], [`revision`] | the methods and features of each revision |
 //! | [`meta`] | the `_meta` of each era, merged into raw params and parsed |
 //! | [`headers`], [`param_headers`] | HTTP headers to send and to check, `x-mcp-header` mirroring |
+//! | [`cursor`] | walks valid JSON text without copying |
 //! | [`types`], [`text`] | the MCP types, the union of all revisions; strings that are unescaped lazily |
 //! | [`negotiate`] | era and revision negotiation, client side |
 //! | [`serve`] | era and revision negotiation, server side |
 
+pub mod cursor;
 pub mod encode;
 pub mod error;
 pub mod headers;
@@ -51,4 +53,3 @@ pub use prune::{TOO_DEEP, shallow_page};
 pub use raw::trusted;
 pub use revision::{Era, Feature, Revision};
 pub use salvage::{Salvaged, salvage};
-pub use string_scan::{StringEnd, end_of_string};

@@ -88,7 +88,7 @@ macro_rules! wire_struct {
                 let mut extra = $crate::types::wire::Extra::new();
                 reader.begin_object()?;
                 while let Some(key) = reader.next_key()? {
-                    match &*key.name() {
+                    match &*key.decode() {
                         $($tag => {
                             reader.expect_tag($tag, $tag_value)?;
                             untagged = None;

@@ -8,7 +8,7 @@ use wide::u8x16;
 
 /// The end of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StringEnd {
+pub(crate) struct StringEnd {
     /// The offset after the closing quote.
     pub position: usize,
     /// Whether the string contains a backslash. Without one, the bytes between the quotes are the text.
@@ -19,7 +19,7 @@ pub struct StringEnd {
 ///
 /// For validated text, or if the result need not be reliable: an escape is any two bytes.
 #[inline]
-pub fn end_of_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
+pub(crate) fn end_of_string(bytes: &[u8], start: usize) -> Option<StringEnd> {
     end::<false>(bytes, start)
 }
 

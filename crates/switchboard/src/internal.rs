@@ -89,8 +89,12 @@ pub mod doctor {
         Verdict, diagnose, diagnose_all,
     };
 }
-pub mod find {
-    pub use crate::find::{IgnoreRules, Walk, Walked, filter, pattern, walk};
+pub mod files {
+    pub use crate::files::{
+        FileError, Grep, GrepOptions, IgnoreRules, Line, LineRange, LineText, Listing, ReadEnd,
+        Walk, beginning, check_regular, filter, is_binary, open_regular, pattern, read_lines,
+        read_whole,
+    };
 }
 pub mod hooks {
     pub use crate::hooks::{

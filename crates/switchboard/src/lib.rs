@@ -151,7 +151,7 @@ mod digest;
 mod doctor;
 mod error;
 mod events;
-mod find;
+mod files;
 mod handler;
 mod helper_process;
 mod hooks;

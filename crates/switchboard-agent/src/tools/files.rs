@@ -4,11 +4,13 @@
 //! permissions: relative ones start in the workspace, and those that others would read differently are refused.
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
+
+use switchboard::internal::files::{FileError, LineText, open_regular};
 
 use super::{LocalContext, LocalOutput};
 
@@ -50,34 +52,30 @@ pub(super) fn shown(path: &Path, workspace: &Path) -> String {
     path.display().to_string()
 }
 
-/// Opens a regular file to read it. Nothing else is opened: opening a device can do something, and a pipe can wait.
+/// Opens a regular file to read it.
 pub(super) fn open(path: &Path) -> Result<(File, Metadata), String> {
-    let metadata = path.metadata().map_err(|error| missing(path, &error))?;
-    check_regular(&metadata)?;
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        // If it has become a pipe meanwhile, this does not wait.
-        let flags = rustix::fs::OFlags::NONBLOCK.bits();
-        options.custom_flags(i32::try_from(flags).unwrap_or_default());
-    }
-    let file = options.open(path).map_err(|error| missing(path, &error))?;
-    let metadata = file.metadata().map_err(|error| error.to_string())?;
-    check_regular(&metadata)?;
-    Ok((file, metadata))
+    open_regular(path).map_err(|error| match error {
+        FileError::Io(error) => missing(path, &error),
+        error => reason(&error),
+    })
 }
 
-/// Refuses what is no regular file.
-pub(super) fn check_regular(metadata: &Metadata) -> Result<(), String> {
-    if metadata.is_file() {
-        Ok(())
-    } else if metadata.is_dir() {
-        Err("it is a folder; use Glob to see what is in it".to_owned())
-    } else {
-        Err("it is a device, pipe or socket, not a regular file".to_owned())
+/// Why a file cannot be used.
+pub(super) fn reason(error: &FileError) -> String {
+    match error {
+        FileError::Folder => "it is a folder; use Glob to see what is in it".to_owned(),
+        FileError::Special => "it is a device, pipe or socket, not a regular file".to_owned(),
+        error => error.to_string(),
     }
+}
+
+/// A line of a file as the model sees it: with its number, and cut if it is very long.
+pub(super) fn numbered(number: u64, mark: char, line: &LineText, length: usize) -> String {
+    let note = match line.is_cut {
+        true => format!(" [… line of {length} bytes cut]"),
+        false => String::new(),
+    };
+    format!("{number}{mark}{}{note}", line.text)
 }
 
 /// Why a file cannot be had, with names that may be meant.

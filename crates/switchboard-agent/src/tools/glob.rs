@@ -1,15 +1,12 @@
 //! The tool `Glob`: files by their path, those that were changed last first.
 
-use std::cmp::Reverse;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard::internal::find;
-use switchboard::internal::find::{IgnoreRules, Walk, Walked};
+use switchboard::internal::files::{self, FileError, IgnoreRules, Listing, Walk};
 use switchboard::permissions::SecretPlaces;
 use switchboard::service::Cancellation;
 
@@ -20,7 +17,7 @@ use crate::message::ToolDefinition;
 
 /// How many paths are listed, and how many files are looked at.
 const MAX_PATHS: usize = 200;
-pub(super) const MAX_FILES: usize = 500_000;
+const MAX_FILES: usize = 500_000;
 /// What is left for remarks of ours.
 const ROOM_FOR_REMARKS: usize = 300;
 
@@ -83,38 +80,21 @@ fn glob(
     cancellation: &Cancellation,
 ) -> Result<String, String> {
     check_pattern(pattern)?;
-    let matcher = find::pattern(pattern).map_err(|error| error.to_string())?;
-    let folder = check_folder(folder, workspace)?;
-    let walk = Walk {
-        root: &folder,
-        under: None,
-        rules: IgnoreRules::OfRepository,
-        max_files: MAX_FILES,
-    };
-    let mut found: Vec<(Reverse<SystemTime>, PathBuf)> = Vec::new();
-    let start = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-    let mut passed_over = 0_usize;
-    let walked = find::walk(&walk, cancellation, |entry| {
-        let inner = entry.path().strip_prefix(&folder).unwrap_or(entry.path());
-        if matcher.is_match(inner) && secrets.skips(&start.join(inner), &start) {
-            passed_over += 1;
-        } else if matcher.is_match(inner) {
-            let modified = entry
-                .metadata()
-                .ok()
-                .and_then(|metadata| metadata.modified().ok());
-            let modified = modified.unwrap_or(SystemTime::UNIX_EPOCH);
-            found.push((Reverse(modified), entry.path().to_owned()));
-        }
-    });
-    if walked == Walked::Cancelled {
-        return Err("cancelled".to_owned());
+    let matcher = files::pattern(pattern).map_err(|error| error.to_string())?;
+    let name = shown(folder, workspace);
+    match folder.metadata() {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => return Err(format!("{name} is no folder")),
+        Err(error) => return Err(format!("{name}: {error}")),
     }
-    found.sort();
+    let found = list(folder, true, secrets, cancellation, |path| {
+        matcher.is_match(path)
+    });
+    let found = found.map_err(|error| format!("{name}: {error}"))?;
     let mut text = String::new();
     let mut left = characters.saturating_sub(ROOM_FOR_REMARKS);
     let mut listed = 0;
-    for (_, path) in found.iter().take(MAX_PATHS) {
+    for path in found.paths.iter().take(MAX_PATHS) {
         let path = shown(path, workspace);
         let length = path.chars().count() + 1;
         if length > left {
@@ -125,30 +105,52 @@ fn glob(
         text.push('\n');
         listed += 1;
     }
-    if found.is_empty() {
+    if found.paths.is_empty() {
         remark(&mut text, "no file matches");
-    } else if listed < found.len() {
-        let more = found.len() - listed;
+    } else if listed < found.paths.len() {
+        let more = found.paths.len() - listed;
         remark(
             &mut text,
             &format!("{more} more files match; narrow the pattern"),
         );
     }
-    note_passed_over(&mut text, passed_over);
-    if walked == Walked::Partly {
-        let note = format!("only {MAX_FILES} files were looked at; name a folder in path");
-        remark(&mut text, &note);
-    }
+    note_left_out(&mut text, &found);
     text.truncate(text.trim_end().len());
     Ok(text)
 }
 
-/// Tells that files were left out because secrets are in them.
-pub(super) fn note_passed_over(text: &mut String, count: usize) {
-    if count > 0 {
+/// The files of a folder, or one file.
+pub(super) fn list(
+    start: &Path,
+    newest_first: bool,
+    secrets: &SecretPlaces,
+    cancellation: &Cancellation,
+    keep: impl FnMut(&Path) -> bool,
+) -> Result<Listing, FileError> {
+    // Without `.`, which would stand in every path. Links stay as they were written.
+    let root: PathBuf = start.components().collect();
+    let walk = Walk {
+        root: &root,
+        under: None,
+        rules: IgnoreRules::OfRepository,
+        newest_first,
+        max_files: MAX_FILES,
+        secrets,
+    };
+    walk.list(cancellation, keep)
+}
+
+/// Says which files were not looked at.
+pub(super) fn note_left_out(text: &mut String, listing: &Listing) {
+    let passed_over = listing.passed_over;
+    if passed_over > 0 {
         let note = format!(
-            "{count} files passed over: secrets are kept there, and only the user can allow reading them"
+            "{passed_over} files passed over: secrets are kept there, and only the user can allow reading them"
         );
+        remark(text, &note);
+    }
+    if listing.is_partial {
+        let note = format!("only {MAX_FILES} files were looked at; name a folder in path");
         remark(text, &note);
     }
 }
@@ -163,17 +165,4 @@ fn check_pattern(pattern: &str) -> Result<(), String> {
         return Err("the pattern leads out of the folder; name the folder in path".to_owned());
     }
     Ok(())
-}
-
-/// The folder, if it is one.
-pub(super) fn check_folder(folder: &Path, workspace: &Path) -> Result<PathBuf, String> {
-    let name = shown(folder, workspace);
-    let metadata = folder
-        .metadata()
-        .map_err(|error| format!("{name}: {error}"))?;
-    if !metadata.is_dir() {
-        return Err(format!("{name} is no folder"));
-    }
-    // Without `.`, which would stand in every path. Links stay as they were written.
-    Ok(folder.components().collect())
 }

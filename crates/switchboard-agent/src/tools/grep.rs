@@ -1,27 +1,21 @@
 //! The tool `Grep`: lines that match a regular expression, in many files or one.
 //!
-//! Files are searched in the order of their paths, each piece by piece, until there are enough matches. Binary files
-//! are passed over.
+//! Files are searched in the order of their paths until there are enough matches. Binary files are passed over.
 
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use switchboard::internal::find;
-use switchboard::internal::find::{IgnoreRules, Walk, Walked};
+use switchboard::internal::files::{self, FileError, Grep as Search, GrepOptions, Line, Listing};
 use switchboard::permissions::SecretPlaces;
 use switchboard::service::Cancellation;
 
-use super::files::{open, resolve, shown};
-use super::glob::{MAX_FILES, note_passed_over};
-use super::prepare::{arguments, blocking, definition, first, limit, or_told, remark};
+use super::files::{numbered, open, resolve, shown};
+use super::glob::{list, note_left_out};
+use super::prepare::{arguments, blocking, definition, limit, or_told, remark};
 use super::{LocalContext, LocalOutput, LocalTool};
 use crate::message::ToolDefinition;
 
@@ -32,8 +26,6 @@ const MAX_LIMIT: usize = 2000;
 const MAX_CONTEXT: usize = 20;
 /// How much of a line is shown, in characters.
 const MAX_LINE: usize = 500;
-/// The longest line that is searched, and the largest file where matches may span lines.
-const MAX_HEAP: usize = 32 * 1024 * 1024;
 /// The largest regular expression, compiled.
 const MAX_EXPRESSION: usize = 4 * 1024 * 1024;
 /// What is left for remarks of ours.
@@ -117,32 +109,8 @@ fn grep(
     secrets: &SecretPlaces,
     cancellation: &Cancellation,
 ) -> Result<String, String> {
-    let expression = expression(wanted)?;
-    let (mut files, walked) = files(wanted, start, workspace, cancellation)?;
-    let found_files = files.len();
-    let real = start.canonicalize().unwrap_or_else(|_| start.to_owned());
-    files.retain(|path| {
-        let inner = path.strip_prefix(start).unwrap_or(path);
-        let path = if inner.as_os_str().is_empty() {
-            real.clone()
-        } else {
-            real.join(inner)
-        };
-        !secrets.skips(&path, &real)
-    });
-    let passed_over = found_files - files.len();
-    let context = match wanted.mode {
-        Mode::Content => wanted.context.min(MAX_CONTEXT),
-        Mode::Files | Mode::Count => 0,
-    };
-    let mut searcher = SearcherBuilder::new()
-        .binary_detection(BinaryDetection::quit(0))
-        .line_number(true)
-        .before_context(context)
-        .after_context(context)
-        .multi_line(wanted.multiline)
-        .heap_limit(Some(MAX_HEAP))
-        .build();
+    let mut search = search(wanted)?;
+    let files = files(wanted, start, workspace, secrets, cancellation)?;
     let mut found = Found {
         mode: wanted.mode,
         text: String::new(),
@@ -151,28 +119,28 @@ fn grep(
         is_full: false,
     };
     let mut skipped = 0_usize;
-    for path in files {
+    for path in &files.paths {
         if found.is_full {
             break;
         }
-        let Ok((file, _)) = open(&path) else {
+        let Ok((file, _)) = open(path) else {
             skipped += 1;
             continue;
         };
         let mut matches = Matches {
             found: &mut found,
-            name: shown(&path, workspace),
+            name: shown(path, workspace),
             count: 0,
             is_named: false,
         };
-        let reader = Cancellable { file, cancellation };
-        let outcome = searcher.search_reader(&expression, reader, &mut matches);
+        let searched = search.search(file, cancellation, &mut matches);
         matches.finish();
-        if cancellation.is_cancelled() {
-            return Err("cancelled".to_owned());
+        match searched {
+            Ok(()) => {}
+            Err(error @ FileError::Cancelled) => return Err(error.to_string()),
+            // Lines too long to be searched, or no longer readable.
+            Err(_) => skipped += 1,
         }
-        // Lines too long to be searched, or no longer readable.
-        skipped += usize::from(outcome.is_err());
     }
     let mut text = found.text;
     if text.is_empty() {
@@ -184,11 +152,7 @@ fn grep(
             "there may be more; narrow with path, glob or pattern, or raise limit",
         );
     }
-    note_passed_over(&mut text, passed_over);
-    if walked == Walked::Partly {
-        let note = format!("only {MAX_FILES} files were looked at; name a folder in path");
-        remark(&mut text, &note);
-    }
+    note_left_out(&mut text, &files);
     if skipped > 0 {
         let note = format!("{skipped} files could not be searched: unreadable, or lines too long");
         remark(&mut text, &note);
@@ -197,20 +161,18 @@ fn grep(
     Ok(text)
 }
 
-fn expression(wanted: &Arguments) -> Result<RegexMatcher, String> {
-    let mut builder = RegexMatcherBuilder::new();
-    builder
-        .case_insensitive(wanted.ignore_case)
-        .multi_line(true)
-        .size_limit(MAX_EXPRESSION)
-        .dfa_size_limit(MAX_EXPRESSION);
-    if wanted.multiline {
-        builder.dot_matches_new_line(true);
-    } else {
-        // In this order: the end of a line is still the line feed, and the carriage return before it does not count.
-        builder.crlf(true).line_terminator(Some(b'\n'));
-    }
-    builder.build(&wanted.pattern).map_err(|error| {
+fn search(wanted: &Arguments) -> Result<Search, String> {
+    let options = GrepOptions {
+        pattern: &wanted.pattern,
+        ignore_case: wanted.ignore_case,
+        multiline: wanted.multiline,
+        context: match wanted.mode {
+            Mode::Content => wanted.context.min(MAX_CONTEXT),
+            Mode::Files | Mode::Count => 0,
+        },
+        max_expression: MAX_EXPRESSION,
+    };
+    Search::new(&options).map_err(|error| {
         let hint = if error.to_string().contains("not allowed") {
             "; set multiline for matches that span lines"
         } else {
@@ -225,37 +187,24 @@ fn files(
     wanted: &Arguments,
     start: &Path,
     workspace: &Path,
+    secrets: &SecretPlaces,
     cancellation: &Cancellation,
-) -> Result<(Vec<PathBuf>, Walked), String> {
-    let filter = wanted.glob.as_deref().map(find::filter).transpose();
+) -> Result<Listing, String> {
+    let filter = wanted.glob.as_deref().map(files::filter).transpose();
     let filter = filter.map_err(|error| error.to_string())?;
-    let name = shown(start, workspace);
-    let metadata = start
-        .metadata()
-        .map_err(|error| format!("{name}: {error}"))?;
-    if metadata.is_file() {
-        // Named outright, so it counts even if git ignores it.
-        return Ok((vec![start.to_owned()], Walked::Whole));
-    }
-    let folder = super::glob::check_folder(start, workspace)?;
-    let walk = Walk {
-        root: &folder,
-        under: None,
-        rules: IgnoreRules::OfRepository,
-        max_files: MAX_FILES,
-    };
-    let mut files = Vec::new();
-    let walked = find::walk(&walk, cancellation, |entry| {
-        let inner = entry.path().strip_prefix(&folder).unwrap_or(entry.path());
-        if filter.as_ref().is_none_or(|filter| filter.is_match(inner)) {
-            files.push(entry.path().to_owned());
-        }
+    let listing = list(start, false, secrets, cancellation, |path| {
+        // A file that is named outright is searched whatever the pattern.
+        let is_named = path.as_os_str().is_empty();
+        is_named || filter.as_ref().is_none_or(|filter| filter.is_match(path))
     });
-    if walked == Walked::Cancelled {
-        return Err("cancelled".to_owned());
-    }
-    files.sort_unstable();
-    Ok((files, walked))
+    listing.map_err(|error| {
+        let name = shown(start, workspace);
+        match error {
+            FileError::Special => format!("{name} is no folder"),
+            FileError::Cancelled => error.to_string(),
+            _ => format!("{name}: {error}"),
+        }
+    })
 }
 
 /// What was found in all files so far.
@@ -292,7 +241,7 @@ struct Matches<'a> {
 }
 
 impl Matches<'_> {
-    fn lines(&mut self, bytes: &[u8], number: Option<u64>, mark: char) -> bool {
+    fn lines(&mut self, number: Option<u64>, bytes: &[u8], mark: char) -> bool {
         if !self.is_named {
             self.is_named = true;
             if !self.found.add(&self.name) {
@@ -301,19 +250,13 @@ impl Matches<'_> {
         }
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let lines = bytes.split(|byte| *byte == b'\n');
-        for (number, line) in (number.unwrap_or_default()..).zip(lines) {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let kept = String::from_utf8_lossy(line.get(..MAX_LINE * 4).unwrap_or(line));
-            let mut entry = format!("{number}{mark}{}", first(&kept, MAX_LINE));
-            if kept.chars().nth(MAX_LINE).is_some() || line.len() > MAX_LINE * 4 {
-                // Writing into a text does not fail.
-                let _ = write!(entry, " [… line of {} bytes cut]", line.len());
-            }
-            if !self.found.add(&entry) {
-                return false;
-            }
-        }
-        true
+        (number.unwrap_or_default()..)
+            .zip(lines)
+            .all(|(number, line)| {
+                let line = line.strip_suffix(b"\r").unwrap_or(line);
+                let text = Line::whole(line).text(MAX_LINE);
+                self.found.add(&numbered(number, mark, &text, line.len()))
+            })
     }
 
     /// Adds what is only known at the end of a file.
@@ -338,9 +281,9 @@ impl Matches<'_> {
 }
 
 impl Sink for Matches<'_> {
-    type Error = io::Error;
+    type Error = std::io::Error;
 
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
         self.count += 1;
         match self.found.mode {
             Mode::Files => Ok(false),
@@ -351,35 +294,20 @@ impl Sink for Matches<'_> {
             }
             Mode::Content => {
                 self.found.left -= 1;
-                Ok(self.lines(found.bytes(), found.line_number(), ':'))
+                Ok(self.lines(found.line_number(), found.bytes(), ':'))
             }
         }
     }
 
-    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, Self::Error> {
         // What leads to a match that is too much is not shown either.
-        if self.found.left == 0 && *context.kind() == grep_searcher::SinkContextKind::Before {
+        if self.found.left == 0 && *context.kind() == SinkContextKind::Before {
             return Ok(true);
         }
-        Ok(self.lines(context.bytes(), context.line_number(), '-'))
+        Ok(self.lines(context.line_number(), context.bytes(), '-'))
     }
 
-    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
         Ok(self.found.add("--"))
-    }
-}
-
-/// A file that ends when nobody waits any longer.
-struct Cancellable<'a> {
-    file: File,
-    cancellation: &'a Cancellation,
-}
-
-impl Read for Cancellable<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancellation.is_cancelled() {
-            return Err(io::Error::other("cancelled"));
-        }
-        self.file.read(buffer)
     }
 }

@@ -7,7 +7,9 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::files::check_regular;
+use switchboard::internal::files::check_regular;
+
+use super::files::reason;
 
 /// A file to write: where it really is, and how it is now.
 pub(super) struct Target {
@@ -22,7 +24,7 @@ impl Target {
         match path.canonicalize() {
             Ok(path) => {
                 let metadata = path.metadata().map_err(|error| error.to_string())?;
-                check_regular(&metadata)?;
+                check_regular(&metadata).map_err(|error| reason(&error))?;
                 // It may be in a folder that can be written without being writable itself.
                 let writable = OpenOptions::new().append(true).open(&path);
                 writable.map_err(|error| format!("it cannot be written: {error}"))?;

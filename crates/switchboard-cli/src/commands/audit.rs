@@ -1,7 +1,7 @@
 //! `switchboard audit`: lists calls, decisions and changes from the audit log.
 
 use std::fmt::Write as _;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde_json::Value;
 use switchboard::internal::audit::{Filter, Found, LOG, read};
@@ -150,22 +150,8 @@ fn entry_json(found: Found) -> Value {
 
 /// Parses a point in time: how long ago (`90s`, `30m`, `1h`, `7d`), a date, or a timestamp.
 fn since(text: &str) -> Result<Timestamp, Failure> {
-    let now = Timestamp::from(SystemTime::now());
-    let ago = || {
-        let unit = text.chars().next_back()?;
-        let number: u64 = text.get(..text.len() - unit.len_utf8())?.parse().ok()?;
-        let seconds = match unit {
-            's' => 1,
-            'm' => 60,
-            'h' => 3600,
-            'd' => 86_400,
-            'w' => 7 * 86_400,
-            _ => return None,
-        };
-        let ago = Duration::from_secs(number.checked_mul(seconds)?);
-        Some(now.before(ago))
-    };
-    ago().or_else(|| time::parse(text)).ok_or_else(|| {
+    let ago = time::length(text).map(|ago| Timestamp::from(SystemTime::now()).before(ago));
+    ago.or_else(|| time::parse(text)).ok_or_else(|| {
         Failure::usage(format!("\"{}\" is not a valid time", visible(text)))
             .hint("use a duration (90s, 30m, 1h, 7d), a date (2026-11-01) or a timestamp (2026-11-01T08:00:00Z)")
     })

@@ -8,7 +8,6 @@ use switchboard_protocol::types::wire::{List, Number};
 use url::Url;
 
 use super::safe;
-use crate::time;
 
 /// Choices listed; the others can still be typed.
 pub(super) const MAX_LISTED_CHOICES: usize = 30;
@@ -401,23 +400,21 @@ impl Format {
                     && !place.ends_with('.')
             }),
             Self::Uri => Url::parse(text).is_ok(),
-            Self::Date => text.len() == 10 && time::parse(text).is_some(),
+            Self::Date => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
             Self::DateTime => is_date_time(text),
         }
     }
 }
 
-/// Whether a text is an RFC 3339 timestamp with a time zone.
+/// Whether a text is an RFC 3339 timestamp with a time zone. What `jiff` accepts beyond that is refused.
 fn is_date_time(text: &str) -> bool {
-    let zoned = text.strip_suffix(['Z', 'z']).or_else(|| {
-        let (local, zone) = text.split_at_checked(text.len().checked_sub(6)?)?;
-        let clock = zone.strip_prefix(['+', '-'])?;
-        time::parse(&format!("2000-01-01T{clock}:00")).map(|_| local)
-    });
-    zoned.is_some_and(|local| {
-        let has_seconds = local.matches(':').count() == 2;
-        has_seconds && local.contains(['T', 't']) && time::parse(local).is_some()
-    })
+    let is_zoned = match text.len().checked_sub(6).and_then(|at| text.get(at..)) {
+        Some(zone) if zone.starts_with(['+', '-']) => zone.get(1..) < Some("24"),
+        _ => text.ends_with(['Z', 'z']),
+    };
+    let separators = text.get(10..11).zip(text.get(16..17));
+    let is_full = matches!(separators, Some(("T" | "t", ":")));
+    is_zoned && is_full && text.parse::<jiff::Timestamp>().is_ok()
 }
 
 fn text(

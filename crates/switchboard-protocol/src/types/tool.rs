@@ -194,7 +194,7 @@ impl CallToolResult<'_> {
         let (mut content, mut result_type, mut is_error) = (None, None, None);
         let mut members = 0;
         while let Some(key) = reader.next_key().ok()? {
-            let slot = match key.name().as_ref() {
+            let slot = match key.decode().as_ref() {
                 "content" => Some(&mut content),
                 "resultType" => Some(&mut result_type),
                 "isError" => Some(&mut is_error),

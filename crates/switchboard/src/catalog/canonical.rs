@@ -8,8 +8,8 @@
 use std::fmt;
 
 use serde_json::value::RawValue;
+use switchboard_protocol::cursor::{Cursor, Malformed};
 
-use super::cursor::{Cursor, Malformed};
 use super::tool::field;
 use crate::json::SharedJson;
 

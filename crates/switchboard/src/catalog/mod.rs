@@ -19,7 +19,6 @@
 
 pub(crate) mod canonical;
 mod count;
-pub(crate) mod cursor;
 pub(crate) mod exposed;
 pub(crate) mod impersonation;
 pub(crate) mod persist;

@@ -7,12 +7,12 @@
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
+use switchboard_protocol::cursor::{Contents, Cursor, Malformed};
 use switchboard_protocol::param_headers::ParamHeaders;
 use switchboard_protocol::types::tool::{ListToolsResult, Tool};
 use switchboard_protocol::types::{DecodeError, decode};
 use switchboard_protocol::{TOO_DEEP, trusted};
 
-use super::cursor::{Contents, Cursor, Malformed};
 use super::exposed::name_into;
 use super::impersonation::{self, TitleUse};
 use super::rules::ToolRules;

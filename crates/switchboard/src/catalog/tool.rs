@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use serde_json::value::RawValue;
+use switchboard_protocol::cursor::{Contents, Cursor};
 use switchboard_protocol::param_headers::ParamHeaders;
 use switchboard_protocol::text::JsonStr;
 use switchboard_protocol::trusted;
 use switchboard_protocol::types::tool::{TaskSupport, ToolExecution};
 
-use super::cursor::{Contents, Cursor};
 use super::schema::{self, Repaired, SchemaFinding};
 use super::server::Provenance;
 use super::text::{self, DescriptionLimit, Tokens};
@@ -294,7 +294,7 @@ impl Hints {
                     _ => {}
                 }
             }
-            Ok::<_, super::cursor::Malformed>(())
+            Ok::<_, switchboard_protocol::cursor::Malformed>(())
         };
         let _ = read();
         hints

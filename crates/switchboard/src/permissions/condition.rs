@@ -9,11 +9,11 @@ use regex::{Regex, RegexBuilder};
 use serde_json::value::RawValue;
 use switchboard_config::policy::{ArgumentCondition, ArgumentTest};
 use switchboard_config::shell;
+use switchboard_protocol::cursor::{Cursor, Malformed};
 
 use super::address::{HostPattern, Leads};
 use super::path::{Base, Folder};
 use super::pattern::Reading;
-use crate::catalog::cursor::{Cursor, Malformed};
 
 /// The most that a regular expression may take when it is compiled.
 const REGEX_BYTES: usize = 1 << 20;

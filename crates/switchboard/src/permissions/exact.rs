@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-
-use crate::catalog::cursor::{Cursor, Malformed};
+use switchboard_protocol::cursor::{Cursor, Malformed};
 
 /// Arguments that a call must have, with nothing more and nothing less.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use switchboard_config::edit::{NewCondition, NewRule};
 use switchboard_config::policy::{ArgumentCondition, ArgumentTest};
 use switchboard_config::{shell, words};
+use switchboard_protocol::cursor::Cursor;
 
 use super::condition::Condition;
 use super::consent::{ConsentView, sanitized};
@@ -18,7 +19,6 @@ use super::path::Base;
 use super::pattern::Reading;
 use super::rule::Grounds;
 use super::subject::Subject;
-use crate::catalog::cursor::Cursor;
 
 /// A longer condition is not written to a file.
 const LONGEST_RULE: usize = 4096;

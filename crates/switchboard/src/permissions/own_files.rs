@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
 use switchboard_config::files::{Folders, LOCAL_FILE, PROJECT_FILES};
+use switchboard_protocol::cursor::Cursor;
 
 use super::glob::{Case, Glob};
 use super::path::{self, Base, LONGEST};
 use super::subject::Subject;
-use crate::catalog::cursor::Cursor;
 
 /// What every file of ours in a project begins with.
 const OWN_PREFIX: &str = ".switchboard";

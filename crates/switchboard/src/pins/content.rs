@@ -10,12 +10,12 @@ use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use switchboard_protocol::cursor::{Cursor, Malformed};
 use switchboard_protocol::trusted;
 use switchboard_store::{Key, Revision, Store, StoreError, Write, update};
 
 use super::{PINS, PinPolicy, reason_of};
 use crate::catalog::canonical::canonical;
-use crate::catalog::cursor::{Cursor, Malformed};
 use crate::catalog::field;
 use crate::catalog::{SetAside, SetAsideReason};
 use crate::json::SharedJson;

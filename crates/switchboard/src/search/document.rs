@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use switchboard_protocol::cursor::{Cursor, Malformed};
+
 use crate::catalog::CatalogTool;
-use crate::catalog::cursor::{Cursor, Malformed};
 use crate::names::{ExposedName, WireName};
 
 /// The most of a description that is read, in bytes.

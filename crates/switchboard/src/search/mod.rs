@@ -19,7 +19,7 @@
 //! |---|---|
 //! | [`Index`] | postings by word, one segment for each server; `search` is in `rank` |
 //! | [`Document`] | the texts of one tool |
-//! | `text`, `stem` | what a word is |
+//! | `text` | what a word is |
 //! | `lexicon`, `synonyms.txt` | what is known of words: which say little, which mean the same |
 //! | `vocabulary` | the words of the tools, and what a mistyped one stands for |
 //! | `query`, `written_file` | a question taken apart, and the file it wants written |
@@ -32,7 +32,6 @@ mod lexicon;
 mod live;
 mod query;
 mod rank;
-mod stem;
 mod text;
 mod vocabulary;
 mod writer;

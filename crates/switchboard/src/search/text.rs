@@ -2,7 +2,7 @@
 //!
 //! Owns what a word is, the same for tools and for questions. It keeps nothing and must not know what words mean.
 
-use super::stem::stem;
+use rust_stemmers::{Algorithm, Stemmer};
 
 /// A longer run of letters is no word of anybody: it is a key, a hash or a picture.
 const MAX_WORD: usize = 40;
@@ -19,7 +19,7 @@ pub(super) enum Shape {
 /// Splits text into words. The buffers are kept from one text to the next.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    word: Vec<u8>,
+    word: String,
     pair: String,
 }
 
@@ -95,14 +95,16 @@ impl Splitter {
         }
         self.word.clear();
         if part.is_ascii() {
-            let lower = part.bytes().map(|byte| byte.to_ascii_lowercase());
-            self.word.extend(lower);
+            self.word.push_str(part);
+            self.word.make_ascii_lowercase();
         } else {
-            self.word.extend_from_slice(part.to_lowercase().as_bytes());
+            self.word.push_str(&part.to_lowercase());
         }
-        stem(&mut self.word);
-        if let Ok(word) = std::str::from_utf8(&self.word) {
-            emit(word, shape);
+        if self.word.len() > 2 && self.word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            let stemmer = Stemmer::create(Algorithm::English);
+            emit(&stemmer.stem(&self.word), shape);
+        } else {
+            emit(&self.word, shape);
         }
     }
 
@@ -172,6 +174,16 @@ mod tests {
         check("parseURL2Text", "pars url text =parseurl2text");
         check("mp3", "mp =mp3");
         check("server.tool/name", "server tool name");
+    }
+
+    #[test]
+    fn forms_of_a_word_have_one_stem() {
+        check("create creates created creating", "creat creat creat creat");
+        check("repository repositories", "repositori repositori");
+        check("copy copies copied", "copi copi copi");
+        check("run runs running", "run run run");
+        check("hope hoped hopping", "hope hope hop");
+        check("is mp news", "is mp news");
     }
 
     #[test]

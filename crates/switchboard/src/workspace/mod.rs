@@ -2,11 +2,10 @@
 //!
 //! Read-only, and confined to one folder: tools to find, search and read files, the files as resources, one prompt.
 //! It is written as any server within a Rust program would be, so it is also the example to start from: this file is
-//! all that knows MCP, `definitions` says what is offered, `files` guards the folder, `search` does the work.
+//! all that knows MCP, `definitions` says what is offered, `root` is the folder, `search` has the tools.
 
 mod definitions;
-mod files;
-mod open;
+mod root;
 mod search;
 
 use std::path::Path;
@@ -31,12 +30,13 @@ use switchboard_protocol::types::resource::{
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool};
 use tokio::sync::Semaphore;
 
+use crate::files::FileError;
 use crate::permissions::SecretPlaces;
 use crate::service::{
     Cancellation, Failure, Features, Reply, RequestContext, Service, error_result, invalid_params,
     text_block, unknown_prompt, unknown_tool,
 };
-use files::{FileError, FileErrorKind, Root};
+use root::{Root, WorkspaceError};
 
 pub(crate) use definitions::tools;
 pub use definitions::{NAME, catalog};
@@ -77,8 +77,8 @@ impl Workspace {
     async fn work<T: Send + 'static>(
         &self,
         context: &RequestContext,
-        work: impl FnOnce(&Root, &Cancellation) -> Result<T, FileError> + Send + 'static,
-    ) -> Result<T, FileError> {
+        work: impl FnOnce(&Root, &Cancellation) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, WorkspaceError> {
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let (root, cancellation) = (Arc::clone(&self.root), context.cancellation());
         let done = tokio::task::spawn_blocking(move || {
@@ -87,7 +87,7 @@ impl Workspace {
             work(&root, &cancellation)
         });
         done.await
-            .unwrap_or_else(|_| Err(FileErrorKind::Cancelled.at("")))
+            .unwrap_or_else(|_| Err(WorkspaceError::of("", &FileError::Cancelled)))
     }
 
     /// Runs a tool with its arguments read.
@@ -95,7 +95,7 @@ impl Workspace {
         &self,
         arguments: Option<RawObject<'_>>,
         context: &RequestContext,
-        run: fn(&A, &Root, &Cancellation) -> Result<CallToolResult<'static>, FileError>,
+        run: fn(&A, &Root, &Cancellation) -> Result<CallToolResult<'static>, WorkspaceError>,
     ) -> CallToolResult<'static> {
         let arguments = match arguments.unwrap_or_default().deserialize::<A>() {
             Ok(arguments) => arguments,
@@ -112,10 +112,10 @@ impl Workspace {
         &self,
         path: String,
         context: &RequestContext,
-    ) -> Result<ResourceContents<'static>, FileError> {
+    ) -> Result<ResourceContents<'static>, WorkspaceError> {
         let bytes = self.work(context, {
             let path = path.clone();
-            move |root, cancellation| root.read(&path, cancellation)
+            move |root, _| root.read(&path)
         });
         let uri = self.root.uri_of(&path);
         Ok(match String::from_utf8(bytes.await?) {
@@ -221,11 +221,9 @@ impl Service for Workspace {
                 return Err(context.resource_not_found(&read.uri));
             };
             let contents = self.contents(path, context).await;
-            let contents = contents.map_err(|error| match error.kind {
-                FileErrorKind::NotFound | FileErrorKind::Outside => {
-                    context.resource_not_found(&read.uri)
-                }
-                _ => error.into(),
+            let contents = contents.map_err(|error| match error.is_missing {
+                true => context.resource_not_found(&read.uri),
+                false => error.into(),
             })?;
             Ok(ReadResourceResult::new(vec![contents].into()))
         })
@@ -284,8 +282,8 @@ impl Service for Workspace {
     }
 }
 
-impl From<FileError> for Failure {
-    fn from(error: FileError) -> Self {
+impl From<WorkspaceError> for Failure {
+    fn from(error: WorkspaceError) -> Self {
         invalid_params(error.to_string())
     }
 }

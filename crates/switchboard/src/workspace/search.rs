@@ -2,15 +2,17 @@
 //!
 //! Each is bounded in what it reads and in what it answers, and says so where a bound was met, with how to narrow.
 
-use std::io::{BufRead as _, BufReader};
+use std::borrow::Cow;
 
-use regex::bytes::{Regex, RegexBuilder};
+use grep_searcher::sinks::Bytes;
 use serde::{Deserialize, Serialize};
 use switchboard_protocol::types::Raw;
 use switchboard_protocol::types::tool::CallToolResult;
 
-use super::files::{FileError, FileErrorKind, MAX_WHOLE, Root, io_kind};
-use crate::find;
+use super::root::{MAX_WHOLE, Root, WorkspaceError};
+use crate::files::{
+    self, FileError, Grep as Search, GrepOptions, Line, LineRange, ReadEnd, read_lines,
+};
 use crate::service::{Cancellation, error_result, text_block, text_result};
 
 /// How many paths or matches one answer has at most.
@@ -18,11 +20,11 @@ const MAX_RESULTS: usize = 1000;
 /// How many matches are listed unless more are asked for.
 const USUAL_MATCHES: usize = 100;
 /// How many lines are read unless more are asked for.
-const USUAL_LINES: usize = 2000;
+const USUAL_LINES: u64 = 2000;
 /// How many bytes of text one answer has at most.
 const MAX_TEXT: usize = 256 * 1024;
 /// How far into a file lines are counted.
-const MAX_SCAN: usize = 64 * 1024 * 1024;
+const MAX_SCAN: u64 = 64 * 1024 * 1024;
 /// How much of a line is searched, and how much of it is shown.
 const MAX_LINE: usize = 64 * 1024;
 const SHOWN_LINE: usize = 500;
@@ -46,8 +48,8 @@ pub(super) fn glob(
     arguments: &Glob,
     root: &Root,
     cancellation: &Cancellation,
-) -> Result<CallToolResult<'static>, FileError> {
-    let matcher = find::pattern(&arguments.pattern).map_err(|error| unreadable(&error))?;
+) -> Result<CallToolResult<'static>, WorkspaceError> {
+    let matcher = files::pattern(&arguments.pattern).map_err(unusable)?;
     let limit = arguments.limit.unwrap_or(MAX_RESULTS).min(MAX_RESULTS);
     let (mut paths, complete) = root.files(None, cancellation, |path| matcher.is_match(path))?;
     let truncated = paths.len() > limit || !complete;
@@ -80,7 +82,7 @@ struct Matches {
 #[derive(Serialize)]
 struct Match {
     path: String,
-    line: usize,
+    line: u64,
     text: String,
 }
 
@@ -88,14 +90,17 @@ pub(super) fn grep(
     arguments: &Grep,
     root: &Root,
     cancellation: &Cancellation,
-) -> Result<CallToolResult<'static>, FileError> {
-    let expression = RegexBuilder::new(&arguments.pattern)
-        .case_insensitive(arguments.ignore_case)
-        .size_limit(MAX_EXPRESSION)
-        .build()
-        .map_err(|error| FileErrorKind::Invalid(error.to_string()).at("pattern"))?;
-    let filter = arguments.glob.as_deref().map(find::filter).transpose();
-    let filter = filter.map_err(|error| unreadable(&error))?;
+) -> Result<CallToolResult<'static>, WorkspaceError> {
+    let options = GrepOptions {
+        pattern: &arguments.pattern,
+        ignore_case: arguments.ignore_case,
+        multiline: false,
+        context: 0,
+        max_expression: MAX_EXPRESSION,
+    };
+    let mut search = Search::new(&options).map_err(unusable)?;
+    let filter = arguments.glob.as_deref().map(files::filter).transpose();
+    let filter = filter.map_err(unusable)?;
     let limit = arguments.limit.unwrap_or(USUAL_MATCHES).min(MAX_RESULTS);
     let (files, complete) = root.files(arguments.path.as_deref(), cancellation, |path| {
         filter.as_ref().is_none_or(|filter| filter.is_match(path))
@@ -107,17 +112,24 @@ pub(super) fn grep(
         if matches.len() > limit {
             break;
         }
-        match root.read(&path, cancellation) {
-            Ok(bytes) if !is_binary(&bytes) => {
-                let left = limit + 1 - matches.len();
-                cut |= search(&expression, &path, &bytes, left, cancellation, &mut matches)?;
-            }
-            Ok(_) => {}
-            Err(FileError {
-                kind: FileErrorKind::Cancelled,
-                path,
-            }) => return Err(FileErrorKind::Cancelled.at(path)),
-            // Too large, not allowed, or gone since it was listed.
+        // Too large, not allowed, or gone since it was listed.
+        let Ok(bytes) = root.read(&path) else {
+            skipped += 1;
+            continue;
+        };
+        let lines = cut_lines(&bytes);
+        cut |= *lines != *bytes;
+        let sink = Bytes(|line, bytes| {
+            matches.push(Match {
+                path: path.clone(),
+                line,
+                text: Line::whole(bytes).text(SHOWN_LINE).text,
+            });
+            Ok(matches.len() <= limit)
+        });
+        match search.search(&*lines, cancellation, sink) {
+            Ok(()) => {}
+            Err(error @ FileError::Cancelled) => return Err(WorkspaceError::of(&path, &error)),
             Err(_) => skipped += 1,
         }
     }
@@ -149,103 +161,65 @@ pub(super) fn grep(
     ))
 }
 
-/// Adds the lines of one file that match, at most `left`; tells whether a line was too long to be searched whole.
-fn search(
-    expression: &Regex,
-    path: &str,
-    bytes: &[u8],
-    left: usize,
-    cancellation: &Cancellation,
-    matches: &mut Vec<Match>,
-) -> Result<bool, FileError> {
-    let full = matches.len() + left;
-    let mut cut = false;
-    // What follows the last line end is no line.
-    let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    for (index, line) in lines.split(|byte| *byte == b'\n').enumerate() {
-        if cancellation.is_cancelled() {
-            return Err(FileErrorKind::Cancelled.at(path));
-        }
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let searched = line.get(..MAX_LINE).unwrap_or(line);
-        cut |= searched.len() < line.len();
-        if !bytes.is_empty() && expression.is_match(searched) {
-            let shown = searched.get(..SHOWN_LINE * 4).unwrap_or(searched);
-            matches.push(Match {
-                path: path.to_owned(),
-                line: index + 1,
-                text: String::from_utf8_lossy(shown)
-                    .chars()
-                    .take(SHOWN_LINE)
-                    .collect(),
-            });
-            if matches.len() >= full {
-                break;
-            }
-        }
+/// The lines without what exceeds [`MAX_LINE`].
+fn cut_lines(text: &[u8]) -> Cow<'_, [u8]> {
+    let lines = || text.split_inclusive(|byte| *byte == b'\n');
+    if lines().all(|line| line.len() <= MAX_LINE) {
+        return text.into();
     }
-    Ok(cut)
+    let cut = |line| match <[u8]>::get(line, ..MAX_LINE) {
+        Some(start) if line.len() > MAX_LINE => [start, b"\n"].concat(),
+        _ => line.to_vec(),
+    };
+    lines().flat_map(cut).collect()
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadFile {
     path: String,
-    offset: Option<usize>,
-    limit: Option<usize>,
+    offset: Option<u64>,
+    limit: Option<u64>,
 }
 
 pub(super) fn read_file(
     arguments: &ReadFile,
     root: &Root,
     cancellation: &Cancellation,
-) -> Result<CallToolResult<'static>, FileError> {
+) -> Result<CallToolResult<'static>, WorkspaceError> {
     let path = &*arguments.path;
-    let first = arguments.offset.unwrap_or(1).max(1);
-    let end = first.saturating_add(arguments.limit.unwrap_or(USUAL_LINES).max(1));
-    let mut reader = BufReader::with_capacity(MAX_LINE, root.open(path)?);
-    let mut text = Vec::new();
-    let (mut line, mut scanned) = (1_usize, 0_usize);
-    let mut stopped = None;
-    while stopped.is_none() {
-        if cancellation.is_cancelled() {
-            return Err(FileErrorKind::Cancelled.at(path));
-        }
-        let chunk = reader.fill_buf().map_err(|error| io_kind(error).at(path))?;
-        if chunk.is_empty() {
-            break;
-        }
-        if is_binary(chunk) {
-            return Err(FileErrorKind::Binary.at(path));
-        }
-        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-            if line >= end {
-                stopped = Some(format!("more follows: read on with offset {line}"));
-                break;
-            }
-            if line >= first {
-                let left = MAX_TEXT - text.len();
-                text.extend_from_slice(piece.get(..left).unwrap_or(piece));
-                if piece.len() > left {
-                    stopped = Some(format!(
-                        "cut at {MAX_TEXT} bytes, in line {line}: read on with offset, or use grep"
-                    ));
-                    break;
-                }
-            }
-            line += usize::from(piece.ends_with(b"\n"));
-        }
-        let length = chunk.len();
-        reader.consume(length);
-        scanned += length;
-        if scanned > MAX_SCAN && stopped.is_none() {
-            stopped = Some(format!(
-                "only the first {MAX_SCAN} bytes are read: use grep"
-            ));
-        }
+    let range = LineRange {
+        first: arguments.offset.unwrap_or(1).max(1),
+        count: arguments.limit.unwrap_or(USUAL_LINES).max(1),
+        max_bytes: MAX_SCAN,
+    };
+    let fail = |error: FileError| WorkspaceError::of(path, &error);
+    let mut file = root.open(path)?;
+    let beginning = files::beginning(&mut file).map_err(|error| fail(error.into()))?;
+    if files::is_binary(&beginning) {
+        return Err(WorkspaceError::new(
+            path,
+            "a binary file; read it as a resource to get its bytes",
+        ));
     }
-    if text.is_empty() && first > 1 {
-        let reason = stopped.unwrap_or_else(|| format!("it has fewer than {first} lines"));
+    let mut text = Vec::new();
+    let ended = read_lines(file, &range, MAX_TEXT + 1, cancellation, |_, line| {
+        let left = MAX_TEXT - text.len();
+        text.extend_from_slice(line.start.get(..left).unwrap_or(line.start));
+        line.length <= left
+    });
+    let mut stopped = match ended.map_err(fail)? {
+        ReadEnd::File(_) => None,
+        ReadEnd::Range(next) => Some(format!("more follows: read on with offset {next}")),
+        ReadEnd::Full(line) => Some(format!(
+            "cut at {MAX_TEXT} bytes, in line {line}: read on with offset, or use grep"
+        )),
+        ReadEnd::MaxBytes => Some(format!(
+            "only the first {MAX_SCAN} bytes are read: use grep"
+        )),
+    };
+    if text.is_empty() && range.first > 1 {
+        let reason = stopped.unwrap_or_else(|| format!("it has fewer than {} lines", range.first));
         return Ok(error_result(format!("{path}: {reason}")));
     }
     let decoded = String::from_utf8(text).unwrap_or_else(|binary| {
@@ -274,12 +248,6 @@ fn answer<T: Serialize>(text: String, note: Option<String>, data: &T) -> CallToo
     result
 }
 
-fn unreadable(error: &globset::Error) -> FileError {
-    FileErrorKind::Invalid(error.to_string()).at("pattern")
-}
-
-/// Text has no zero byte near its beginning, and nearly everything else has.
-fn is_binary(bytes: &[u8]) -> bool {
-    let start = bytes.get(..8192).unwrap_or(bytes);
-    memchr::memchr(0, start).is_some()
+fn unusable(error: impl ToString) -> WorkspaceError {
+    WorkspaceError::new("pattern", error)
 }

@@ -94,10 +94,10 @@ impl<'a, T: Decode<'a>> Decode<'a> for Map<'a, T> {
             }
             let mark = reader.mark();
             match T::decode(reader) {
-                Ok(value) => map.entries.push((key.name(), value)),
+                Ok(value) => map.entries.push((key.decode(), value)),
                 Err(reason) => {
                     let mut entry = SetAside::take(reader, mark, index, reason)?;
-                    entry.name = Some(key.name());
+                    entry.name = Some(key.decode());
                     map.set_aside.push(entry);
                 }
             }

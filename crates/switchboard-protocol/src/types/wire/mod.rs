@@ -187,8 +187,7 @@ impl IntoOwned for Cow<'_, str> {
 impl<'a> Decode<'a> for JsonStr<'a> {
     #[inline]
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let (contents, escaped) = reader.string("a string")?;
-        Ok(Self::from_contents(contents, escaped))
+        Ok(reader.string("a string")?.into_json_str())
     }
 }
 

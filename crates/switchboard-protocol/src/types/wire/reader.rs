@@ -1,8 +1,9 @@
-//! A cursor over valid JSON.
+//! What the types are decoded from: a [`Cursor`] with limits and typed errors.
 //!
-//! Every decode starts from a [`RawValue`], whose syntax `serde_json` has validated. The cursor can therefore skip
-//! values without validating them, and rewind to the start of a value of the wrong type: one pass decodes the valid
-//! parts and stores the others. It does not depend on any MCP type.
+//! Every decode starts from a [`RawValue`], whose syntax `serde_json` has checked. The reader can therefore skip what
+//! it does not need without checking it, and step back to the start of a value that turned out to have the wrong
+//! type: that is how one pass over the bytes decodes the good parts and keeps the bad ones. It must not know any MCP
+//! type.
 
 use std::borrow::Cow;
 
@@ -10,25 +11,24 @@ use serde_json::value::RawValue;
 
 use super::error::{DecodeError, DecodeErrorKind, Found, Segment, excerpt};
 use super::{Decode, Extra, Raw};
+use crate::cursor::{Contents, Cursor, Malformed};
 use crate::limits::Limits;
-use crate::string_scan::{StringEnd, end_of_string};
-use crate::text::{JsonStr, unescape};
+use crate::string_scan::StringEnd;
 
-/// The cursor that [`Decode`] implementations read from.
+/// What [`Decode`] implementations read from.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
-    text: &'a str,
-    position: usize,
+    cursor: Cursor<'a>,
     nesting: usize,
     max_items: usize,
     max_nesting: usize,
     crossed: Crossed,
 }
 
-/// The last long string that the cursor skipped: the start of its contents, and its end.
+/// The last long string the cursor moved past: where its contents start, and its end.
 ///
-/// A text often precedes its tag field. Finding the tag skips the text; decoding the text afterwards must not search
-/// for its end again.
+/// A text often stands before the field that says it is one. Looking ahead for that field moves past the text, and
+/// decoding the text then must not search its end again.
 #[derive(Debug, Clone, Copy)]
 struct Crossed {
     start: usize,
@@ -36,10 +36,10 @@ struct Crossed {
 }
 
 impl Crossed {
-    /// Below this length, searching again is as cheap as caching.
+    /// Searching a shorter string again is as cheap as remembering it.
     const LONG: usize = 256;
 
-    /// Contents never start at the first byte, where the quotation mark would be.
+    /// No contents start at the first byte, where the quotation mark would be.
     const NOTHING: Self = Self {
         start: 0,
         end: StringEnd {
@@ -49,40 +49,16 @@ impl Crossed {
     };
 }
 
-/// A field's name, verbatim.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Key<'a> {
-    contents: &'a str,
-    escaped: bool,
-}
-
-impl<'a> Key<'a> {
-    /// The unescaped name.
-    #[inline]
-    pub(crate) fn name(self) -> Cow<'a, str> {
-        if self.escaped {
-            Cow::Owned(unescape(self.contents))
-        } else {
-            Cow::Borrowed(self.contents)
-        }
-    }
-
-    pub(crate) fn into_json_str(self) -> JsonStr<'a> {
-        JsonStr::from_contents(self.contents, self.escaped)
-    }
-}
-
 impl<'a> Reader<'a> {
     /// A cursor at the start of `raw`.
     pub fn new(raw: &'a RawValue, limits: &Limits) -> Self {
         Self::over_valid(raw.get(), limits)
     }
 
-    /// A cursor over text of a [`RawValue`] or a [`Raw`].
+    /// A cursor over text that a [`RawValue`] or a [`Raw`] has vouched for.
     pub(crate) fn over_valid(text: &'a str, limits: &Limits) -> Self {
         Self {
-            text,
-            position: 0,
+            cursor: Cursor::new(text),
             nesting: 0,
             max_items: limits.max_items,
             max_nesting: limits.max_nested_content,
@@ -90,42 +66,27 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Maximum number of entries of one list or map.
+    /// Most entries of one list or map.
     pub(crate) fn max_items(&self) -> usize {
         self.max_items
     }
 
-    /// The start of the next value, for [`Reader::rewind`].
+    /// Where the next value starts, to come back to with [`Reader::rewind`].
     #[inline]
     pub(crate) fn mark(&mut self) -> usize {
         self.peek();
-        self.position
+        self.cursor.position()
     }
 
     #[inline]
     pub(crate) fn rewind(&mut self, mark: usize) {
-        self.position = mark;
+        self.cursor.rewind(mark);
     }
 
-    /// The first byte of the next token; zero at the end, which starts no JSON value.
+    /// The first byte of what comes next; zero at the end, which starts no JSON value.
     #[inline]
     pub(crate) fn peek(&mut self) -> u8 {
-        loop {
-            let byte = self.byte();
-            if byte > b' ' || byte == 0 {
-                return byte;
-            }
-            self.position += 1;
-        }
-    }
-
-    #[inline]
-    fn byte(&self) -> u8 {
-        self.text
-            .as_bytes()
-            .get(self.position)
-            .copied()
-            .unwrap_or(0)
+        self.cursor.peek()
     }
 
     /// The error for a value that is not `expected`.
@@ -142,14 +103,11 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) fn begin_object(&mut self) -> Result<(), DecodeError> {
-        if self.peek() != b'{' {
-            return Err(self.wrong_type("an object"));
-        }
-        self.position += 1;
-        Ok(())
+        let entered = self.cursor.enter(b'{');
+        entered.map_err(|Malformed| self.wrong_type("an object"))
     }
 
-    /// Whether the next object is empty, without moving.
+    /// Whether the object ahead has no members, without moving.
     pub(crate) fn is_empty_object(&self) -> Result<bool, DecodeError> {
         let mut ahead = self.clone();
         ahead.begin_object()?;
@@ -158,134 +116,80 @@ impl<'a> Reader<'a> {
 
     /// The next field's name, with the cursor before its value; `None` past the object's end.
     #[inline]
-    pub(crate) fn next_key(&mut self) -> Result<Option<Key<'a>>, DecodeError> {
-        if !self.at_member() {
+    pub(crate) fn next_key(&mut self) -> Result<Option<Contents<'a>>, DecodeError> {
+        if !self.cursor.next_entry(b'}')? {
             return Ok(None);
         }
-        let (contents, escaped) = self.string("a field name")?;
-        self.colon()?;
-        Ok(Some(Key { contents, escaped }))
+        let key = self.string("a field name")?;
+        self.cursor.enter(b':')?;
+        Ok(Some(key))
     }
 
-    /// The next field's name and value, verbatim, the name with its quotation marks.
+    /// The next field's name and value as they are written, the name with its quotation marks.
     pub(crate) fn next_member(&mut self) -> Result<Option<(&'a str, &'a str)>, DecodeError> {
-        if !self.at_member() {
+        if !self.cursor.next_entry(b'}')? {
             return Ok(None);
         }
         let key = self.raw()?;
-        self.colon()?;
+        self.cursor.enter(b':')?;
         Ok(Some((key, self.raw()?)))
-    }
-
-    /// Whether another field follows, with the cursor before its name; past the object's end otherwise.
-    #[inline]
-    fn at_member(&mut self) -> bool {
-        match self.peek() {
-            b'}' => {
-                self.position += 1;
-                return false;
-            }
-            b',' => self.position += 1,
-            _ => {}
-        }
-        true
-    }
-
-    #[inline]
-    fn colon(&mut self) -> Result<(), DecodeError> {
-        if self.peek() != b':' {
-            return Err(malformed());
-        }
-        self.position += 1;
-        Ok(())
     }
 
     #[inline]
     pub(crate) fn begin_array(&mut self) -> Result<(), DecodeError> {
-        if self.peek() != b'[' {
-            return Err(self.wrong_type("an array"));
-        }
-        self.position += 1;
-        Ok(())
+        let entered = self.cursor.enter(b'[');
+        entered.map_err(|Malformed| self.wrong_type("an array"))
     }
 
     /// Whether another entry follows, with the cursor before it; past the array's end otherwise.
     #[inline]
     pub(crate) fn next_item(&mut self) -> Result<bool, DecodeError> {
-        match self.peek() {
-            b']' => {
-                self.position += 1;
-                Ok(false)
-            }
-            b',' => {
-                self.position += 1;
-                Ok(true)
-            }
-            0 => Err(malformed()),
-            _ => Ok(true),
-        }
+        Ok(self.cursor.next_item()?)
     }
 
-    /// A string's contents between its quotation marks, and whether they have escapes.
+    /// A string's contents between its quotation marks.
     #[inline]
-    pub(crate) fn string(
-        &mut self,
-        expected: &'static str,
-    ) -> Result<(&'a str, bool), DecodeError> {
+    pub(crate) fn string(&mut self, expected: &'static str) -> Result<Contents<'a>, DecodeError> {
         if self.peek() != b'"' {
             return Err(self.wrong_type(expected));
         }
-        let start = self.position + 1;
-        let end = self.string_end(start).ok_or_else(malformed)?;
-        let contents = self
-            .text
-            .get(start..end.position - 1)
-            .ok_or_else(malformed)?;
-        self.position = end.position;
-        Ok((contents, end.escaped))
+        let end = self.string_end()?;
+        Ok(self.cursor.string_until(end)?)
     }
 
+    /// The end of the string whose quotation mark is at the cursor.
     #[inline]
-    fn string_end(&mut self, start: usize) -> Option<StringEnd> {
+    fn string_end(&mut self) -> Result<StringEnd, Malformed> {
+        let start = self.cursor.position() + 1;
         if self.crossed.start == start {
-            return Some(self.crossed.end);
+            return Ok(self.crossed.end);
         }
-        let end = end_of_string(self.text.as_bytes(), start)?;
+        let end = self.cursor.string_end(start)?;
         if end.position - start >= Crossed::LONG {
             self.crossed = Crossed { start, end };
         }
-        Some(end)
+        Ok(end)
     }
 
     /// A string, copied only if it has escapes.
     #[inline]
     pub(crate) fn text(&mut self) -> Result<Cow<'a, str>, DecodeError> {
-        let (contents, escaped) = self.string("a string")?;
-        Ok(if escaped {
-            Cow::Owned(unescape(contents))
-        } else {
-            Cow::Borrowed(contents)
-        })
+        Ok(self.string("a string")?.decode())
     }
 
-    /// The text of the next value of any type.
+    /// The next value's text, whatever it is.
     pub(crate) fn raw(&mut self) -> Result<&'a str, DecodeError> {
         let start = self.mark();
-        let bytes = self.text.as_bytes();
-        let end = match self.byte() {
-            b'"' => self.string_end(start + 1).map(|end| end.position),
-            b'{' | b'[' => container_end(bytes, start),
-            _ => Some(scalar_end(bytes, start)),
-        };
-        let value = end
-            .filter(|end| *end > start)
-            .and_then(|end| self.text.get(start..end))
-            .ok_or_else(malformed)?;
-        self.position = start + value.len();
-        Ok(value)
+        if self.cursor.byte() == b'"' {
+            let end = self.string_end()?;
+            self.cursor.string_until(end)?;
+        } else {
+            self.cursor.skip()?;
+        }
+        self.cursor.since(start).ok_or_else(malformed)
     }
 
-    /// The values of some fields of the next object, without moving; the last one if a field is repeated.
+    /// The values of some fields of the object ahead, without moving: the last one where a field is there twice.
     pub(crate) fn find<const N: usize>(
         &self,
         names: [&str; N],
@@ -294,7 +198,7 @@ impl<'a> Reader<'a> {
         let mut ahead = self.clone();
         ahead.begin_object()?;
         while let Some(key) = ahead.next_key()? {
-            let name = key.name();
+            let name = key.decode();
             let value = ahead.raw()?;
             for (slot, wanted) in found.iter_mut().zip(names) {
                 if name == wanted {
@@ -305,15 +209,15 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// The string in the first field called `name` of the next object, without moving.
+    /// The string in the first field called `name` of the object ahead, without moving.
     ///
-    /// Stops at the first one, because a tag usually comes first and the rest may be large. The variant's decoder
-    /// rejects a second one with another value.
+    /// It stops at the first, because what names a variant usually comes first and what follows may be large. The
+    /// variant's own decoder refuses a second one that says something else.
     pub(crate) fn find_tag(&mut self, name: &str) -> Result<Option<Cow<'a, str>>, DecodeError> {
         let mut ahead = self.clone();
         ahead.begin_object()?;
         while let Some(key) = ahead.next_key()? {
-            if key.name() == name {
+            if key.decode() == name {
                 return Ok(if ahead.peek() == b'"' {
                     Some(ahead.text()?)
                 } else {
@@ -326,7 +230,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// The error for an object whose tag field is missing or not a string.
+    /// The error for an object that names no variant in `field`: it is missing, or is no string.
     #[cold]
     pub(crate) fn untagged(&self, field: &'static str) -> DecodeError {
         match self.find([field]) {
@@ -338,7 +242,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the tag field and rejects any value but `expected`.
+    /// Reads the field that names the variant and refuses any value but `expected`.
     #[inline]
     pub(crate) fn expect_tag(
         &mut self,
@@ -346,7 +250,7 @@ impl<'a> Reader<'a> {
         expected: &'static str,
     ) -> Result<(), DecodeError> {
         let mark = self.mark();
-        if self.byte() == b'"' && self.text()? == expected {
+        if self.cursor.byte() == b'"' && self.text()? == expected {
             return Ok(());
         }
         self.rewind(mark);
@@ -357,7 +261,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Reads a required field.
+    /// Reads a field the type cannot do without.
     #[inline]
     pub(crate) fn required<T: Decode<'a>>(
         &mut self,
@@ -366,16 +270,16 @@ impl<'a> Reader<'a> {
         T::decode(self).map_err(|error| error.at(Segment::Field(field)))
     }
 
-    /// Reads an optional field: a value of the wrong type is stored in `extra` and counts as absent.
+    /// Reads a field the type can do without: one of the wrong type is kept in `extra` and counts as absent.
     #[inline]
     pub(crate) fn optional<T: Decode<'a>>(
         &mut self,
-        key: Key<'a>,
+        key: Contents<'a>,
         extra: &mut Extra<'a>,
     ) -> Result<Option<T>, DecodeError> {
         let mark = self.mark();
-        // `null` is common for empty fields, so no error is created for it.
-        if self.byte() != b'n' || T::ACCEPTS_NULL {
+        // Nulls are common where a server writes out its empty fields; they need no error made and thrown away.
+        if self.cursor.byte() != b'n' || T::ACCEPTS_NULL {
             match T::decode(self) {
                 Ok(value) => return Ok(Some(value)),
                 Err(error) if error.is_malformed() => return Err(error),
@@ -386,8 +290,12 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// Stores a field verbatim.
-    pub(crate) fn keep(&mut self, key: Key<'a>, extra: &mut Extra<'a>) -> Result<(), DecodeError> {
+    /// Keeps a field as it is.
+    pub(crate) fn keep(
+        &mut self,
+        key: Contents<'a>,
+        extra: &mut Extra<'a>,
+    ) -> Result<(), DecodeError> {
         if extra.len() >= self.max_items {
             return Err(DecodeError::new(DecodeErrorKind::TooManyFields {
                 limit: self.max_items,
@@ -398,7 +306,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Decodes a type that may contain itself.
+    /// Decodes something that may hold its own kind again.
     pub(crate) fn nested<T>(
         &mut self,
         decode: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
@@ -414,45 +322,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-#[cold]
-pub(crate) fn malformed() -> DecodeError {
-    DecodeError::new(DecodeErrorKind::Malformed)
-}
-
-/// The position after the array or object that starts at `start`. Iterative, so that depth costs no stack.
-fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut position = start;
-    let mut depth = 0_usize;
-    loop {
-        match bytes.get(position)? {
-            b'"' => {
-                position = end_of_string(bytes, position + 1)?.position;
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(position + 1);
-                }
-            }
-            _ => {}
-        }
-        position += 1;
+impl From<Malformed> for DecodeError {
+    #[cold]
+    fn from(_: Malformed) -> Self {
+        malformed()
     }
 }
 
-/// The position after the number or literal that starts at `start`.
-fn scalar_end(bytes: &[u8], start: usize) -> usize {
-    let rest = bytes.get(start..).unwrap_or_default();
-    let length = rest
-        .iter()
-        .position(|byte| {
-            matches!(
-                byte,
-                b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b':'
-            )
-        })
-        .unwrap_or(rest.len());
-    start + length
+#[cold]
+pub(crate) fn malformed() -> DecodeError {
+    DecodeError::new(DecodeErrorKind::Malformed)
 }

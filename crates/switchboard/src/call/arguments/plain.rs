@@ -5,8 +5,7 @@
 //! it is not sure of, a mistake included, is left to the validator, which also words the errors.
 
 use serde_json::{Map, Value};
-
-use crate::catalog::cursor::{Cursor, Malformed};
+use switchboard_protocol::cursor::{Cursor, Malformed};
 
 /// A schema of the simple kind.
 #[derive(Debug)]

@@ -20,8 +20,8 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 use switchboard_config::text::visible;
+use switchboard_protocol::cursor::{Cursor, Malformed};
 
-use super::cursor::{Cursor, Malformed};
 use crate::json::SharedJson;
 pub(super) use scan::Verdict;
 

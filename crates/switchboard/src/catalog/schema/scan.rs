@@ -3,9 +3,9 @@
 //! It accepts what it is sure of: the subset of JSON Schema that nearly all tools are written in. Whatever it does not
 //! know as harmless (references, combinators at the root, escapes in keys, odd forms) is doubtful, which is not wrong.
 
+use switchboard_protocol::cursor::{Contents, Cursor, Malformed};
 use switchboard_protocol::param_headers::ANNOTATION;
 
-use super::super::cursor::{Contents, Cursor, Malformed};
 use super::super::text;
 use super::{MAX_BYTES, MAX_DEPTH, is_property_name};
 

@@ -12,9 +12,9 @@ mod text;
 use std::collections::HashSet;
 
 use serde_json::value::RawValue;
+use switchboard_protocol::cursor::{Cursor, Malformed};
 
 use super::approval::Question;
-use crate::catalog::cursor::{Cursor, Malformed};
 
 pub use fold::{Folded, Hidden, HiddenKind, Screen};
 pub use text::sanitized;

@@ -1,0 +1,117 @@
+//! Opening regular files, and nothing else: opening a device can have an effect, and opening a pipe can wait.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _, Seek as _};
+use std::path::Path;
+
+use super::FileError;
+
+/// How much of a file tells text from binary.
+const BEGINNING: u64 = 8192;
+
+/// Opens a regular file by any path.
+pub fn open_regular(path: &Path) -> Result<(File, Metadata), FileError> {
+    checked(path, || {
+        let mut options = File::options();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            // If it has become a pipe meanwhile, this does not wait.
+            let flags = rustix::fs::OFlags::NONBLOCK.bits();
+            options.custom_flags(i32::try_from(flags).unwrap_or_default());
+        }
+        options.open(path)
+    })
+}
+
+/// Opens a file that is a regular one before and after.
+pub(super) fn checked(
+    path: &Path,
+    open: impl FnOnce() -> io::Result<File>,
+) -> Result<(File, Metadata), FileError> {
+    check_regular(&path.metadata()?)?;
+    let file = open()?;
+    let metadata = file.metadata()?;
+    check_regular(&metadata)?;
+    Ok((file, metadata))
+}
+
+/// Refuses what is not a regular file.
+pub fn check_regular(metadata: &Metadata) -> Result<(), FileError> {
+    if metadata.is_file() {
+        Ok(())
+    } else if metadata.is_dir() {
+        Err(FileError::Folder)
+    } else {
+        Err(FileError::Special)
+    }
+}
+
+/// The first bytes of a file, enough to tell what is in it. Reading starts at the beginning again.
+pub fn beginning(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    (&mut *file).take(BEGINNING).read_to_end(&mut bytes)?;
+    file.rewind()?;
+    Ok(bytes)
+}
+
+/// Whether a file with this beginning is binary. Text has no zero byte there, and nearly everything else has.
+pub fn is_binary(beginning: &[u8]) -> bool {
+    memchr::memchr(0, beginning).is_some()
+}
+
+/// Reads a file whole, up to so many bytes.
+pub fn read_whole(file: File, max: u64) -> Result<Vec<u8>, FileError> {
+    let mut bytes = Vec::new();
+    // One byte more than allowed shows that a file is too large, also one that is growing.
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(FileError::TooLarge(max));
+    }
+    Ok(bytes)
+}
+
+/// Opens a file by its path within `root`; neither is or leads through a symbolic link, or it is refused.
+///
+/// Opening never waits, as it would for a pipe without a writer.
+#[cfg(unix)]
+pub(super) fn open_within(root: &Path, path: &Path) -> io::Result<File> {
+    use rustix::fs::{CWD, Mode, OFlags, open, openat};
+
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let folder = open(
+        root,
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY,
+        Mode::empty(),
+    )?;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{ResolveFlags, openat2};
+
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match openat2(&folder, path, flags, Mode::empty(), resolve) {
+            // An old kernel, or a sandbox that does not know the call.
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {}
+            opened => return Ok(opened?.into()),
+        }
+    }
+    // Elsewhere no system call checks the folders on the way: open them one by one.
+    let mut folder = folder;
+    let mut parts = path.components().peekable();
+    while let Some(part) = parts.next() {
+        let part = part.as_os_str();
+        if parts.peek().is_none() {
+            return Ok(openat(&folder, part, flags, Mode::empty())?.into());
+        }
+        folder = openat(&folder, part, flags | OFlags::DIRECTORY, Mode::empty())?;
+    }
+    Ok(openat(CWD, root, flags, Mode::empty())?.into())
+}
+
+/// Opens a file by its path within `root`.
+#[cfg(not(unix))]
+pub(super) fn open_within(root: &Path, path: &Path) -> io::Result<File> {
+    File::open(root.join(path))
+}

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use switchboard_protocol::{
     Incoming, Limits, Message, Revision,
     headers::ReceivedHeaders,
-    negotiate::{self, Answer, HttpAnswer, Offer, Step},
+    negotiate::{self, HttpAnswer, NegotiationReply, Offer, Step},
     parse, serve,
 };
 
@@ -28,12 +28,24 @@ fuzz_target!(|input: (u16, &[u8])| {
     check(&negotiate::after_initialize_post(offer, answer));
     match message {
         Message::Response { result, .. } => {
-            check(&negotiate::after_discover(offer, Answer::Result(result)));
-            check(&negotiate::after_initialize(offer, Answer::Result(result)));
+            check(&negotiate::after_discover(
+                offer,
+                NegotiationReply::Result(result),
+            ));
+            check(&negotiate::after_initialize(
+                offer,
+                NegotiationReply::Result(result),
+            ));
         }
         Message::Error { error, .. } => {
-            check(&negotiate::after_discover(offer, Answer::Error(error)));
-            check(&negotiate::after_initialize(offer, Answer::Error(error)));
+            check(&negotiate::after_discover(
+                offer,
+                NegotiationReply::Error(error),
+            ));
+            check(&negotiate::after_initialize(
+                offer,
+                NegotiationReply::Error(error),
+            ));
         }
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
             let serving = serve::Serving {

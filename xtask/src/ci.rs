@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: runs the checks that every change must pass.
 
 use crate::run::{command, is_installed, run, run_command};
-use crate::test;
+use crate::{surface, test};
 
 pub(crate) fn ci() -> Result<(), String> {
     run(&["cargo", "fmt", "--all", "--check"])?;
@@ -16,7 +16,7 @@ pub(crate) fn ci() -> Result<(), String> {
     ])?;
     // The library and the program are both named `switchboard`: documented together, they would share a folder.
     document("--bins")?;
-    document("--lib")?;
+    surface::surface()?;
     if is_installed(&["cargo", "deny", "--version"]) {
         run(&[
             "cargo",
@@ -34,7 +34,7 @@ pub(crate) fn ci() -> Result<(), String> {
     test::test()
 }
 
-fn document(targets: &str) -> Result<(), String> {
+pub(crate) fn document(targets: &str) -> Result<(), String> {
     let mut documentation = command(&["cargo", "doc", "--workspace", "--no-deps", "--quiet"]);
     documentation
         .arg(targets)

@@ -16,6 +16,7 @@ mod map;
 mod model;
 mod mutants;
 mod run;
+mod surface;
 mod test;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   fuzz [SECONDS]  run each fuzz target for that long (60)
   mutants [permissions|trust|pins|sandbox|auth|access…] [--shard K/N]
                   mutate security-relevant code and run the tests that should catch it
+  surface         public items that the documentation of each crate shows; fails if the host has too many
   interop         install third-party servers, clients and suites; `test` does so too
   model           test the agent with a small local model: one call and its result
   conformance [client|server|--client PROGRAM] [SCENARIO|REVISION…]
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz::fuzz(60),
         ["fuzz", seconds] => number(seconds).and_then(fuzz::fuzz),
         ["mutants", modules @ ..] => mutants::mutants(modules),
+        ["surface"] => surface::surface(),
         ["interop"] => interop::install(),
         ["model"] => model::model(),
         ["conformance", words @ ..] => conformance::conformance(words),

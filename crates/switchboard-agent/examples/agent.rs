@@ -8,8 +8,7 @@
 
 use futures_util::StreamExt as _;
 use switchboard::{Host, Server, Workspace};
-use switchboard_agent::Agent;
-use switchboard_agent::events::SessionEvent;
+use switchboard_agent::{Agent, SessionEvent};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -39,7 +39,6 @@ pub(crate) struct AgentContext {
 }
 
 impl AgentContext {
-    /// Of a session.
     pub(crate) fn new(options: Arc<AgentOptions>, id: SessionId, workspace: &Path) -> Self {
         let provider = Arc::clone(&options.provider);
         Self::with(options, id, workspace, ToolSubset::default(), provider, 0)

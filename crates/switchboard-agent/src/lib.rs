@@ -1,43 +1,63 @@
-//! The agent: a model that uses the tools of a [`Host`](switchboard::Host).
+//! An agent on a Switchboard [`Host`]: a model that calls the tools of MCP servers. It has model providers, built-in
+//! tools for files and commands, sub-agents, and sessions that survive a crash.
 //!
-//! Owns model providers, the turn loop, built-in tools, sub-agents and sessions. It manages no connection, prints
-//! nothing, and reads no environment but in [`Agent::from_env`]. Start with [`Agent`].
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use switchboard::Host;
+//! use switchboard_agent::Agent;
+//!
+//! let host = Host::from_config(".").await?;
+//! let agent = Agent::from_env(host).await?;
+//! let reply = agent.session(".").send("What is this folder about?").await?;
+//! println!("{}", reply.response);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Permission rules of the host decide what the model may call; a call that needs approval is denied unless the host has
+//! an [`Approver`]. The crate prints nothing, and reads the environment only in [`Agent::from_env`].
 //!
 //! | where | what |
 //! |---|---|
-//! | [`agent`], [`session`] | what an embedder holds: an agent, and its conversations |
-//! | [`events`] | what happens in a turn, as it happens |
-//! | [`message`] | what a conversation consists of |
-//! | [`provider`] | the seam towards models, and one file for each kind of endpoint |
-//! | [`tools`] | built-in tools |
-//! | [`sampling`] | servers that ask the agent's model |
-//! | [`startup`] | servers coming up before the first turn, and those that are not there |
-//! | `context` | what a session has for its whole life |
-//! | `turn`, `dispatch` | the loop; calls of the host, and what the model gets of them |
-//! | `view`, `instructions` | the tools and texts that stand before every conversation, and stay as they are |
-//! | `record`, `conversation` | what is kept of a session, and what follows from it |
-//! | `compact`, `budget` | what is done when the window fills; what a turn may cost |
+//! | [`Agent`], [`AgentOptions`] | an agent and its options |
+//! | [`Session`], [`Prompt`], [`Reply`] | one agent session, what it is sent and what it returns |
+//! | [`SessionEvent`] | the events of a turn, from [`Session::stream`] |
+//! | [`message`] | the messages of a session |
+//! | [`provider`] | the interface to models, and the providers for Anthropic and OpenAI-compatible endpoints |
+//! | [`Sampler`], [`Consent`] | sampling requests of servers, answered with the agent's model |
+//!
+//! [`Host`]: switchboard::Host
+//! [`Approver`]: switchboard::Approver
 
-pub mod agent;
+mod agent;
 mod budget;
 mod compact;
 mod context;
 mod conversation;
 mod dispatch;
-pub mod events;
+mod events;
 mod instructions;
 pub mod message;
 pub mod provider;
 mod record;
-pub mod sampling;
-pub mod session;
-pub mod startup;
-pub mod tools;
+mod sampling;
+mod session;
+mod startup;
+mod tools;
 mod turn;
 mod view;
 
-pub use agent::{Agent, AgentOptions};
-pub use session::Session;
+pub use agent::{Agent, AgentOptions, SearchMode, SessionSummary};
+pub use events::{CallSummary, EndReason, FailedServer, Reply, SessionEvent};
+pub use sampling::{Consent, Sampler, SamplingQuestion};
+pub use session::{Prompt, Session, SessionError, SessionId};
+pub use tools::Shell;
+
+/// Re-exports for the tests of this crate. No stability is promised.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::tools::standard;
+}
 
 /// The examples of the README are compiled with the documentation's tests, and the first of them is run.
 #[cfg(doctest)]

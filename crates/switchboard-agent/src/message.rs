@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use switchboard::ToolDefinition;
+pub(crate) use switchboard::ToolDefinition;
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,13 +27,12 @@ use switchboard::internal::transport::in_process::InProcessConnector;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::service::{Features, Reply, RequestContext, Service, text_result};
 use switchboard::{Host, HostOptions};
-use switchboard_agent::message::{Content, Message, Part, Role, ToolCall, ToolDefinition};
+use switchboard::{LocalContext, LocalOutput, LocalTool, ToolDefinition};
+use switchboard_agent::message::{Content, Message, Part, Role, ToolCall};
 use switchboard_agent::provider::{
     Chunk, Model, ModelReply, Provider, ProviderError, Request, Stop, Usage,
 };
-use switchboard_agent::session::{SessionError, SessionId};
-use switchboard_agent::tools::{LocalContext, LocalOutput, LocalTool};
-use switchboard_agent::{Agent, AgentOptions};
+use switchboard_agent::{Agent, AgentOptions, SessionError, SessionId};
 use switchboard_config::entry::Permission;
 use switchboard_protocol::types::lifecycle::Implementation;
 use switchboard_protocol::types::tool::{CallToolRequestParams, CallToolResult, Tool as WireTool};

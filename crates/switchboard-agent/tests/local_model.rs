@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::{Host, HostOptions};
-use switchboard_agent::events::EndReason;
 use switchboard_agent::provider::ProviderSettings;
-use switchboard_agent::{Agent, AgentOptions};
+use switchboard_agent::{Agent, AgentOptions, EndReason};
 use switchboard_config::entry::Permission;
 use switchboard_test::scripted::{self, Over, Script, Tool};
 use switchboard_test::{hosted, interop};

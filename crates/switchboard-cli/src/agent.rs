@@ -6,13 +6,11 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use switchboard::internal::transport::http::{HttpSettings, ProxySettings};
-use switchboard_agent::agent::SearchMode;
 use switchboard_agent::provider::{
     Chunk, Model, Provider, ProviderError, ProviderErrorKind, ProviderSettings, Request,
     SettingsError,
 };
-use switchboard_agent::tools::Shell;
-use switchboard_agent::{Agent, AgentOptions};
+use switchboard_agent::{Agent, AgentOptions, SearchMode, Shell};
 use switchboard_config::settings::{Setting, ToolSearch};
 use switchboard_config::text::visible;
 

@@ -24,7 +24,7 @@ use switchboard::permissions::SecretPlaces;
 use switchboard::status::{Refusal, ServerState};
 use switchboard::transport::{TransportError, TransportErrorKind};
 use switchboard::{ServerName, Workspace};
-use switchboard_agent::events::FailedServer;
+use switchboard_agent::FailedServer;
 use switchboard_config::entry::{Sandbox, SandboxMode, Transport};
 use switchboard_config::resolve::{Config, Server, Status};
 use switchboard_config::text::visible;

@@ -16,7 +16,7 @@ use switchboard::internal::workspace;
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::status::{ServerState, ServerStatus};
 use switchboard::{ClientHandler, Gate, Host, HostOptions, HostSettings, ServerName};
-use switchboard_agent::events::FailedServer;
+use switchboard_agent::FailedServer;
 use switchboard_config::text::visible;
 use switchboard_server::agent::ClientQuestions;
 use switchboard_store::{Key, MemoryStore, Space, SqliteStore, Store, UnavailableStore};

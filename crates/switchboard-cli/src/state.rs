@@ -153,7 +153,7 @@ mod tests {
     use switchboard::catalog::ToolCount;
     use switchboard::internal::connectors::ConnectorError;
     use switchboard::status::{DisabledBy, Failure as Failed, StartsOn};
-    use switchboard_agent::events::FailedServer;
+    use switchboard_agent::FailedServer;
     use switchboard_config::files::{Disk, Folders};
     use switchboard_config::resolve::{Config, Inputs};
 

@@ -1,7 +1,22 @@
-//! Where Switchboard's configuration comes from, what it means, and how it is changed.
+//! The configuration of Switchboard: finding, reading, resolving and editing the files that name MCP servers. An internal
+//! crate of Switchboard: programs use `switchboard::Host::from_config`, and this API may change in any version.
 //!
-//! Synchronous and free of ambient state: folders, environment and file contents come in as values. Start with
+//! Synchronous and free of ambient state: folders, environment and file contents are passed in as values. Start with
 //! [`resolve::Config::load`].
+//!
+//! | where | what |
+//! |---|---|
+//! | [`resolve`] | all files resolved into one configuration: precedence, trust, server lists |
+//! | [`files`], [`scope`], [`source`] | which files belong to which scope, and where a value comes from |
+//! | [`entry`], [`expand`] | one server entry, and the `${…}` references in it |
+//! | [`document`], [`mod@format`], [`tree`] | one file: TOML, JSONC, HCL or YAML, parsed with spans |
+//! | [`settings`], [`mod@reference`], [`schema`] | scalar settings, their documentation, and the JSON Schema |
+//! | [`policy`], [`shell`] | server lists, permission rules and hooks as written; command lines in rules |
+//! | [`trust`] | approvals of files that a repository can contain |
+//! | [`edit`], [`mod@write`] | edits that change nothing else; atomic, locked writes |
+//! | [`foreign`] | import from and export to other tools' files |
+//! | [`diagnostic`] | problems, with location and hint |
+//! | [`secret`], [`mask`], [`redact`], [`text`], [`confusable`], [`words`] | masking, sanitizing, names that look alike |
 
 pub mod confusable;
 pub mod diagnostic;

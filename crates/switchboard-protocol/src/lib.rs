@@ -1,7 +1,12 @@
-//! JSON-RPC and MCP messages of every revision, decoded leniently and without copying.
+//! JSON-RPC and MCP messages of every revision from 2024-11-05 to 2026-07-28, decoded leniently and without copying. The
+//! crate does no I/O, starts no task, reads no clock and has no state.
 //!
-//! The crate implements the wire format and the rules of both protocol eras. It does no I/O, spawns no tasks, reads no
-//! clock and holds no state.
+//! ```
+//! use switchboard_protocol::Revision;
+//!
+//! let revision: Option<Revision> = "2025-06-18".parse().ok();
+//! assert!(revision.is_some());
+//! ```
 //!
 //! | where | what |
 //! |---|---|

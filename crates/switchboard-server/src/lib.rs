@@ -1,22 +1,20 @@
-//! Front ends for MCP clients, over stdio and Streamable HTTP.
+//! Front ends that MCP clients connect to, over stdio and Streamable HTTP. They serve a Switchboard agent, or any
+//! [`Service`](switchboard::Service) written in Rust.
 //!
-//! A front end carries whole JSON-RPC messages between clients and a [`Handler`] and implements the rules of its
-//! transport: lines, sessions, streams, headers, tokens. It does not interpret messages, so the agent, the gateway and
-//! any [`Service`](switchboard::service::Service) share the same front ends. Outgoing messages are never parsed here.
+//! A front end carries whole JSON-RPC messages between clients and a [`Handler`], and enforces the rules of its transport:
+//! lines, sessions, streams, headers, tokens. The handler interprets the messages; outgoing ones are never parsed here.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`agent`] | the agent as a `Service` |
-//! | [`handler`] | the interface behind a front end, and its implementation for a `Service` |
+//! | [`Handler`], [`ServiceHandler`] | the interface behind a front end, and its implementation for a `Service` |
 //! | [`stdio`] | one client over a pair of byte streams |
-//! | [`http`] | many clients over Streamable HTTP: sessions of the stateful era and single requests of the stateless one |
-//! | `backlog` | outgoing frames for clients that may read slowly |
+//! | [`http`] | many clients over Streamable HTTP: sessions of the stateful era, single requests of the stateless one |
+//! | [`agent`] | the agent as a `Service` |
 //!
-//! A slow client costs bounded memory, and a disconnected one is cleaned up. No task here outlives the future or the
-//! handle that owns it.
+//! A client that reads slowly costs bounded memory. No task outlives the future or the handle it belongs to.
 
 pub mod agent;
-pub mod handler;
+mod handler;
 pub mod http;
 pub mod stdio;
 

@@ -1,17 +1,18 @@
-//! Durable key-value records and append-only logs behind one trait.
+//! Durable records behind one trait: bytes under a [`Space`] and a [`Key`], with a revision and an optional expiry, in
+//! memory or in `SQLite`. Switchboard keeps its pins, caches, sessions and audit log in it; it is independent of MCP.
 //!
-//! A [`Store`] holds *records*: bytes under a [`Space`] and a [`Key`], each with a revision, the time it was written
-//! and an optional expiry. Values are opaque; this crate does not depend on MCP. Several processes may share a store: a
-//! write can require the revision that its author has read, and [`update`] uses that for read-modify-write without lost
-//! updates.
+//! Several processes may use one store at once: a write can depend on the revision its author has seen, and [`update`]
+//! changes a record without losing another writer's change. Logs are append-only, bounded by age and size, and read from
+//! the newest entry on.
 //!
-//! It also holds *logs*: append-only entries, bounded by age and size, read newest first.
-//!
-//! - [`MemoryStore`] is in memory, for tests and for embedders without a file.
-//! - [`SqliteStore`] (feature `sqlite`, on by default) is one file, shared by all processes of a user.
-//! - [`UnavailableStore`] replaces a store that cannot be opened: every operation fails with the reason.
-//!
-//! The time comes from a [`Clock`], which tests replace.
+//! | where | what |
+//! |---|---|
+//! | [`Store`], [`update`] | the trait, and changing one record |
+//! | [`MemoryStore`] | a store in this process, for tests and for programs that want no file |
+//! | [`SqliteStore`] | one file, shared by all processes of a user (feature `sqlite`, on by default) |
+//! | [`UnavailableStore`] | a store that could not be opened: every operation fails with the reason |
+//! | [`Record`], [`Write`], [`LogEntry`] | what is read and written |
+//! | [`Clock`] | the time, which a test replaces |
 
 mod error;
 mod log;

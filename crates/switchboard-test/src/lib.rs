@@ -1,4 +1,4 @@
-//! Support for the tests and benchmarks of the other crates; used as a dev-dependency only.
+//! Support for the tests and benchmarks of the other crates. An internal crate, never published.
 //!
 //! | where | what |
 //! |---|---|

@@ -23,7 +23,7 @@ use crate::message::{
 };
 
 /// The name of the provider.
-pub const NAME: &str = "anthropic";
+pub(super) const NAME: &str = "anthropic";
 /// Where it is unless told otherwise.
 pub(crate) const BASE_URL: &str = "https://api.anthropic.com";
 /// The version of the API that is spoken.

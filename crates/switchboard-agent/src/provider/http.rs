@@ -35,7 +35,6 @@ const AFTER_THE_END: Duration = Duration::from_secs(3);
 pub(super) struct Endpoint {
     /// The provider, for errors.
     pub(super) provider: String,
-    /// The client.
     pub(super) client: reqwest::Client,
     /// The address that is posted to.
     pub(super) url: reqwest::Url,

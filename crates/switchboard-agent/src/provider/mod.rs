@@ -1,27 +1,27 @@
 //! Models: one trait, and one file for each kind of endpoint.
 //!
 //! Owns the seam. A provider turns a [`Request`] into its wire format, and what streams back into [`Chunk`]s. It makes
-//! one attempt; trying again is the business of [`retry`], which wraps any provider.
+//! one attempt; trying again is the business of `retry`, which wraps any provider.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`settings`] | from keys, addresses and the name of a model to a provider |
-//! | [`anthropic`], [`openai`] | the wire formats |
-//! | [`retry`] | asking once more |
-//! | [`models`], `offers` | what is known of models; what an endpoint of one's own says of them |
+//! | `settings` | from keys, addresses and the name of a model to a provider |
+//! | `anthropic`, `openai` | the wire formats |
+//! | `retry` | asking once more |
+//! | `models`, `offers` | what is known of models; what an endpoint of one's own says of them |
 //! | `http`, `failure`, `sanitize` | what the wire formats share: streams, errors, and what none of them takes |
 
-pub mod anthropic;
+mod anthropic;
 mod failure;
 #[cfg(test)]
 mod fixture;
 mod http;
-pub mod models;
+mod models;
 mod offers;
-pub mod openai;
-pub mod retry;
+mod openai;
+mod retry;
 mod sanitize;
-pub mod settings;
+mod settings;
 
 use std::fmt;
 use std::time::Duration;
@@ -30,6 +30,10 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
 use crate::message::{Message, ToolDefinition};
+pub use anthropic::Anthropic;
+pub use models::{Kind, ThinkingMode};
+pub use openai::OpenAi;
+pub use retry::{RetryPolicy, Retrying};
 pub use settings::{ProviderSettings, SettingsError};
 
 /// A model that can be asked.

@@ -39,7 +39,7 @@ pub enum ThinkingMode {
 }
 
 /// What is known of a model.
-pub fn describe(kind: Kind, id: &str) -> Model {
+pub(super) fn describe(kind: Kind, id: &str) -> Model {
     look_up(kind, id).model
 }
 

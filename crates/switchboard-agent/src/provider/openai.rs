@@ -19,7 +19,7 @@ use crate::message::{Content, Image, Message, Part, Role, ToolDefinition, ToolRe
 use decoder::Decoder;
 
 /// The name of the provider.
-pub const NAME: &str = "openai";
+pub(super) const NAME: &str = "openai";
 /// Where it is unless told otherwise.
 pub(crate) const BASE_URL: &str = "https://api.openai.com/v1";
 

@@ -22,7 +22,6 @@ const MAX_LINE: usize = 400;
 /// Lists resources of all servers, or of one.
 pub(crate) struct ListMcpResources(pub(crate) Host);
 
-/// Reads one resource.
 pub(crate) struct ReadMcpResource(pub(crate) Host);
 
 #[derive(Deserialize)]

@@ -34,7 +34,7 @@ use serde_json::value::RawValue;
 use crate::message::ToolDefinition;
 
 pub use shell::Shell;
-pub use switchboard::{LocalContext, LocalOutput, LocalTool};
+pub(crate) use switchboard::{LocalContext, LocalOutput, LocalTool};
 
 /// The tools for files and commands. They remember what a session has read and where its commands left off, so each
 /// session has its own.

@@ -163,7 +163,6 @@ impl Turn<'_> {
 }
 
 impl Caller<'_> {
-    /// Makes one call.
     fn make(&self, call: ToolCall, prepared: Prepared) -> BoxFuture<'_, Ended> {
         async move {
             let arguments = prepared.arguments.as_ref().ok().cloned();

@@ -6,7 +6,7 @@ use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::{Value, json};
 use switchboard_agent::message::{Message, Role};
 use switchboard_agent::provider::{Provider, ProviderErrorKind};
-use switchboard_agent::sampling::{Consent, Sampler, SamplingQuestion};
+use switchboard_agent::{Consent, Sampler, SamplingQuestion};
 use switchboard_protocol::types::{decode, encode};
 
 use crate::support::*;

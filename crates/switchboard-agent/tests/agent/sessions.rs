@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use serde_json::json;
-use switchboard_agent::events::SessionEvent;
 use switchboard_agent::message::{Image, Message, Part, Role};
-use switchboard_agent::session::{Prompt, SessionError, SessionId};
-use switchboard_agent::{Agent, AgentOptions, Session};
+use switchboard_agent::{
+    Agent, AgentOptions, Prompt, Session, SessionError, SessionEvent, SessionId,
+};
 use switchboard_store::{Key, MemoryStore, Record, Space, SqliteStore, Store, Write};
 use tokio::sync::Semaphore;
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use serde_json::{Value, json};
+use switchboard::ToolDefinition;
 use switchboard::internal::desired::Desired;
 use switchboard::internal::spec::{ConnectionKey, ServerSpec};
 use switchboard::internal::transport::in_process::InProcessConnector;
@@ -18,15 +19,11 @@ use switchboard::service::{
     unknown_tool,
 };
 use switchboard::{Host, HostOptions};
-use switchboard_agent::events::SessionEvent;
-use switchboard_agent::message::{
-    Content, Message, Part, Role, ToolCall, ToolDefinition, ToolResult,
-};
+use switchboard_agent::message::{Content, Message, Part, Role, ToolCall, ToolResult};
 use switchboard_agent::provider::{
     Chunk, Model, ModelReply, Provider, ProviderError, ProviderErrorKind, Request, Stop, Usage,
 };
-use switchboard_agent::session::SessionError;
-use switchboard_agent::{Agent, AgentOptions, Session};
+use switchboard_agent::{Agent, AgentOptions, Session, SessionError, SessionEvent};
 use switchboard_config::entry::Permission;
 use switchboard_protocol::types::lifecycle::Implementation;
 use switchboard_protocol::types::tool::{

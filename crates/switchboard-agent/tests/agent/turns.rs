@@ -7,11 +7,9 @@ use serde_json::{Value, json};
 use switchboard::internal::audit::{Audit, AuditSettings, LOG};
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::{Host, HostOptions};
-use switchboard_agent::events::EndReason;
 use switchboard_agent::message::{Message, Part, Role};
 use switchboard_agent::provider::{ProviderErrorKind, Stop};
-use switchboard_agent::session::SessionError;
-use switchboard_agent::{Agent, AgentOptions};
+use switchboard_agent::{Agent, AgentOptions, EndReason, SessionError};
 use switchboard_store::{LogQuery, MemoryStore, Store as _};
 
 use crate::support::*;

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 use switchboard::internal::desired::{Desired, WithheldServer};
 use switchboard::status::{Refusal, ServerState, ServerStatus};
-use switchboard_agent::agent::SearchMode;
-use switchboard_agent::events::{FailedServer, SessionEvent};
 use switchboard_agent::message::Part;
 use switchboard_agent::provider::{Model, Provider};
-use switchboard_agent::{Agent, AgentOptions, Session};
+use switchboard_agent::{Agent, AgentOptions, FailedServer, SearchMode, Session, SessionEvent};
 use switchboard_protocol::types::tool::Tool;
 
 use crate::support::*;

@@ -10,12 +10,10 @@ use switchboard::internal::desired::Desired;
 use switchboard::internal::hooks::{Hook, HookAnswer, HookDecision, HookInput, Registration};
 use switchboard::permissions::{Engine, Policy};
 use switchboard::{AllowAll, HostOptions, SharedJson};
-use switchboard_agent::events::{EndReason, SessionEvent};
-use switchboard_agent::message::{Message, Part, Role, ToolDefinition};
+use switchboard::{LocalContext, LocalOutput, LocalTool, ToolDefinition};
+use switchboard_agent::message::{Message, Part, Role};
 use switchboard_agent::provider::{ProviderErrorKind, Stop};
-use switchboard_agent::session::SessionError;
-use switchboard_agent::tools::{LocalContext, LocalOutput, LocalTool};
-use switchboard_agent::{Agent, AgentOptions};
+use switchboard_agent::{Agent, AgentOptions, EndReason, SessionError, SessionEvent};
 use switchboard_config::entry::Permission;
 use switchboard_config::policy::HookEvent;
 

@@ -13,15 +13,13 @@ use switchboard::internal::hooks::{HookAnswer, HookInput, Registration};
 use switchboard::internal::transport::http::{HttpClient, HttpSettings};
 use switchboard::permissions::{Engine, PermissionGate, Policy};
 use switchboard::{Host, HostOptions, SharedJson};
-use switchboard_agent::agent::SearchMode;
-use switchboard_agent::events::SessionEvent;
 use switchboard_agent::message::{Image, Part};
-use switchboard_agent::provider::retry::RetryPolicy;
 use switchboard_agent::provider::{
-    Chunk, Model, Provider, ProviderError, ProviderSettings, Request,
+    Chunk, Model, Provider, ProviderError, ProviderSettings, Request, RetryPolicy,
 };
-use switchboard_agent::session::{Prompt, Session, SessionError};
-use switchboard_agent::{Agent, AgentOptions};
+use switchboard_agent::{
+    Agent, AgentOptions, Prompt, SearchMode, Session, SessionError, SessionEvent,
+};
 use switchboard_config::entry::Permission;
 use switchboard_config::files::{Folders, InMemory};
 use switchboard_config::policy::HookEvent;

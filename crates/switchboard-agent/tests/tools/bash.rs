@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use serde_json::value::to_raw_value;
-use switchboard_agent::tools::Shell;
+use switchboard_agent::Shell;
 
 use super::{World, text};
 

@@ -21,7 +21,9 @@ use serde_json::value::to_raw_value;
 use switchboard::internal::call::shape::Block;
 use switchboard::internal::call::spill::SpillFolder;
 use switchboard::permissions::Preview;
-use switchboard_agent::tools::{LocalContext, LocalOutput, LocalTool, Shell, standard};
+use switchboard::{LocalContext, LocalOutput, LocalTool};
+use switchboard_agent::Shell;
+use switchboard_agent::internal::standard;
 
 /// A workspace, and the tools of one session in it.
 struct World {

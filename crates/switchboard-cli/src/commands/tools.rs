@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use switchboard::catalog::{Catalog, CatalogServer, CatalogTool, Flag, SetAsideReason};
 use switchboard::internal::catalog::{NOT_PINNED_HINT, PINS_UNREADABLE_HINT};
 use switchboard::internal::remembered;
-use switchboard_agent::events::FailedServer;
+use switchboard_agent::FailedServer;
 use switchboard_config::text::visible;
 use unicode_width::UnicodeWidthStr as _;
 

@@ -8,7 +8,6 @@ use crate::tree::Node;
 
 /// How one tool (in one version of its format) writes servers.
 pub(super) struct Dialect {
-    /// The tool.
     pub(super) tool: Tool,
     /// How a fresh file is written.
     pub(super) format: Format,
@@ -30,9 +29,7 @@ pub(super) struct Dialect {
 
 /// One key of an entry.
 pub(super) struct Key {
-    /// Its name.
     pub(super) name: &'static str,
-    /// What it means.
     pub(super) meaning: Meaning,
     /// Whether an export writes it.
     pub(super) written: bool,

@@ -6,8 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use switchboard_agent::Agent;
-use switchboard_agent::session::{Session, SessionError, SessionId};
+use switchboard_agent::{Agent, Session, SessionError, SessionId};
 
 /// Maximum number of open sessions without a running turn.
 const MAX_IDLE: usize = 32;

@@ -30,8 +30,7 @@ use switchboard::service::{
     Failure, Features, Reply, RequestContext, Service, error_result, invalid_params, text_result,
     unknown_tool,
 };
-use switchboard_agent::Agent;
-use switchboard_agent::session::Session;
+use switchboard_agent::{Agent, Session};
 use switchboard_protocol::types::lifecycle::Implementation;
 use switchboard_protocol::types::tool::{
     CallToolRequestParams, CallToolResult, Tool, ToolAnnotations,

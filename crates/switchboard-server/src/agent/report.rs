@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use switchboard::internal::catalog::text::{cut, neutralise};
 use switchboard::service::RequestContext;
-use switchboard_agent::events::SessionEvent;
+use switchboard_agent::SessionEvent;
 use tokio::time::Instant;
 
 /// Minimum interval between reports of text.

@@ -163,7 +163,6 @@ impl Pen {
         Self { author, last: None }
     }
 
-    /// Writes a batch.
     pub(super) fn write(&mut self, batch: &[Entry]) -> Vec<LogEntry> {
         let mut page = Vec::with_capacity(batch.len() * ENTRY);
         let ends: Vec<usize> = batch

@@ -10,10 +10,10 @@
 //! | [`CatalogTool`] | one tool: reference, exposed name, definition, and the view a model gets of it |
 //! | [`Catalog`] | the snapshot over all servers: order, lookup, token cost |
 //! | [`ToolCount`] | how many tools a server lists, and what becomes of them |
-//! | [`exposed`], [`impersonation`] | how names are made, and which are refused |
-//! | [`schema`] | what model providers refuse in a schema, and how it is repaired |
-//! | [`text`] | the one way text goes to a model: neutralised, cut, counted |
-//! | [`suspicion`] | what looks as if it were written for the model behind the user's back |
+//! | `exposed`, `impersonation` | how names are made, and which are refused |
+//! | `schema` | what model providers refuse in a schema, and how it is repaired |
+//! | `text` | the one way text goes to a model: neutralised, cut, counted |
+//! | `suspicion` | what looks as if it were written for the model behind the user's back |
 //! | [`Part`] | the parts of a definition that are pinned, and when two of them are the same |
 //! | [`ServerCatalog`] | everything one server listed, for keeping on disk |
 

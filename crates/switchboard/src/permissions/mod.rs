@@ -2,7 +2,7 @@
 //!
 //! Owns the meaning of permission rules, the layer that protects Switchboard's own files, what is done when no rule
 //! says anything, and the asking of a person. Reading rules from files is the configuration's business, running hooks
-//! that of [`crate::hooks`], and what is written down that of [`crate::audit`].
+//! that of `crate::hooks`, and what is written down that of `crate::audit`.
 //!
 //! | where | what |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | [`Approver`] | the front end's way to ask a person |
 //! | [`ConsentView`] | what a person is shown before a call is approved |
 //! | [`Offer`] | what can be allowed besides one call, in exact words |
-//! | [`OwnFiles`] | files that no tool may change |
+//! | `OwnFiles` | files that no tool may change |
 //! | [`SecretPlaces`] | files that no tool may read unless a rule names them |
 //!
 //! An embedder has all of it in two lines:

@@ -13,12 +13,12 @@
 //! | `book` | the record of one server: definitions as they were, found by name |
 //! | `rename` | tools that come back under another name |
 //! | `content` | the records of prompts and resource templates |
-//! | [`diff`] | how a person sees what has changed, line by line |
-//! | [`review`] | what waits for an approval, and the approval itself, with no server running |
+//! | `diff` | how a person sees what has changed, line by line |
+//! | `review` | what waits for an approval, and the approval itself, with no server running |
 //!
 //! Pins are kept under a server's *identity*: its name and what an approval of it binds (see
 //! [`ServerSpec::identity`](crate::spec::ServerSpec)). Another server under the same name is a new one. Nothing here
-//! decides what a definition *says*; that is [`catalog::suspicion`](crate::catalog::suspicion)'s business.
+//! decides what a definition *says*; that is `catalog::suspicion`'s business.
 //!
 //! What is kept is the definition itself and not only a hash of it: it is needed to show what has changed, and to
 //! compare bytes is cheaper than to hash them.

@@ -2,7 +2,7 @@
 //!
 //! [`Service`] is all that a server has to implement; [`Conversation`] turns JSON-RPC bytes into calls of it and its
 //! answers into bytes again, in both eras of the protocol. Who carries the bytes is somebody else's business: the
-//! [in-process transport](crate::transport::in_process), standard input and output, an HTTP endpoint. So nothing in
+//! in-process transport, standard input and output, an HTTP endpoint. So nothing in
 //! here opens a socket, reads a clock or knows what a connection is.
 //!
 //! | where | what |

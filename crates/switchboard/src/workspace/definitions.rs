@@ -104,7 +104,6 @@ pub fn catalog() -> ServerCatalog {
     }
 }
 
-/// Its one prompt.
 pub(super) fn prompt() -> Prompt<'static> {
     let mut path = PromptArgument::new("path".into());
     path.description = Some("Path relative to the workspace".into());

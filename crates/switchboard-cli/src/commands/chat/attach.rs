@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use switchboard::{Host, ServerName};
+use switchboard_agent::Prompt;
 use switchboard_agent::message::{Image, Part};
-use switchboard_agent::session::Prompt;
 use switchboard_config::text::visible;
 use switchboard_protocol::types::decode;
 use switchboard_protocol::types::resource::{ReadResourceResult, ResourceContents};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_agent::events::FailedServer;
+use switchboard_agent::FailedServer;
 use switchboard_agent::message::Content;
 use switchboard_config::text::visible;
 

@@ -1,7 +1,7 @@
 //! Failures of a chat, with exit codes and hints.
 
 use switchboard::ServerError;
-use switchboard_agent::session::SessionError;
+use switchboard_agent::SessionError;
 use switchboard_config::text::visible;
 
 use crate::agent;

@@ -8,8 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use switchboard_agent::Session as Conversation;
-use switchboard_agent::events::{EndReason, Reply, SessionEvent};
+use switchboard_agent::{EndReason, Reply, Session as Conversation, SessionEvent};
 use switchboard_config::text::visible;
 use tokio::time::interval;
 

@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use switchboard::catalog::SetAside;
 use switchboard::internal::catalog::exposed::{PREFIX, exposed_name};
 use switchboard::{ListKind, ServerName};
+use switchboard_agent::Prompt as Said;
 use switchboard_agent::message::{Image, Part};
-use switchboard_agent::session::Prompt as Said;
 use switchboard_config::text::visible;
 use switchboard_config::words;
 use switchboard_protocol::types::completion::{

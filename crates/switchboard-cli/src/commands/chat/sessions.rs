@@ -1,9 +1,7 @@
 //! Lists, deletes and finds stored agent sessions.
 
 use serde_json::json;
-use switchboard_agent::agent::SessionSummary;
-use switchboard_agent::session::SessionId;
-use switchboard_agent::{Agent, Session as Conversation};
+use switchboard_agent::{Agent, Session as Conversation, SessionId, SessionSummary};
 use switchboard_config::text::visible;
 
 use super::failure;

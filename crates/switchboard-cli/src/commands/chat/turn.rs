@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use anstyle::Style;
-use switchboard_agent::events::{EndReason, Reply, SessionEvent};
+use switchboard_agent::{EndReason, Reply, SessionEvent};
 use tokio::time::Instant;
 
 use super::call_line::{display, elapsed, missing_server, summary, trouble};

@@ -38,7 +38,6 @@ pub(super) enum Rendered<'a> {
     },
 }
 
-/// Renders a block.
 pub(super) fn block<'a>(block: &ContentBlock<'a>) -> Rendered<'a> {
     match block {
         ContentBlock::Text(content) => Rendered::Text(text(&content.text)),

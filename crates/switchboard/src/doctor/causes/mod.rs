@@ -44,7 +44,6 @@ pub(super) struct Symptoms<'a> {
     pub(super) server: &'a str,
     /// The step that failed.
     pub(super) step: Step,
-    /// How it failed.
     pub(super) failed: &'a Failed,
     /// The transport it is configured with.
     pub(super) transport: Transport,

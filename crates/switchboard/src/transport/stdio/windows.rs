@@ -161,7 +161,6 @@ impl Process {
         self.end();
     }
 
-    /// Kills it.
     pub(super) fn kill(&self) {
         let _ = self.orders.try_send(Order::Kill);
     }

@@ -55,6 +55,11 @@ pub struct Image {
     pub data: String,
 }
 
+impl Image {
+    /// The types that every model with vision accepts.
+    pub const MIME_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+}
+
 /// What a model thought.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thinking {

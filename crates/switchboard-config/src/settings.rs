@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::entry::keys::{Key, Shape};
+use crate::entry::keys::{Key, SANDBOXES, Shape};
 use crate::entry::{Reader, SandboxMode};
 use crate::expand::Environment;
 use crate::format::{self, Format};
@@ -99,7 +99,7 @@ const SETTINGS: [(Setting, Key, Override); 32] = [
     (Setting::QuestionsPerMinute, key("questions_per_minute", Shape::Count, "How many questions one server may ask you or your model within a minute; more are refused."), Override::None),
     (Setting::Pins, key("pins", Shape::OneOf(PINS), "Whether a tool that cannot be pinned is set aside (required) or offered (best-effort). Of several files that say something the strictest counts."), Override::None),
     (Setting::Audit, key("audit", Shape::OneOf(AUDITS), "Whether a call that cannot be recorded is made with a warning (on) or refused (required). Of several files that say something the strictest counts."), Override::None),
-    (Setting::BashSandbox, key("bash_sandbox", Shape::OneOf(BASH_SANDBOXES), "What commands of the agent may touch: own-files (all but Switchboard's own files), workspace, read-only, off. A project's file can only make it stricter."), Override::None),
+    (Setting::BashSandbox, key("bash_sandbox", Shape::OneOf(SANDBOXES), "What commands of the agent may touch: own-files (all but Switchboard's own files), workspace, read-only, off. A project's file can only make it stricter."), Override::None),
     (Setting::HealthFailures, key("health_failures", Shape::Count, "How many probes in a row may fail before a connection counts as lost."), Override::None),
     (Setting::InstallTimeout, key("install_timeout_sec", Shape::Seconds, "How long a package runner (npx, uvx, …) may install while it makes progress."), Override::None),
 ];
@@ -111,8 +111,6 @@ const PINS: &[&str] = &[REQUIRED, "best-effort"];
 const AUDITS: &[&str] = &["on", REQUIRED];
 /// The stricter word of both.
 const REQUIRED: &str = "required";
-/// The strictest last.
-const BASH_SANDBOXES: &[&str] = &["off", "own-files", "workspace", "read-only"];
 
 impl Setting {
     /// Every setting.
@@ -370,7 +368,7 @@ impl Settings {
             let SettingValue::Word(word) = value else {
                 continue;
             };
-            let strictness = BASH_SANDBOXES.iter().position(|known| known == word);
+            let strictness = SANDBOXES.iter().position(|known| known == word);
             let strictness = strictness.unwrap_or_default();
             let is_own = match origin {
                 SettingOrigin::Default | SettingOrigin::Environment(_) => true,
@@ -386,7 +384,7 @@ impl Settings {
             }
         }
         let strictness = own.unwrap_or_default().max(strictest);
-        let word = BASH_SANDBOXES.get(strictness).copied().unwrap_or_default();
+        let word = SANDBOXES.get(strictness).copied().unwrap_or_default();
         SandboxMode::from_name(word).unwrap_or(SandboxMode::OwnFiles)
     }
 

@@ -15,9 +15,6 @@ use crate::message::Image;
 /// The name under which arguments that are no object are given back to the model, as text.
 pub(super) const UNREADABLE: &str = "unreadable_arguments";
 
-/// Pictures that every model which sees any can see.
-const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
-
 /// Arguments as an object: as the model wrote them where they are one, and wrapped as text where they are not, so that
 /// the model sees what it did wrong and the conversation can go on.
 pub(super) fn arguments(text: &str) -> Cow<'_, RawValue> {
@@ -75,7 +72,7 @@ pub(super) fn unseen(image: &Image, vision: bool) -> Option<String> {
     if !vision {
         return Some(format!("[a picture ({kind}), which this model cannot see]"));
     }
-    if !PICTURES.contains(&kind.as_str()) || image.data.is_empty() {
+    if !Image::MIME_TYPES.contains(&kind.as_str()) || image.data.is_empty() {
         return Some(format!(
             "[a picture ({kind}) in a format that cannot be shown]"
         ));

@@ -71,9 +71,10 @@ pub(super) fn reason(error: &FileError) -> String {
 
 /// A line of a file as the model sees it: with its number, and cut if it is very long.
 pub(super) fn numbered(number: u64, mark: char, line: &LineText, length: usize) -> String {
-    let note = match line.is_cut {
-        true => format!(" [… line of {length} bytes cut]"),
-        false => String::new(),
+    let note = if line.is_cut {
+        format!(" [… line of {length} bytes cut]")
+    } else {
+        String::new()
     };
     format!("{number}{mark}{}{note}", line.text)
 }

@@ -76,7 +76,7 @@ const CASES: &[Case] = &[
     case("zero deadline", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\ntool_timeout_sec = 0\n", ERROR, "3:20", "above zero", "positive number"),
     case("negative deadline", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nstartup_timeout_sec = -1\n", ERROR, "3:23", "above zero", "positive number"),
     case("unknown transport", USER_TOML, "[mcp_servers.a]\ntransport = \"htpp\"\nurl = \"https://a.example\"\n", ERROR, "2:13", "`transport` cannot be \"htpp\"", "did you mean \"http\"?"),
-    case("unknown sandbox", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nsandbox = \"strict\"\n", ERROR, "3:11", "`sandbox` cannot be", "off, own-files, read-only, workspace"),
+    case("unknown sandbox", USER_TOML, "[mcp_servers.a]\ncommand = \"x\"\nsandbox = \"strict\"\n", ERROR, "3:11", "`sandbox` cannot be", "off, own-files, workspace, read-only"),
     case("impossible header name", USER_TOML, "[mcp_servers.a]\nurl = \"https://a.example\"\nheaders = { \"bad name\" = \"x\" }\n", ERROR, "3:13", "impossible name \"bad name\"", "letters, digits and dashes"),
     case("line break in a header", USER_TOML, "[mcp_servers.a]\nurl = \"https://a.example\"\nheaders = { X = \"a\\nb\" }\n", ERROR, "3:13", "line break", "on one line"),
     case("NUL in a command", USER_JSON, "{\"mcpServers\": {\"a\": {\n\"command\": \"x\\u0000y\"}}}", ERROR, "2:12", "NUL", "remove it"),

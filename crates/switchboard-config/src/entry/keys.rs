@@ -1,5 +1,7 @@
 //! The keys of a server entry: the one list that decoding, encoding, schema and suggestions share.
 
+use super::{Permission, SandboxMode, Transport};
+
 /// A field of [`super::ServerEntry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(
@@ -116,19 +118,34 @@ impl Field {
     }
 }
 
+/// The names of all values of a type, and other words that mean one of them.
+macro_rules! names {
+    ($type:ty $(, $other:literal)*) => {{
+        const OTHERS: &[&str] = &[$($other),*];
+        const ALL: usize = <$type>::ALL.len();
+        const NAMES: [&str; ALL + OTHERS.len()] = {
+            let mut names = [""; ALL + OTHERS.len()];
+            let mut index = 0;
+            while index < names.len() {
+                names[index] = if index < ALL {
+                    <$type>::ALL[index].name()
+                } else {
+                    OTHERS[index - ALL]
+                };
+                index += 1;
+            }
+            names
+        };
+        &NAMES
+    }};
+}
+
 /// The names of the transports, as the schema lists them.
-pub(crate) const TRANSPORTS: &[&str] = &[
-    "stdio",
-    "http",
-    "sse",
-    "ws",
-    "sdk",
-    "streamable-http",
-    "streamable_http",
-    "websocket",
-];
-pub(crate) const PERMISSIONS: &[&str] = &["allow", "ask", "deny"];
-pub(crate) const SANDBOXES: &[&str] = &["off", "own-files", "read-only", "workspace"];
+pub(crate) const TRANSPORTS: &[&str] =
+    names!(Transport, "streamable-http", "streamable_http", "websocket");
+pub(crate) const PERMISSIONS: &[&str] = names!(Permission);
+/// The strictest last.
+pub(crate) const SANDBOXES: &[&str] = names!(SandboxMode);
 pub(crate) const ROOTS: &[&str] = &["workspace", "none"];
 pub(crate) const GRANTS: &[&str] = &[
     "authorization_code",

@@ -181,6 +181,9 @@ impl Transport {
         Transport::Sdk,
     ];
 
+    /// The schemes that the URL of a server may have.
+    pub const SCHEMES: [&str; 5] = ["https", "http", "ws", "wss", "unix"];
+
     /// The name used in files and output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -416,7 +419,7 @@ pub enum SandboxMode {
 }
 
 impl SandboxMode {
-    /// Every mode.
+    /// Every mode, from lax to strict.
     pub const ALL: [SandboxMode; 4] = [
         SandboxMode::Off,
         SandboxMode::OwnFiles,

@@ -5,9 +5,6 @@ use crate::confusable;
 use crate::mask;
 use crate::tree::Span;
 
-/// The schemes a URL may have.
-const SCHEMES: &[&str] = &["http", "https", "ws", "wss", "unix"];
-
 /// Names are shown, matched and made into tool names; longer ones help nobody.
 const LONGEST_NAME: usize = 128;
 
@@ -129,7 +126,7 @@ fn url_fault(url: &str) -> Option<String> {
         .map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme.as_deref() {
         Some("unix") => None,
-        Some(scheme) if SCHEMES.contains(&scheme) => {
+        Some(scheme) if Transport::SCHEMES.contains(&scheme) => {
             let error = url::Url::parse(url).err()?;
             Some(format!("be an address ({error})"))
         }

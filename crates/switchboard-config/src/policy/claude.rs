@@ -183,7 +183,7 @@ fn condition(argument: &str, test: ArgumentTest, value: &str) -> ArgumentConditi
     }
 }
 
-/// A glob as a regular expression.
+/// A glob as a regular expression, for a condition that users read; the one of `globset` is not meant to be read.
 fn glob(pattern: &str, star: &str, one: &str) -> String {
     let mut shown = String::new();
     let mut rest = pattern;

@@ -154,6 +154,8 @@ impl<'a> Line<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     #[track_caller]
@@ -171,7 +173,7 @@ mod tests {
             &Cancellation::default(),
             |number, line| {
                 let start = String::from_utf8_lossy(line.start);
-                found.push_str(&format!("{number}/{}:{start}", line.length));
+                write!(found, "{number}/{}:{start}", line.length).expect("a string");
                 found.len() < 30
             },
         );

@@ -2,6 +2,7 @@
 //!
 //! Owns the matching. A thousand rules are compiled when a program starts, so this has no regular expressions to build:
 //! a pattern is a list of pieces, and matching goes through name and pattern once, with one step back for each star.
+//! It is not `globset`, which is for paths: there `**/` also matches nothing, and `?` and case go by bytes, not characters.
 
 /// The most ways of writing it that braces may stand for.
 const MAX_ALTERNATIVES: usize = 256;

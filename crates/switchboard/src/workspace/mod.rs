@@ -221,9 +221,12 @@ impl Service for Workspace {
                 return Err(context.resource_not_found(&read.uri));
             };
             let contents = self.contents(path, context).await;
-            let contents = contents.map_err(|error| match error.is_missing {
-                true => context.resource_not_found(&read.uri),
-                false => error.into(),
+            let contents = contents.map_err(|error| {
+                if error.is_missing {
+                    context.resource_not_found(&read.uri)
+                } else {
+                    error.into()
+                }
             })?;
             Ok(ReadResourceResult::new(vec![contents].into()))
         })

@@ -28,10 +28,10 @@ pub(super) struct WorkspaceError {
 }
 
 impl WorkspaceError {
-    pub(super) fn new(at: &str, reason: impl ToString) -> Self {
+    pub(super) fn new(at: &str, reason: impl Into<String>) -> Self {
         Self {
             at: at.to_owned(),
-            reason: reason.to_string(),
+            reason: reason.into(),
             is_missing: false,
         }
     }
@@ -52,7 +52,7 @@ impl WorkspaceError {
                 format!("{error}; use grep or read_file with offset and limit"),
             ),
             _ if error.is_missing() => Self::new(path, "no such file in the workspace"),
-            _ => Self::new(path, error),
+            _ => Self::new(path, error.to_string()),
         };
         failed.is_missing = error.is_missing() || matches!(error, FileError::Outside);
         failed

@@ -3,6 +3,7 @@
 //! Each is bounded in what it reads and in what it answers, and says so where a bound was met, with how to narrow.
 
 use std::borrow::Cow;
+use std::error::Error;
 
 use grep_searcher::sinks::Bytes;
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ pub(super) fn glob(
     root: &Root,
     cancellation: &Cancellation,
 ) -> Result<CallToolResult<'static>, WorkspaceError> {
-    let matcher = files::pattern(&arguments.pattern).map_err(unusable)?;
+    let matcher = files::pattern(&arguments.pattern).map_err(|error| unusable(&error))?;
     let limit = arguments.limit.unwrap_or(MAX_RESULTS).min(MAX_RESULTS);
     let (mut paths, complete) = root.files(None, cancellation, |path| matcher.is_match(path))?;
     let truncated = paths.len() > limit || !complete;
@@ -98,9 +99,9 @@ pub(super) fn grep(
         context: 0,
         max_expression: MAX_EXPRESSION,
     };
-    let mut search = Search::new(&options).map_err(unusable)?;
+    let mut search = Search::new(&options).map_err(|error| unusable(&error))?;
     let filter = arguments.glob.as_deref().map(files::filter).transpose();
-    let filter = filter.map_err(unusable)?;
+    let filter = filter.map_err(|error| unusable(&error))?;
     let limit = arguments.limit.unwrap_or(USUAL_MATCHES).min(MAX_RESULTS);
     let (files, complete) = root.files(arguments.path.as_deref(), cancellation, |path| {
         filter.as_ref().is_none_or(|filter| filter.is_match(path))
@@ -248,6 +249,6 @@ fn answer<T: Serialize>(text: String, note: Option<String>, data: &T) -> CallToo
     result
 }
 
-fn unusable(error: impl ToString) -> WorkspaceError {
-    WorkspaceError::new("pattern", error)
+fn unusable(error: &dyn Error) -> WorkspaceError {
+    WorkspaceError::new("pattern", error.to_string())
 }

@@ -13,8 +13,6 @@ use crate::commands::content;
 use crate::error::Failure;
 use crate::session::CommandHost;
 
-/// Image types that providers accept.
-const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Maximum size of one attachment, in bytes; a tool can read larger resources in parts.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
@@ -121,7 +119,7 @@ fn attached(mention: &Mention, part: &ResourceContents<'_>) -> Result<Part, Stri
                 .unwrap_or_default()
                 .trim()
                 .to_ascii_lowercase();
-            if !IMAGE_TYPES.contains(&mime_type.as_str()) {
+            if !Image::MIME_TYPES.contains(&mime_type.as_str()) {
                 return Err(format!(
                     "it is neither text nor an image ({})",
                     visible(&mime_type)

@@ -5,14 +5,13 @@
 
 use std::path::Path;
 
+use switchboard_config::entry::Transport;
 use switchboard_config::expand::Environment;
 use switchboard_config::files::{Disk, Files as _};
 use switchboard_config::text::visible;
 use switchboard_config::{mask, words};
 
 use crate::error::Failure;
-
-const SCHEMES: [&str; 5] = ["https", "http", "ws", "wss", "unix"];
 
 /// File extensions of programs that are not top-level domains.
 const PROGRAM_ENDINGS: [&str; 20] = [
@@ -23,7 +22,7 @@ const PROGRAM_ENDINGS: [&str; 20] = [
 /// Whether a word is a server's URL rather than a program.
 pub(super) fn is_address(word: &str) -> bool {
     word.split_once("://").is_some_and(|(scheme, _)| {
-        SCHEMES
+        Transport::SCHEMES
             .iter()
             .any(|known| scheme.eq_ignore_ascii_case(known))
     })
@@ -129,10 +128,14 @@ fn mistyped_scheme(word: &str) -> Option<String> {
         return None;
     }
     let scheme = scheme.to_ascii_lowercase();
-    let known = SCHEMES.into_iter().find(|known| *known == scheme);
+    let known = Transport::SCHEMES
+        .into_iter()
+        .find(|known| *known == scheme);
     // Short schemes are too close to other words, so only longer ones allow a single edit.
     let near = || {
-        let mut long = SCHEMES.into_iter().filter(|known| known.len() > 3);
+        let mut long = Transport::SCHEMES
+            .into_iter()
+            .filter(|known| known.len() > 3);
         long.find(|known| strsim::damerau_levenshtein(&scheme, known) <= 1)
     };
     let scheme = known.or_else(near)?;
